@@ -1,0 +1,93 @@
+# Every target does its own set-up: Python 3.11 or newer, pip (or uv) and make are enough.
+# PYTHON=python3.12 picks the interpreter. The virtual environment is .venv; it is redone when pyproject.toml changes.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+
+PYTHON ?=
+UV := $(shell command -v uv 2>/dev/null)
+GO := $(shell command -v go 2>/dev/null)
+
+ORACLE_DIR := oracle/kube-scheduler
+ORACLE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tutti/kube-scheduler-oracle
+
+# make fuzz-oracle: seeds to draw cases from, and cases of each family for each seed.
+SEED ?= 1001
+CASES ?= 20
+# Further arguments for pytest, the benchmark or the fuzzer: make test ARGS="-k quantity".
+ARGS ?=
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(RUN) ## Tour the main jobs on a packaged example cluster, in under a minute
+	@$(BIN)/tutti demo
+
+.PHONY: test
+test: $(DEV) ## Run the tests on all cores
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+.PHONY: lint
+lint: $(DEV) ## Check style, formatting, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(DEV) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(RUN) $(if $(GO),$(ORACLE)) ## Run the ladder of benchmarks, beside kube-scheduler if Go is there
+	@$(if $(GO),true,echo "Go is not installed: no column for kube-scheduler, which is built from $(ORACLE_DIR).")
+	$(BIN)/python benchmarks/ladder.py $(if $(GO),--oracle $(ORACLE)) $(ARGS)
+
+.PHONY: fuzz-oracle
+fuzz-oracle: $(RUN) $(ORACLE) ## Compare with kube-scheduler on fresh cases (SEED="1 2", CASES=20; needs Go)
+	$(BIN)/python oracle/fuzz.py --oracle $(ORACLE) --cases $(CASES) $(ARGS) $(SEED)
+
+.PHONY: clean
+clean: ## Remove .venv, caches and build output
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests oracle -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The system's pip installs into the environment, so that a Python without ensurepip is enough.
+define install
+@if [ -n "$(UV)" ]; then \
+	[ -x $(BIN)/python ] || "$(UV)" venv --quiet --clear --python "$(or $(PYTHON),>=3.11)" $(VENV); \
+	"$(UV)" pip install --quiet --python $(BIN)/python --editable '$(1)'; \
+else \
+	for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python); do \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break || python=; \
+	done; \
+	[ -n "$$python" ] || { echo "Python 3.11 or newer was not found: name one with PYTHON=..." >&2; exit 1; }; \
+	[ -x $(BIN)/python ] || "$$python" -m venv --clear --without-pip $(VENV); \
+	"$$python" -m pip --disable-pip-version-check --python $(BIN)/python install --quiet --editable '$(1)'; \
+fi
+@touch $@
+endef
+
+$(RUN): pyproject.toml
+	@echo "Setting up $(VENV) (once)"
+	$(call install,.)
+
+$(DEV): $(RUN)
+	@echo "Adding the development tools to $(VENV) (once)"
+	$(call install,.[dev])
+
+$(ORACLE): $(wildcard $(ORACLE_DIR)/*.go) $(ORACLE_DIR)/go.mod $(ORACLE_DIR)/go.sum
+	@[ -n "$(GO)" ] || { echo "Go 1.26 or newer is needed to build $(ORACLE_DIR)." >&2; exit 1; }
+	@echo "Building kube-scheduler's own plugins (some minutes the first time)"
+	@mkdir -p $(@D)
+	cd $(ORACLE_DIR) && $(GO) build -trimpath -buildvcs=false -o $@ .

@@ -1,0 +1,470 @@
+"""The cluster: one picture of nodes, pods, volumes and the objects around them at one moment.
+
+Contract:
+- `apply(edit)` is the only way to change it, and costs what it changes.
+- `mark()` and `rollback(mark)` nest: a rollback undoes everything since the mark by applying inverse edits.
+- After any sequence of edits it answers as one built from scratch from the same objects.
+- Registries (classes, selectors, numbered names) only grow and survive a rollback. `copy()` copies state, and shares
+  the parsed objects.
+Not for several threads at once: whoever borrows a cluster has it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tutti.cluster.classes import SpecClass, SpecRegistry
+from tutti.cluster.columns import ResourceNames, RowLog
+from tutti.cluster.edits import Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
+from tutti.cluster.labels import Counter, CounterKey, HeldKey, HeldTerm, LabelClass, LabelRegistry, Role
+from tutti.cluster.nodes import NodeTable
+from tutti.cluster.occupancy import Occupancy
+from tutti.cluster.pods import NOT_STARTED, PodTable, Usages
+from tutti.exceptions import ConflictError, NotFoundError
+from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service
+from tutti.kube.resources import placed_requests
+from tutti.kube.selectors import Selector
+from tutti.kube.times import micros
+
+_OWNERS = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
+_STORAGE = frozenset((
+    "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity",
+    "VolumeAttachment",
+))  # fmt: skip
+
+
+class Cluster:
+    """See the module's contract."""
+
+    def __init__(self, objects: Iterable[Object] = ()) -> None:
+        self.resources = ResourceNames()
+        self.nodes = NodeTable(self.resources)
+        self.pods = PodTable()
+        self.usages = Usages(self.resources)
+        self.specs = SpecRegistry()
+        self.labels = LabelRegistry(self.namespace_labels)
+        self.occupancy = Occupancy()
+        self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
+        self.services: dict[str, dict[str, Service]] = {}
+        """Services by namespace and name."""
+        self.holds: dict[str, Hold] = {}
+        """What is held, by pod."""
+        self.held_on: dict[str, dict[str, Hold]] = {}
+        """What is held, by node name and pod."""
+        self.on_node: list[set[int]] = []
+        """The pods on each row."""
+        self.absent: dict[str, set[int]] = {}
+        """Pods whose node is not there: they count nowhere until it comes (back)."""
+        self.touched = RowLog()
+        """Rows on which a pod came or went."""
+        self.workloads_version = 0
+        """Moves when services or owners change."""
+        self.storage_version = 0
+        """Moves when an object that volumes depend on changes, or a pod with volumes moves."""
+        self._held_terms: dict[int, list[tuple[HeldTerm, int]]] = {}
+        self._spec_usage: dict[int, int] = {}
+        self._undo: list[Edit] = []
+        self._edit_start = 0
+        self._marks = 0
+        self._fit_rows()
+        for obj in objects:
+            self._put(obj)
+
+    # Edits ------------------------------------------------------------------------------------------------------------
+
+    def apply(self, edit: Edit) -> None:
+        """Carry out one edit."""
+        self._edit_start = len(self._undo)
+        match edit:
+            case Bind():
+                self._bind(edit)
+            case Put():
+                self._put(edit.obj)
+            case Remove():
+                self._remove(edit.kind, edit.key)
+            case Unbind():
+                self._unbind(edit.pod)
+            case Hold():
+                self._hold(edit)
+            case Release():
+                self._release(edit.pod)
+            case Switch():
+                self._switch(edit)
+            case PutTemplate():
+                self._put_node(edit.obj, on=False)
+            case TakenPort():
+                self.occupancy.restore(edit)
+            case _:
+                raise TypeError(f"{edit!r} is not an edit")
+
+    def mark(self) -> int:
+        """Remember this moment; every mark is to be rolled back or committed."""
+        self._marks += 1
+        return len(self._undo)
+
+    def rollback(self, mark: int) -> None:
+        """Undo all edits since the mark."""
+        undo = self._undo
+        self._marks -= 1
+        while len(undo) > mark:
+            edit = undo.pop()
+            length = len(undo)
+            self.apply(edit)
+            del undo[length:]  # undoing is not to be undone
+
+    def commit(self, mark: int) -> None:
+        """Keep the edits since the mark; an outer mark can still undo them."""
+        self._marks -= 1
+        if not self._marks:
+            del self._undo[mark:]
+
+    def _undo_with(self, edit: Edit) -> None:
+        if self._marks:
+            self._undo.append(edit)
+
+    # Objects ----------------------------------------------------------------------------------------------------------
+
+    def _put(self, obj: Object) -> None:
+        if isinstance(obj, Pod):
+            self._put_pod(obj)
+        elif isinstance(obj, Node):
+            self._put_node(obj, on=None)
+        else:
+            kind = obj.KIND
+            old = self.objects[kind].get(obj.key)
+            self._undo_with(Put(old) if old is not None else Remove(kind, obj.key))
+            self.objects[kind][obj.key] = obj
+            self._object_changed(obj, there=True)
+
+    def _remove(self, kind: str, key: str) -> None:
+        if kind == "Pod":
+            self._remove_pod(key)
+        elif kind == "Node":
+            self._remove_node(key)
+        else:
+            old = self.objects[kind].pop(key, None)
+            if old is not None:
+                self._undo_with(Put(old))
+                self._object_changed(old, there=False)
+
+    def _object_changed(self, obj: Object, *, there: bool) -> None:
+        kind = obj.KIND
+        if kind in _STORAGE:
+            self.storage_version += 1
+        elif isinstance(obj, Service):
+            # Default spreading asks which services select a pod: pods must differ where a service can tell them apart.
+            self.workloads_version += 1
+            services = self.services.setdefault(obj.metadata.namespace or "default", {})
+            if there:
+                services[obj.metadata.name] = obj
+                self.watch(obj.spec.selector or ())
+            else:
+                del services[obj.metadata.name]
+        elif kind in _OWNERS:
+            self.workloads_version += 1
+        elif isinstance(obj, Namespace):
+            self.labels.namespaces_changed(self._fill)
+
+    def namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        """Give the labels of a namespace, None if there is no such namespace."""
+        namespace = self.objects["Namespace"].get(name)
+        return None if namespace is None else namespace.metadata.labels or {}
+
+    # Nodes ------------------------------------------------------------------------------------------------------------
+
+    def _put_node(self, obj: Object, *, on: bool | None) -> None:
+        if not isinstance(obj, Node):
+            raise ConflictError(f"a template is a Node, not a {obj.KIND}")
+        name = obj.metadata.name
+        row = self.nodes.row_of.get(name)
+        if row is not None:
+            old = self.nodes.objects[row]
+            if old is not None:
+                self._undo_with(Put(old))
+            self.nodes.put(obj)
+            return
+        self._undo_with(Remove("Node", name))
+        row = self.nodes.put(obj, on=on is not False)
+        self._fit_rows()
+        for pod in sorted(self.absent.pop(name, ())):
+            self._attach(pod, row)
+
+    def _remove_node(self, name: str) -> None:
+        row = self.nodes.row_of.get(name)
+        if row is None:
+            return
+        node = self.nodes.objects[row]
+        if node is not None:
+            if not self.nodes.on[row]:
+                self._undo_with(Switch(name, on=False))
+            self._undo_with(Put(node))
+        for pod in sorted(self.on_node[row]):
+            self._detach(pod)
+            self.absent.setdefault(name, set()).add(pod)
+        self.nodes.remove(name)
+
+    def _switch(self, edit: Switch) -> None:
+        row = self.node_row(edit.node)
+        if bool(self.nodes.on[row]) != edit.on:
+            self._undo_with(Switch(edit.node, on=not edit.on))
+            self.nodes.switch(row, on=edit.on)
+
+    def node_row(self, name: str) -> int:
+        """Give the row of a node."""
+        row = self.nodes.row_of.get(name)
+        if row is None:
+            raise NotFoundError(f"node {name!r} is not in the cluster")
+        return row
+
+    def _fit_rows(self) -> None:
+        """Follow the node table when it has grown."""
+        missing = self.nodes.size - len(self.on_node)
+        if missing > 0:
+            self.on_node += [set() for _ in range(missing)]
+            self.labels.grow(self.nodes.size)
+
+    # Pods -------------------------------------------------------------------------------------------------------------
+
+    def _put_pod(self, pod: Pod) -> None:
+        key = pod.key
+        row = self.pods.row_of.get(key)
+        if pod.status.phase in ("Succeeded", "Failed"):
+            # The scheduler does not see finished pods.
+            self._remove_pod(key)
+            return
+        if row is None:
+            self._undo_with(Remove("Pod", key))
+            row = self.pods.take_row(key)
+        else:
+            self._undo_pod(row)
+            self._leave(row)
+        self._write_pod(row, pod)
+        node = pod.spec.node_name
+        if node:
+            self._arrive(row, node)
+        elif pod.status.nominated_node_name:
+            self._hold(Hold(key, pod.status.nominated_node_name), undo=False)
+
+    def _remove_pod(self, key: str) -> None:
+        row = self.pods.row_of.get(key)
+        if row is None:
+            return
+        self._undo_pod(row)
+        self._leave(row)
+        self.pods.drop_row(row)
+
+    def _undo_pod(self, row: int) -> None:
+        """Log how to bring a pod back as it is now: its object, its place, and what is held for it."""
+        if not self._marks:
+            return
+        old, key = self.pods.objects[row], self.pods.keys[row]
+        if old is None:
+            return
+        node, hold = self.pods.node_names[row], self.holds.get(key)
+        if node != (old.spec.node_name or None):
+            start = int(self.pods.start[row])
+            self._undo.append(Bind(key, node, None if start == NOT_STARTED else start) if node else Unbind(key))
+        elif not node and hold != self._own_hold(old):
+            self._undo.append(hold if hold is not None else Release(key))
+        self._undo.append(Put(old))
+
+    @staticmethod
+    def _own_hold(pod: Pod) -> Hold | None:
+        nominated = pod.status.nominated_node_name
+        return Hold(pod.key, nominated) if nominated and not pod.spec.node_name else None
+
+    def _write_pod(self, row: int, pod: Pod) -> None:
+        pods, meta = self.pods, pod.metadata
+        spec = self.specs.of(pod)
+        usage = self._spec_usage.get(spec.number)
+        if usage is None:
+            usage = self._spec_usage[spec.number] = self.usages.number(placed_requests(spec.pod))
+            self.nodes.fit_resources()
+            self.usages.fit_resources()
+        pods.objects[row] = pod
+        pods.spec[row], pods.usage[row] = spec.number, usage
+        pods.priority[row] = pod.spec.priority or 0
+        pods.start[row] = micros(pod.status.start_time) if pod.status.start_time else NOT_STARTED
+        pods.terminating[row] = meta.deletion_timestamp is not None
+        pods.labels[row] = self.labels.of(meta.namespace or "default", meta.labels).number
+
+    def _arrive(self, pod: int, node: str) -> None:
+        self.pods.node_names[pod] = node
+        row = self.nodes.row_of.get(node)
+        if row is None:
+            self.absent.setdefault(node, set()).add(pod)
+        else:
+            self._attach(pod, row)
+
+    def _leave(self, pod: int) -> None:
+        """Take a pod off its node, or give up what is held for it."""
+        name = self.pods.node_names[pod]
+        if name is None:
+            self._release(self.pods.keys[pod], undo=False)
+            return
+        if self.pods.node[pod] >= 0:
+            self._detach(pod)
+        else:
+            waiting = self.absent[name]
+            waiting.discard(pod)
+            if not waiting:
+                del self.absent[name]
+        self.pods.node_names[pod] = None
+
+    def _attach(self, pod: int, row: int) -> None:
+        self.pods.node[pod] = row
+        self.on_node[row].add(pod)
+        self._move(pod, row, 1)
+
+    def _detach(self, pod: int) -> None:
+        row = int(self.pods.node[pod])
+        self.pods.node[pod] = -1
+        self.on_node[row].discard(pod)
+        self._move(pod, row, -1)
+
+    def _move(self, pod: int, row: int, number: int) -> None:
+        """Count a pod on a row (1), or no longer (-1), in everything that is counted."""
+        pods = self.pods
+        usage = self.usages.matrix[pods.usage[pod]]
+        if number > 0:
+            self.nodes.used[:, row] += usage
+        else:
+            self.nodes.used[:, row] -= usage
+        live = not pods.terminating[pod]
+        for counter in self.labels.classes[pods.labels[pod]].counters:
+            if live or not counter.key.live:
+                counter.add(row, number)
+        spec_number = int(pods.spec[pod])
+        for term, times in self._terms_held_by(spec_number):
+            term.add(row, number * times)
+        spec = self.specs.classes[spec_number]
+        if spec.ports or spec.volumes:
+            if self._marks and spec.ports:
+                # Below this edit's other undo entries: the ports are set right when the pods are back.
+                taken = self.occupancy.taken(row, spec)
+                self._undo[self._edit_start : self._edit_start] = taken
+                self._edit_start += len(taken)
+            self.occupancy.move(row, pod, spec, number)
+            self.storage_version += 1
+        self.touched.add(row)
+
+    def _terms_held_by(self, spec_number: int) -> list[tuple[HeldTerm, int]]:
+        held = self._held_terms.get(spec_number)
+        if held is None:
+            spec = self.specs.classes[spec_number]
+            keys = [HeldKey(Role.REPELS, t) for t in spec.anti_affinity]
+            keys += [HeldKey(Role.ATTRACTS, t) for t in spec.affinity]
+            keys += [HeldKey(Role.PREFERS, w.term, w.weight) for w in spec.preferred_pods]
+            for key in keys:
+                self.watch(key.term.selector.keys)
+            counted = {key: keys.count(key) for key in keys}
+            held = [(self.labels.held_term(k, size=self.nodes.size), n) for k, n in counted.items()]
+            self._held_terms[spec_number] = held
+        return held
+
+    # Binding and holding ----------------------------------------------------------------------------------------------
+
+    def _bind(self, edit: Bind) -> None:
+        key = edit.pod
+        row = self.pod_row(key)
+        if self.pods.node_names[row] is not None:
+            raise ConflictError(f"pod {key} is already on node {self.pods.node_names[row]}")
+        if key in self.holds:
+            self._release(key)
+        if self._marks:
+            self._undo.append(Unbind(key))
+        if edit.start is not None:
+            self.pods.start[row] = edit.start
+        self._arrive(row, edit.node)
+
+    def _unbind(self, key: str) -> None:
+        row = self.pod_row(key)
+        name = self.pods.node_names[row]
+        if name is None:
+            return
+        start = int(self.pods.start[row])
+        self._undo_with(Bind(key, name, None if start == NOT_STARTED else start))
+        self._leave(row)
+        pod = self.pods.objects[row]
+        started = pod.status.start_time if pod is not None else None
+        self.pods.start[row] = micros(started) if started else NOT_STARTED
+
+    def _hold(self, hold: Hold, *, undo: bool = True) -> None:
+        old = self.holds.get(hold.pod)
+        if undo:
+            self.pod_row(hold.pod)
+            self._undo_with(old if old is not None else Release(hold.pod))
+        if old is not None:
+            self._release(hold.pod, undo=False)
+        self.holds[hold.pod] = hold
+        self.held_on.setdefault(hold.node, {})[hold.pod] = hold
+
+    def _release(self, key: str, *, undo: bool = True) -> None:
+        hold = self.holds.pop(key, None)
+        if hold is None:
+            return
+        if undo:
+            self._undo_with(hold)
+        holders = self.held_on[hold.node]
+        del holders[key]
+        if not holders:
+            del self.held_on[hold.node]
+
+    # Questions --------------------------------------------------------------------------------------------------------
+
+    def pod_row(self, key: str) -> int:
+        """Give the row of a pod."""
+        row = self.pods.row_of.get(key)
+        if row is None:
+            raise NotFoundError(f"pod {key!r} is not in the cluster")
+        return row
+
+    def pod(self, key: str) -> Pod:
+        """Give a pod's object, as it was put."""
+        pod = self.pods.objects[self.pod_row(key)]
+        assert pod is not None
+        return pod
+
+    def spec_of(self, pod: int) -> SpecClass:
+        """Give the spec class of the pod in a row."""
+        return self.specs.classes[int(self.pods.spec[pod])]
+
+    def label_class_of(self, pod: int) -> LabelClass:
+        """Give the label class of the pod in a row, with the labels that its own spec looks at."""
+        self.watch(self.spec_of(pod).watched_keys)
+        return self.labels.classes[int(self.pods.labels[pod])]
+
+    def watch(self, keys: Iterable[str]) -> None:
+        """Tell pods apart by these labels from now on."""
+        new = set(keys) - self.labels.watched
+        if not new:
+            return
+        self.labels.watched |= new
+        for row in range(self.pods.length):
+            pod = self.pods.objects[row]
+            if pod is not None and pod.metadata.labels and not new.isdisjoint(pod.metadata.labels):
+                label_class = self.labels.of(pod.metadata.namespace or "default", pod.metadata.labels)
+                self.pods.labels[row] = label_class.number
+
+    def counter(self, key: CounterKey) -> Counter:
+        """Give the tally of the pods that match, counted now if nobody has asked before."""
+        known = self.labels.counters.get(key)
+        if known is not None:
+            return known
+        self.watch({k for _, selector in key.terms for k in selector.keys})
+        return self.labels.counter(key, size=self.nodes.size, fill=self._fill)
+
+    def _fill(self, counter: Counter, members: list[LabelClass]) -> None:
+        pods, length = self.pods, self.pods.length
+        chosen = np.zeros(len(self.labels.classes), dtype=bool)
+        chosen[[member.number for member in members]] = True
+        counted = chosen[pods.labels[:length]] & (pods.node[:length] >= 0)
+        if counter.key.live:
+            counted &= ~pods.terminating[:length]
+        counter.fill(np.bincount(pods.node[:length][counted], minlength=self.nodes.size).astype(np.int32))
+
+    def watch_selector(self, selector: Selector) -> None:
+        """Tell pods apart by the labels that a selector looks at."""
+        self.watch(selector.keys)

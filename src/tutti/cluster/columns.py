@@ -1,0 +1,89 @@
+"""Columns: numpy arrays that grow, and the numbering of resources.
+
+A column has spare room behind its last used row, so that a new row costs no copy; rows are stable for as long as their
+object lives. Resources are numbered: the first six places are fixed, extended resources follow as they appear.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+Rows = NDArray[np.int32]
+
+CPU, MEMORY, STORAGE, PODS, NONZERO_CPU, NONZERO_MEMORY = range(6)
+FIXED = ("cpu", "memory", "ephemeral-storage", "pods")
+UNLIMITED = 2**62
+"""What a node offers of the two non-zero sums, which are only scored and never run out."""
+
+
+def grown(array: NDArray[Any], size: int, *, fill: int | bool = 0) -> NDArray[Any]:
+    """Copy a column (or a stack of columns: its last axis is the rows) into one of a larger size."""
+    bigger = np.full((*array.shape[:-1], size), fill, dtype=array.dtype)
+    bigger[..., : array.shape[-1]] = array
+    return bigger
+
+
+class ResourceNames:
+    """The place of each resource in the stacked columns; it only grows."""
+
+    def __init__(self) -> None:
+        self.names = [*FIXED, "", ""]
+        self._place = {name: place for place, name in enumerate(FIXED)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def place(self, name: str) -> int:
+        """Give the resource's place, a new one if it is new."""
+        place = self._place.get(name)
+        if place is None:
+            place = self._place[name] = len(self.names)
+            self.names.append(name)
+        return place
+
+    def vector(self, amounts: dict[str, int]) -> Ints:
+        """Turn amounts by name into a vector by place."""
+        places = {self.place(name): amount for name, amount in amounts.items()}
+        vector = np.zeros(len(self.names), dtype=np.int64)
+        for place, amount in places.items():
+            vector[place] = amount
+        return vector
+
+
+class RowLog:
+    """The rows that were touched, in order; it only grows, and readers remember how far they have read."""
+
+    def __init__(self) -> None:
+        self._rows = np.zeros(1024, dtype=np.int32)
+        self.length = 0
+
+    def add(self, row: int) -> None:
+        """Note that a row has changed."""
+        if self.length == len(self._rows):
+            self._rows = grown(self._rows, 2 * self.length)
+        self._rows[self.length] = row
+        self.length += 1
+
+    def extend(self, rows: Rows) -> None:
+        """Note that several rows have changed."""
+        end = self.length + len(rows)
+        if end > len(self._rows):
+            self._rows = grown(self._rows, 2 * end)
+        self._rows[self.length : end] = rows
+        self.length = end
+
+    def since(self, position: int) -> Rows:
+        """Give the rows touched after a position, with repetitions."""
+        return self._rows[position : self.length]
+
+    def copy(self) -> RowLog:
+        """Copy the log: positions in the original are positions in the copy."""
+        twin = RowLog()
+        twin._rows, twin.length = self._rows.copy(), self.length
+        return twin

@@ -1,0 +1,95 @@
+"""The pods of a cluster as columns: where each is, what it takes, how important it is.
+
+Contract: a pod keeps its row while it lives. `node` is the row of the node it stands on, -1 for a pod that is pending or
+whose node is not there. `usage` numbers what it takes from its node; `start` is `NOT_STARTED`, later than all times, for
+a pod that has not started. Pods that have finished are not here at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Ints32, ResourceNames, grown
+from tutti.kube.objects import Pod
+from tutti.kube.resources import PlacedRequests
+
+NOT_STARTED = 2**63 - 1
+
+
+class Usages:
+    """What pods take from their nodes, interned: `matrix[number]` is a vector over the resources."""
+
+    def __init__(self, resources: ResourceNames) -> None:
+        self.resources = resources
+        self.matrix: Ints = np.zeros((64, len(resources)), dtype=np.int64)
+        self._known: dict[tuple[tuple[tuple[str, int], ...], int, int], int] = {}
+
+    def number(self, placed: PlacedRequests) -> int:
+        """Give the number of a usage, a new one if it is new."""
+        key = (tuple(sorted(placed.requests.items())), placed.nonzero_cpu, placed.nonzero_memory)
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = len(self._known)
+            vector = self.resources.vector({name: amount for name, amount in key[0] if amount})
+            vector[PODS], vector[NONZERO_CPU], vector[NONZERO_MEMORY] = 1, key[1], key[2]
+            if number == len(self.matrix):
+                self.matrix = np.vstack((self.matrix, np.zeros_like(self.matrix)))
+            self.fit_resources()
+            self.matrix[number] = vector
+        return number
+
+    def fit_resources(self) -> None:
+        """Make room for resources that were numbered since."""
+        missing = len(self.resources) - self.matrix.shape[1]
+        if missing > 0:
+            self.matrix = grown(self.matrix, len(self.resources))
+
+
+class PodTable:
+    """All pods; see the module's contract."""
+
+    _FIELDS = ("node", "spec", "labels", "usage", "priority", "start", "terminating")
+
+    def __init__(self) -> None:
+        size = 256
+        self.size = size
+        self.length = 0
+        """Rows from here on have never been used."""
+        self.objects: list[Pod | None] = [None] * size
+        self.keys: list[str] = [""] * size
+        self.row_of: dict[str, int] = {}
+        self.node_names: list[str | None] = [None] * size
+        self.free: list[int] = []
+        self.node: Ints32 = np.full(size, -1, dtype=np.int32)
+        self.spec: Ints32 = np.zeros(size, dtype=np.int32)
+        self.labels: Ints32 = np.zeros(size, dtype=np.int32)
+        self.usage: Ints32 = np.zeros(size, dtype=np.int32)
+        self.priority: Ints = np.zeros(size, dtype=np.int64)
+        self.start: Ints = np.zeros(size, dtype=np.int64)
+        self.terminating: Bools = np.zeros(size, dtype=bool)
+
+    def take_row(self, key: str) -> int:
+        """Give a new pod its row."""
+        if self.free:
+            row = self.free.pop()
+        else:
+            if self.length == self.size:
+                self._grow(2 * self.size)
+            row = self.length
+            self.length += 1
+        self.row_of[key], self.keys[row] = row, key
+        return row
+
+    def drop_row(self, row: int) -> None:
+        """Turn a pod's row into a tombstone; the pod must have left its node."""
+        del self.row_of[self.keys[row]]
+        self.objects[row], self.keys[row], self.node_names[row] = None, "", None
+        self.free.append(row)
+
+    def _grow(self, size: int) -> None:
+        for values in (self.objects, self.node_names):
+            values += [None] * (size - self.size)
+        self.keys += [""] * (size - self.size)
+        for field in self._FIELDS:
+            setattr(self, field, grown(getattr(self, field), size, fill=-1 if field == "node" else 0))
+        self.size = size

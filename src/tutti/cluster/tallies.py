@@ -1,0 +1,133 @@
+"""Tallies: how many pods of some kind stand on each node and in each domain.
+
+Contract: a tally is a column of counts per row, kept by every edit that moves a pod. Its views add the rows of each
+domain (the nodes that share a label's value) up. A view is kept by the same edits while the nodes keep their shape
+(which are on, labels, taints), and built anew when it is asked after the shape has moved.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tutti.cluster.columns import Bools, Ints, Ints32, grown
+from tutti.cluster.nodes import NodeTable
+from tutti.kube.objects import Taint, Toleration
+from tutti.kube.selectors import NodeTerm, Requirement
+
+
+class Eligibility(NamedTuple):
+    """Which nodes a spread constraint counts: those that have all `keys` and, where asked, match and are tolerated."""
+
+    keys: tuple[str, ...] = ()
+    labels: tuple[Requirement, ...] = ()
+    terms: tuple[NodeTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+
+    def mask(self, nodes: NodeTable) -> Bools:
+        """Say for every row whether it counts."""
+        every = slice(None)
+        mask = nodes.on & nodes.meeting(self.labels, every)
+        for key in self.keys:
+            mask &= nodes.column(key).ids >= 0
+        if self.terms is not None:
+            mask &= nodes.in_any_term(self.terms, every)
+        if self.tolerations is not None:
+            refused = [untolerated(taints, self.tolerations) for taints in nodes.taint_sets]
+            mask &= ~np.array(refused)[nodes.taints]
+        return mask
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Say whether one toleration bears one taint."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in (None, "", "Equal"):
+        return (toleration.value or "") == (taint.value or "")
+    return toleration.operator == "Exists"
+
+
+def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
+    """Say whether a taint that keeps pods off is not borne."""
+    return any(
+        taint.effect in ("NoSchedule", "NoExecute") and not any(tolerates(t, taint) for t in tolerations)
+        for taint in taints
+    )
+
+
+class Tally:
+    """Counts per row, and their sums per domain."""
+
+    __slots__ = ("column", "total", "views")
+
+    def __init__(self, size: int) -> None:
+        self.column: Ints32 = np.zeros(size, dtype=np.int32)
+        self.total = 0
+        self.views: dict[tuple[str, Eligibility | None], DomainView] = {}
+
+    def add(self, row: int, number: int) -> None:
+        """Count pods that came to a row (or, with a negative number, left it)."""
+        self.column[row] += number
+        self.total += number
+        for view in self.views.values():
+            view.add(row, number)
+
+    def fill(self, column: Ints32) -> None:
+        """Set all counts anew."""
+        self.column = column
+        self.total = int(column.sum())
+        for view in self.views.values():
+            view.shape = -1
+
+    def grow(self, size: int) -> None:
+        """Make room for more rows."""
+        self.column = grown(self.column, size)
+
+    def view(self, key: str, nodes: NodeTable, *, eligible: Eligibility | None = None) -> DomainView:
+        """Give the sums per value of a node label, over all nodes or over the eligible ones."""
+        view = self.views.get((key, eligible))
+        if view is None:
+            view = self.views[key, eligible] = DomainView(self, key, nodes, eligible=eligible)
+        view.sync()
+        return view
+
+
+class DomainView:
+    """The counts of a tally per domain.
+
+    `counts[d]` is the sum over the rows of domain d, `nodes_in[d]` how many rows there are; both only over eligible
+    rows that are on. `domain` is the domain of each row, -1 where there is none.
+    """
+
+    __slots__ = ("counts", "domain", "eligible", "key", "mask", "nodes", "nodes_in", "shape", "tally")
+
+    def __init__(self, tally: Tally, key: str, nodes: NodeTable, *, eligible: Eligibility | None) -> None:
+        self.tally, self.key, self.nodes, self.eligible = tally, key, nodes, eligible
+        self.shape = -1
+        self.counts: Ints = np.zeros(0, dtype=np.int64)
+        self.nodes_in: Ints = self.counts
+        self.domain: Ints32 = np.zeros(0, dtype=np.int32)
+        self.mask: Bools = np.zeros(0, dtype=bool)
+
+    def sync(self) -> None:
+        """Build the view anew if the nodes have changed their shape."""
+        nodes = self.nodes
+        if self.shape == nodes.shape:
+            return
+        column = nodes.column(self.key)
+        self.domain = column.ids
+        self.mask = (nodes.on if self.eligible is None else self.eligible.mask(nodes)) & (column.ids >= 0)
+        rows = np.flatnonzero(self.mask)
+        domains = column.ids[rows]
+        size = len(column.values)
+        self.nodes_in = np.bincount(domains, minlength=size)
+        self.counts = np.bincount(domains, weights=self.tally.column[rows], minlength=size).astype(np.int64)
+        self.shape = nodes.shape
+
+    def add(self, row: int, number: int) -> None:
+        """Follow one change of the tally; a stale view is built anew anyway."""
+        if self.shape == self.nodes.shape and self.mask[row]:
+            self.counts[self.domain[row]] += number

@@ -1,0 +1,1 @@
+"""Recorded answers of real programs, asked again of Tutti."""

@@ -1,0 +1,98 @@
+"""Files of recorded cases: one JSON object a line, gzipped or not."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tutti.exceptions import InputError
+from tutti.kube.objects import KINDS, Object, Pod
+
+LISTS = {
+    "namespaces": "Namespace", "nodes": "Node", "services": "Service", "replicationControllers": "ReplicationController",
+    "replicaSets": "ReplicaSet", "statefulSets": "StatefulSet", "podDisruptionBudgets": "PodDisruptionBudget",
+    "storageClasses": "StorageClass", "csiNodes": "CSINode", "csiDrivers": "CSIDriver",
+    "csiStorageCapacities": "CSIStorageCapacity", "volumeAttachments": "VolumeAttachment",
+    "persistentVolumes": "PersistentVolume", "persistentVolumeClaims": "PersistentVolumeClaim", "pods": "Pod",
+}  # fmt: skip
+"""The lists of objects that a case can hold, in the order in which they are put."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step of a case: a pod to place, an object to put, or one to delete."""
+
+    place: Pod | None = None
+    apply: msgspec.Raw = msgspec.Raw()
+    delete: dict[str, str] | None = None
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A cluster, what is asked of it, and what the real program answered."""
+
+    name: str
+    family: str
+    objects: tuple[Object, ...]
+    pending: tuple[Pod, ...]
+    steps: tuple[Step, ...]
+    expect: tuple[dict[str, Any], ...]
+    reserve: bool = False
+    evict: bool = False
+    placed_start: str | None = None
+    summary: bool = False
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    name: str = ""
+    family: str = ""
+    pending: tuple[Pod, ...] | None = None
+    steps: tuple[Step, ...] | None = None
+    expect: tuple[dict[str, Any], ...] | None = None
+    reserve: bool = False
+    evict: bool = False
+    placed_start: str | None = None
+    detail: str | None = None
+
+
+def read_cases(path: str) -> Iterator[Case]:
+    """Read the cases of a file."""
+    try:
+        opened = gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb")
+        with opened as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _read_case(path, number, line)
+    except (OSError, EOFError) as error:
+        raise InputError(str(error.args[-1] if error.args else error), file=path) from error
+
+
+def _read_case(path: str, number: int, line: bytes) -> Case:
+    try:
+        raw = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        head = msgspec.json.decode(line, type=_Head)
+        objects: list[Object] = []
+        for name, kind in LISTS.items():
+            if name in raw:
+                objects += msgspec.json.decode(raw[name], type=list[KINDS[kind]])  # type: ignore[misc]
+    except msgspec.DecodeError as error:
+        raise InputError(str(error), file=path, obj=f"line {number}") from error
+    if "nodes" not in raw or not (head.pending is not None or head.steps is not None):
+        raise InputError("not a case: it needs nodes, and pending pods or steps", file=path, obj=f"line {number}")
+    if head.expect is None:
+        raise InputError("the case has no recorded answers (expect)", file=path, obj=f"line {number}")
+    return Case(
+        name=head.name or f"line {number}", family=head.family or "?", objects=tuple(objects),
+        pending=head.pending or (), steps=head.steps or (), expect=head.expect, reserve=head.reserve, evict=head.evict,
+        placed_start=head.placed_start, summary=head.detail == "summary",
+    )  # fmt: skip
+
+
+def decode_object(raw: msgspec.Raw) -> Object:
+    """Read one object by its kind."""
+    kind = msgspec.json.decode(raw, type=dict[str, Any]).get("kind", "")
+    if kind not in KINDS:
+        raise InputError(f"kind {kind!r} is not one that Tutti reads")
+    return msgspec.json.decode(raw, type=KINDS[kind])

@@ -1,0 +1,185 @@
+"""InterPodAffinity: pods that must, or would rather, be near to or far from other pods.
+
+Terms work both ways: the pod's own terms look at placed pods, and the terms that placed pods carry look at the pod.
+Everything is counted per domain of a term's topology key; a node's answer is looked up by its domains.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.cluster.classes import SpecClass
+from tutti.cluster.columns import Ints, Rows
+from tutti.cluster.labels import CounterKey, Role
+from tutti.cluster.nodes import NodeTable
+from tutti.cluster.tallies import DomainView, Tally
+from tutti.cluster.terms import PodTerm
+from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.verdict import Refusal, Variants
+from tutti.kube.objects import Pod
+
+Counts = dict[str, Ints]
+"""Counts per domain, by topology key."""
+
+
+class InterPodAffinity(ClusterPlugin):
+    """See the module."""
+
+    name = "InterPodAffinity"
+    refusals = (
+        Refusal("node(s) didn't match pod affinity rules", resolvable=False),
+        Refusal("node(s) didn't match pod anti-affinity rules", resolvable=True),
+        Refusal("node(s) didn't satisfy existing pods anti-affinity rules", resolvable=True),
+    )
+
+    def __init__(self, *, hard_weight: int = 1, ignore_existing: bool = False) -> None:
+        self._hard_weight, self._ignore_existing = hard_weight, ignore_existing
+
+    def prepare(self, asked: Asked) -> Prepared | None:
+        """Count what attracts and what repels the pod."""
+        spec, nodes = asked.spec, asked.cluster.nodes
+        repelled: Counts = {}
+        for held in asked.cluster.labels.held_against(asked.labels):
+            if held.key.role == Role.REPELS and held.total:
+                _pool(repelled, held.view(held.key.term.topology_key, nodes))
+        repelled = {key: counts for key, counts in repelled.items() if counts.any()}
+        if not repelled and not spec.affinity and not spec.anti_affinity:
+            return None
+        avoided: Counts = {}
+        for term in spec.anti_affinity:
+            _pool(avoided, _counter(asked, (term,)).view(term.topology_key, nodes))
+        sought: Counts = {}
+        if spec.affinity:
+            tally = _counter(asked, spec.affinity)
+            sought = {t.topology_key: tally.view(t.topology_key, nodes).counts for t in spec.affinity}
+        return _Affinity(asked, sought, avoided, repelled)
+
+    def score(self, asked: Asked, prepared: Prepared | None, rows: Rows) -> Ints | None:
+        """Score the feasible nodes by the weights of all terms that hold there."""
+        spec, nodes = asked.spec, asked.cluster.nodes
+        if self._ignore_existing and not spec.preferred_pods:
+            return None
+        weights: dict[str, Ints] = {}
+        for weight, term in spec.preferred_pods:
+            _weigh(weights, _counter(asked, (term,)), term.topology_key, weight, nodes)
+        for held in asked.cluster.labels.held_against(asked.labels):
+            role, term, weight = held.key
+            if role == Role.ATTRACTS:
+                weight = self._hard_weight
+            if role != Role.REPELS and weight and held.total:
+                _weigh(weights, held, term.topology_key, weight, nodes)
+        if not weights:
+            return None
+        raw = np.zeros(len(rows), dtype=np.int64)
+        for key, table in weights.items():
+            raw += table[nodes.column(key).ids[rows]]
+        low, high = int(raw.min()), int(raw.max())
+        if high == low:
+            return np.zeros(len(rows), dtype=np.int64)
+        return (float(MAX_SCORE) * ((raw - low) / float(high - low))).astype(np.int64)
+
+
+def _counter(asked: Asked, terms: tuple[PodTerm, ...]) -> Tally:
+    return asked.cluster.counter(CounterKey(tuple((t.scope, t.selector) for t in terms), live=False))
+
+
+def _pool(pool: Counts, view: DomainView) -> None:
+    """Add the counts of a view to those of the same topology key."""
+    pooled = pool.get(view.key)
+    pool[view.key] = view.counts if pooled is None else pooled + view.counts
+
+
+def _weigh(weights: dict[str, Ints], tally: Tally, key: str, weight: int, nodes: NodeTable) -> None:
+    """Add a term's weight for every pod, per domain; the last entry is for nodes without the label."""
+    if not tally.total:
+        return
+    counts = tally.view(key, nodes).counts
+    if not counts.any():
+        return
+    table = weights.get(key)
+    if table is None:
+        table = weights[key] = np.zeros(len(counts) + 1, dtype=np.int64)
+    table[:-1] += weight * counts
+
+
+class _Affinity(Prepared):
+    """What attracts and repels one pod, per domain."""
+
+    def __init__(self, asked: Asked, sought: Counts, avoided: Counts, repelled: Counts) -> None:
+        self._asked = asked
+        self._sought, self._avoided, self._repelled = sought, avoided, repelled
+
+    def filter(self, rows: Selection) -> Variants:
+        """Refuse nodes without wanted pods near (1), near avoided pods (2), or near pods that avoid this one (3)."""
+        nodes = self._asked.cluster.nodes
+        length = nodes.size if isinstance(rows, slice) else len(rows)
+        answers = np.zeros(length, dtype=np.uint8)
+        for counts, answer in ((self._repelled, 3), (self._avoided, 2)):
+            for key, per_domain in counts.items():
+                answers[_over_zero(per_domain)[nodes.column(key).ids[rows]]] = answer
+        if self._asked.spec.affinity:
+            answers[~self._near(rows)] = 1
+        return answers
+
+    def _near(self, rows: Selection) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        nodes = self._asked.cluster.nodes
+        domains = [nodes.column(key).ids[rows] for key in self._sought]
+        placed = np.ones(len(domains[0]), dtype=bool)
+        if not any(counts.any() for counts in self._sought.values()) and self._is_first():
+            for ids in domains:
+                placed &= ids >= 0
+            return placed
+        for ids, counts in zip(domains, self._sought.values(), strict=True):
+            placed &= _over_zero(counts)[ids]
+        return placed
+
+    def _is_first(self) -> bool:
+        """Say whether the pod, the first of its kind, matches its own terms."""
+        asked = self._asked
+        return all(_concerns(asked, term, asked.pod, asked.labels.namespace) for term in asked.spec.affinity)
+
+    def fork(self) -> _Affinity:
+        """Copy the counts, with room for terms that only a moved pod carries."""
+        return _Affinity(
+            self._asked,
+            *({key: counts.copy() for key, counts in pool.items()} for pool in (self._sought, self._avoided, self._repelled)),
+        )
+
+    def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
+        """Count a pod in or out."""
+        asked, namespace = self._asked, spec.namespace
+        labels_there = asked.cluster.namespace_labels(asked.labels.namespace)
+        for term in spec.anti_affinity:
+            if term.selector.matches(asked.own_labels) and term.scope.holds(asked.labels.namespace, labels_there):
+                self._count(self._repelled, term.topology_key, row, number)
+        own = asked.spec
+        if own.affinity and all(_concerns(asked, term, pod, namespace) for term in own.affinity):
+            for key in {term.topology_key for term in own.affinity}:
+                self._count(self._sought, key, row, number)
+        for term in own.anti_affinity:
+            if _concerns(asked, term, pod, namespace):
+                self._count(self._avoided, term.topology_key, row, number)
+
+    def _count(self, counts: Counts, key: str, row: int, number: int) -> None:
+        column = self._asked.cluster.nodes.column(key)
+        domain = column.ids[row]
+        if domain < 0:
+            return
+        per_domain = counts.get(key)
+        if per_domain is None:
+            per_domain = counts[key] = np.zeros(len(column.values), dtype=np.int64)
+        per_domain[domain] += number
+
+
+def _concerns(asked: Asked, term: PodTerm, pod: Pod, namespace: str) -> bool:
+    """Say whether a term of the asked pod matches another pod."""
+    return term.selector.matches(pod.metadata.labels or {}) and term.scope.holds_known(
+        namespace, asked.cluster.namespace_labels(namespace)
+    )
+
+
+def _over_zero(counts: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Say for each domain whether anything is counted; last, no for nodes without the label."""
+    table = np.zeros(len(counts) + 1, dtype=bool)
+    np.greater(counts, 0, out=table[:-1])
+    return table

@@ -1,0 +1,34 @@
+"""NodeName and NodeUnschedulable: the pod names its node; the node takes no new pods."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.cluster.classes import SpecClass
+from tutti.cluster.tallies import tolerates
+from tutti.engine.plugins.base import RowPlugin, Window
+from tutti.engine.verdict import Refusal, Variants
+from tutti.kube.objects import Taint
+
+_CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class NodeName(RowPlugin):
+    """A pod that names a node goes to that node; such a pod is never pending, so there is nothing to filter."""
+
+    name = "NodeName"
+    refusals = (Refusal("node(s) didn't match the requested node name", resolvable=False),)
+
+
+class NodeUnschedulable(RowPlugin):
+    """A cordoned node takes only pods that bear the cordon."""
+
+    name = "NodeUnschedulable"
+    refusals = (Refusal("node(s) were unschedulable", resolvable=False),)
+
+    def filter(self, window: Window, spec: SpecClass) -> Variants | None:
+        """Refuse cordoned nodes."""
+        if any(tolerates(t, _CORDON) for t in spec.tolerations):
+            return None
+        refused: Variants = window.nodes.unschedulable[window.rows].astype(np.uint8)
+        return refused

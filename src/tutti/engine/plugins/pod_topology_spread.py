@@ -1,0 +1,254 @@
+"""PodTopologySpread: keep like pods evenly spread over zones, racks, hosts.
+
+Hard constraints filter, soft ones score. Pods without constraints of their own are spread by the profile's default
+constraints, whose selector comes from the Services that select the pod and the controller that owns it. Counting is per
+domain; a node's answer is looked up by its domain.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tutti.cluster.classes import SpecClass, SpreadConstraint
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.columns import Ints, Rows
+from tutti.cluster.labels import CounterKey
+from tutti.cluster.tallies import DomainView, Eligibility, Tally
+from tutti.cluster.terms import Scope
+from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.verdict import Refusal, Variants
+from tutti.kube.objects import Pod, ReplicaSet, ReplicationController, StatefulSet
+from tutti.kube.selectors import EVERYTHING, NOTHING, Requirement, Selector, equal_to, parse_label_selector
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+_NEVER = 2**31 - 1
+
+
+def _default(key: str, max_skew: int) -> SpreadConstraint:
+    return SpreadConstraint(max_skew, key, False, NOTHING, 1, True, False, ())
+
+
+SYSTEM_DEFAULTS = (_default(HOSTNAME, 3), _default(ZONE, 5))
+
+
+class PodTopologySpread(ClusterPlugin):
+    """See the module."""
+
+    name = "PodTopologySpread"
+    refusals = (
+        Refusal("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False),
+        Refusal("node(s) didn't match pod topology spread constraints", resolvable=True),
+    )
+
+    def __init__(self, defaults: tuple[SpreadConstraint, ...] | None = None) -> None:
+        self._system = defaults is None
+        self._defaults = SYSTEM_DEFAULTS if defaults is None else defaults
+        self._selectors: dict[tuple[int, str], tuple[int, Selector]] = {}
+
+    # Constraints ------------------------------------------------------------------------------------------------------
+
+    def constraints(self, asked: Asked, *, hard: bool) -> list[SpreadConstraint]:
+        """Give the pod's own constraints, or the default ones, with their whole selectors."""
+        own = asked.spec.spread
+        if own:
+            return [_joined(c, asked.labels.labels) for c in own if c.hard == hard]
+        defaults = [c for c in self._defaults if c.hard == hard]
+        if not defaults:
+            return []
+        selector = self._default_selector(asked)
+        return [] if selector.empty else [c._replace(selector=selector) for c in defaults]
+
+    def _default_selector(self, asked: Asked) -> Selector:
+        """Give what the pod's Services and its controller select by; it selects everything when there are none."""
+        owner = next((o for o in asked.pod.metadata.owner_references or () if o.controller), None)
+        name = f"{owner.api_version}/{owner.kind}/{owner.name}" if owner else ""
+        key = (asked.labels.number, name)
+        version = asked.cluster.workloads_version
+        known = self._selectors.get(key)
+        if known is None or known[0] != version:
+            selector = default_selector(asked.cluster, asked.pod)
+            known = self._selectors[key] = (version, selector)
+        return known[1]
+
+    # Filter -----------------------------------------------------------------------------------------------------------
+
+    def prepare(self, asked: Asked) -> Prepared | None:
+        """Count the pods in the domains of the hard constraints."""
+        constraints = self.constraints(asked, hard=True)
+        if not constraints:
+            return None
+        keys = tuple(sorted({c.topology_key for c in constraints}))
+        return _Spread(asked, [_Counted(asked, c, keys) for c in constraints])
+
+    # Score ------------------------------------------------------------------------------------------------------------
+
+    def score(self, asked: Asked, prepared: Prepared | None, rows: Rows) -> Ints | None:
+        """Score the feasible nodes: the fewer like pods in their domains, the better."""
+        constraints = self.constraints(asked, hard=False)
+        if not constraints:
+            return None
+        nodes = asked.cluster.nodes
+        every_key = bool(asked.spec.spread) or not self._system
+        keys = tuple(sorted({c.topology_key for c in constraints})) if every_key else ()
+        ignored = None
+        if every_key:
+            has_all = np.ones(len(rows), dtype=bool)
+            for key in keys:
+                has_all &= nodes.column(key).ids[rows] >= 0
+            if not has_all.all():
+                ignored = ~has_all
+        counted = rows if ignored is None else rows[~ignored]
+        raw = np.zeros(len(counted))
+        for constraint in constraints:
+            raw += _soft_score(asked, constraint, keys, counted)
+        # Half away from zero, exactly: adding a half first would round 0.49999999999999994 up.
+        whole = np.floor(raw)
+        whole += raw - whole >= 0.5
+        scores = _favour_low(whole.astype(np.int64))
+        if ignored is None:
+            return scores
+        result = np.zeros(len(rows), dtype=np.int64)
+        result[~ignored] = scores
+        return result
+
+
+def _joined(constraint: SpreadConstraint, labels: dict[str, str]) -> SpreadConstraint:
+    """Add the values of the extra label keys to the selector."""
+    extra = [Requirement(k, "In", frozenset((labels[k],))) for k in constraint.extra_keys if k in labels]
+    return constraint._replace(selector=constraint.selector.narrowed(extra)) if extra else constraint
+
+
+def default_selector(cluster: Cluster, pod: Pod) -> Selector:
+    """Give what all Services that select the pod and its controller select by, together."""
+    namespace, labels = pod.metadata.namespace or "default", pod.metadata.labels or {}
+    merged: dict[str, str] = {}
+    for service in cluster.services.get(namespace, {}).values():
+        wanted = service.spec.selector
+        if wanted is not None and all(labels.get(k) == v for k, v in wanted.items()):
+            merged |= wanted
+    owner = next((o for o in pod.metadata.owner_references or () if o.controller), None)
+    if owner is None:
+        return equal_to(merged)
+    key = f"{namespace}/{owner.name}"
+    found = cluster.objects.get(owner.kind, {}).get(key)
+    if isinstance(found, ReplicationController) and owner.api_version == "v1":
+        return equal_to(merged | (found.spec.selector or {}))
+    selector = equal_to(merged)
+    if isinstance(found, ReplicaSet | StatefulSet) and owner.api_version == "apps/v1":
+        # A missing selector selects nothing and adds nothing here.
+        selector = selector.narrowed(parse_label_selector(found.spec.selector).requirements)
+    return selector
+
+
+class _Counted:
+    """One hard constraint with its counts per domain."""
+
+    __slots__ = ("constraint", "counts", "own", "view")
+
+    def __init__(self, asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
+        self.constraint = constraint
+        self.view = _view(asked, constraint, keys)
+        self.counts = self.view.counts
+        self.own = int(constraint.selector.matches(asked.own_labels))
+
+    def answers(self) -> Variants:
+        """Give the answer for every domain, and last the one for nodes without the label."""
+        view, constraint = self.view, self.constraint
+        there = self.counts[view.nodes_in > 0]
+        least = 0 if len(there) < constraint.min_domains else int(there.min()) if len(there) else _NEVER
+        table = np.zeros(len(self.counts) + 1, dtype=np.uint8)
+        table[:-1][self.counts + (self.own - least) > constraint.max_skew] = 2
+        table[-1] = 1
+        return table
+
+
+def _view(asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...]) -> DomainView:
+    spec = asked.spec
+    eligible = Eligibility(
+        keys=keys,
+        labels=spec.node_labels if constraint.honor_affinity else (),
+        terms=spec.node_terms if constraint.honor_affinity else None,
+        tolerations=spec.tolerations if constraint.honor_taints else None,
+    )
+    tally = _matching(asked, constraint.selector)
+    return tally.view(constraint.topology_key, asked.cluster.nodes, eligible=eligible)
+
+
+def _matching(asked: Asked, selector: Selector) -> Tally:
+    """Give the tally of live pods of the pod's namespace that a constraint counts; an empty selector counts none."""
+    counted = NOTHING if selector == EVERYTHING else selector
+    scope = Scope(frozenset((asked.labels.namespace,)))
+    return asked.cluster.counter(CounterKey(((scope, counted),), live=True))
+
+
+class _Spread(Prepared):
+    """The hard constraints of one pod."""
+
+    def __init__(self, asked: Asked, counted: list[_Counted]) -> None:
+        self._asked, self._counted = asked, counted
+
+    def filter(self, rows: Selection) -> Variants:
+        """Refuse nodes without a label (1) and domains that would get too far ahead (2)."""
+        answers: Variants | None = None
+        for counted in self._counted:
+            said = counted.answers()[counted.view.domain[rows]]
+            answers = said if answers is None else np.where(answers == 0, said, answers)
+        assert answers is not None
+        return answers
+
+    def fork(self) -> _Spread:
+        """Copy the counts."""
+        twins = []
+        for counted in self._counted:
+            twin = object.__new__(_Counted)
+            twin.constraint, twin.view, twin.own = counted.constraint, counted.view, counted.own
+            twin.counts = counted.counts.copy()
+            twins.append(twin)
+        return _Spread(self._asked, twins)
+
+    def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
+        """Count a pod in or out, as kube-scheduler does: an empty selector and terminating pods count here."""
+        if spec.namespace != self._asked.labels.namespace:
+            return
+        labels = pod.metadata.labels or {}
+        for counted in self._counted:
+            view = counted.view
+            if view.mask[row] and counted.constraint.selector.matches(labels):
+                counted.counts[view.domain[row]] += number
+
+
+def _soft_score(asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...], rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Give the raw score of one constraint: count times the logarithm of the number of domains, plus the skew."""
+    nodes = asked.cluster.nodes
+    key = constraint.topology_key
+    if key == HOSTNAME:
+        # Per node, whatever the policies say; nodes without the label score nothing.
+        weight = math.log(len(rows) + 2)
+        scores = _matching(asked, constraint.selector).column[rows] * weight
+        scores += constraint.max_skew - 1
+        missing = nodes.column(key).ids[rows] < 0
+        if missing.any():
+            scores[missing] = 0.0
+        return scores
+    view = _view(asked, constraint, keys)
+    domains = view.domain[rows]
+    there = np.zeros(len(view.counts) + 1, dtype=bool)
+    there[domains] = True
+    # Nodes without the label are one more domain; they score nothing themselves.
+    weight = math.log(int(there.sum()) + 2)
+    table = np.zeros(len(view.counts) + 1)
+    table[:-1] = view.counts * weight + (constraint.max_skew - 1)
+    return table[domains]
+
+
+def _favour_low(raw: Ints) -> Ints:
+    """Turn raw counts into scores from 0 to 100, the lowest count best."""
+    if not len(raw):
+        return raw
+    top, low = int(raw.max()), int(raw.min())
+    if top == 0:
+        return np.full(len(raw), MAX_SCORE, dtype=np.int64)
+    return MAX_SCORE * (top + low - raw) // top

@@ -1,0 +1,39 @@
+"""TaintToleration: taints keep pods off (NoSchedule, NoExecute) or make a node less welcome (PreferNoSchedule)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.cluster.classes import SpecClass
+from tutti.cluster.columns import Ints
+from tutti.cluster.tallies import tolerates, untolerated
+from tutti.engine.plugins.base import RowPlugin, Window
+from tutti.engine.verdict import Refusal, Variants
+from tutti.kube.objects import Taint, Toleration
+
+
+class TaintToleration(RowPlugin):
+    """One answer per set of taints, spread over the nodes that have it."""
+
+    name = "TaintToleration"
+    normalised = "down"
+    refusals = (Refusal("node(s) had untolerated taint(s)", resolvable=False),)
+
+    def filter(self, window: Window, spec: SpecClass) -> Variants | None:
+        """Refuse nodes with a taint that the pod does not bear."""
+        sets = window.nodes.taint_sets
+        table = np.fromiter((untolerated(taints, spec.tolerations) for taints in sets), np.uint8, len(sets))
+        answers: Variants = table[window.nodes.taints[window.rows]]
+        return answers
+
+    def score(self, window: Window, spec: SpecClass) -> Ints | None:
+        """Count the soft taints that the pod does not bear."""
+        soft = tuple(t for t in spec.tolerations if t.effect in (None, "", "PreferNoSchedule"))
+        sets = window.nodes.taint_sets
+        table = np.fromiter((_unborne(taints, soft) for taints in sets), np.int64, len(sets))
+        counts: Ints = table[window.nodes.taints[window.rows]]
+        return counts
+
+
+def _unborne(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:
+    return sum(t.effect == "PreferNoSchedule" and not any(tolerates(o, t) for o in tolerations) for t in taints)

@@ -1,0 +1,97 @@
+"""VolumeRestrictions: disks that only one pod may mount, and claims that only one pod may use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.cluster.classes import SpecClass
+from tutti.engine.plugins import volumes
+from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.verdict import Reason, Refusal, Variants
+from tutti.kube.objects import Pod, RbdDisk, Volume
+
+
+class VolumeRestrictions(ClusterPlugin):
+    """See the module."""
+
+    name = "VolumeRestrictions"
+    refusals = (
+        Refusal("node(s) had no available disk", resolvable=True),
+        Refusal(
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+            resolvable=True,
+        ),
+    )
+
+    def prepare(self, asked: Asked) -> Prepared | Reason | None:
+        """Find the pod's disks and single-use claims; a claim that does not exist ends the attempt."""
+        cluster, namespace = asked.cluster, asked.spec.namespace
+        single: set[str] = set()
+        for volume in asked.spec.volumes:
+            if volume.persistent_volume_claim is None:
+                continue
+            name = volume.persistent_volume_claim.claim_name
+            wish = volumes.claim(cluster, namespace, name)
+            if wish is None:
+                return Reason(self.name, (f'persistentvolumeclaim "{name}" not found',), resolvable=False)
+            if "ReadWriteOncePod" in (wish.spec.access_modes or ()):
+                single.add(name)
+        disks = [v for v in asked.spec.volumes if _is_disk(v)]
+        users = sum(f"{namespace}/{name}" in cluster.occupancy.claim_users for name in single)
+        return _Restricted(asked, disks, single, users) if disks or users else None
+
+
+def _is_disk(volume: Volume) -> bool:
+    return any((volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd))
+
+
+class _Restricted(Prepared):
+    """The disks and single-use claims of one pod."""
+
+    def __init__(self, asked: Asked, disks: list[Volume], single: set[str], users: int) -> None:
+        self._asked, self._disks, self._single, self._users = asked, disks, single, users
+
+    def filter(self, rows: Selection) -> Variants:
+        """Refuse nodes where a disk is mounted (1), and all nodes while a single-use claim is in use (2)."""
+        cluster = self._asked.cluster
+        length = cluster.nodes.size if isinstance(rows, slice) else len(rows)
+        answers = np.full(length, 2 if self._users > 0 else 0, dtype=np.uint8)
+        if self._disks:
+            taken = np.zeros(cluster.nodes.size, dtype=bool)
+            for row, pods in cluster.occupancy.volume_pods.items():
+                taken[row] = any(
+                    _conflict(mine, theirs) for pod in pods for theirs in cluster.spec_of(pod).volumes for mine in self._disks
+                )
+            answers[taken[rows]] = 1
+        return answers
+
+    def fork(self) -> _Restricted:
+        """Copy the count."""
+        return _Restricted(self._asked, self._disks, self._single, self._users)
+
+    def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
+        """Count the uses of a claim of that name; kube-scheduler does not look at the namespace here."""
+        for volume in spec.volumes:
+            if volume.persistent_volume_claim and volume.persistent_volume_claim.claim_name in self._single:
+                self._users += number
+
+
+def _conflict(mine: Volume, theirs: Volume) -> bool:
+    """Say whether two volumes are one disk that both cannot mount."""
+    if mine.gce_persistent_disk and theirs.gce_persistent_disk:
+        gce, other = mine.gce_persistent_disk, theirs.gce_persistent_disk
+        if gce.pd_name == other.pd_name and not (gce.read_only and other.read_only):
+            return True
+    if mine.aws_elastic_block_store and theirs.aws_elastic_block_store:
+        if mine.aws_elastic_block_store.volume_id == theirs.aws_elastic_block_store.volume_id:
+            return True
+    if mine.iscsi and theirs.iscsi:
+        if mine.iscsi.iqn == theirs.iscsi.iqn and not (mine.iscsi.read_only and theirs.iscsi.read_only):
+            return True
+    return bool(mine.rbd and theirs.rbd and _same_image(mine.rbd, theirs.rbd))
+
+
+def _same_image(mine: RbdDisk, theirs: RbdDisk) -> bool:
+    shared = not set(mine.monitors or ()).isdisjoint(theirs.monitors or ())
+    same = (mine.pool or "rbd") == (theirs.pool or "rbd") and mine.image == theirs.image
+    return shared and same and not (mine.read_only and theirs.read_only)

@@ -1,0 +1,46 @@
+"""Which resources the scheduler looks at, by their names.
+
+Contract: pure and remembered; a name is judged as kube-scheduler judges it, not as API validation does.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
+_DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+
+
+@lru_cache(maxsize=4096)
+def is_scalar(resource: str) -> bool:
+    """Whether the scheduler counts a resource beside cpu, memory and ephemeral storage."""
+    if resource.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in resource:
+        return True
+    return _is_extended(resource)
+
+
+@lru_cache(maxsize=4096)
+def is_counted(resource: str) -> bool:
+    """Whether the scheduler looks at a resource at all."""
+    return resource in _NATIVE or is_scalar(resource)
+
+
+def is_pod_level(resource: str) -> bool:
+    """Whether a resource may be asked for by the pod as a whole."""
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
+
+
+def _is_extended(resource: str) -> bool:
+    """Whether a name with a domain is fit for an extended resource: so is "requests." before it, for quotas."""
+    domain, slash, name = resource.partition("/")
+    quota_domain = f"requests.{domain}"
+    return (
+        slash == "/"
+        and not resource.startswith("requests.")
+        and len(quota_domain) <= 253
+        and len(name) <= 63
+        and _DNS_NAME.fullmatch(quota_domain) is not None
+        and _QUALIFIED.fullmatch(name) is not None
+    )

@@ -1,0 +1,124 @@
+"""What the documents say is true, and the layers hold.
+
+Every line that starts with `$ ` in a ```console block of a document is a command. `make` commands must name targets of
+the Makefile; `tutti` commands run in a copy of the example directory and must succeed; a line with `kubectl` needs a
+cluster, so only its shell syntax is checked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from _pytest.mark import ParameterSet
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "examples" / "getting-started"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CONSOLE_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+UNCHECKED = {"git", "pip", "python3"}
+
+
+class Command(NamedTuple):
+    """A command that a document shows."""
+
+    document: str
+    line: str
+
+    @property
+    def programs(self) -> list[str]:
+        """The first word of every part of the pipeline."""
+        words = shlex.shlex(self.line, posix=True, punctuation_chars="|>&;")
+        words.whitespace_split = True
+        tokens = ["|", *words]
+        return [word for before, word in itertools.pairwise(tokens) if before in {"|", "&&", ";"}]
+
+
+def documented_commands() -> list[Command]:
+    """Every command of every document, in the order of reading."""
+    return [
+        Command(str(path.relative_to(ROOT)), line)
+        for path in DOCUMENTS
+        for line in commands_in(path.read_text("utf-8"))
+    ]
+
+
+def commands_in(text: str) -> Iterator[str]:
+    """The commands of one document; a line that ends in a backslash goes on in the next."""
+    for block in CONSOLE_BLOCK.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("$ "):
+                yield " ".join(line[2:].split())
+
+
+def having(program: str) -> list[ParameterSet]:
+    """The commands that run this program, as parameters of a test; those with kubectl count as kubectl's alone."""
+    chosen = [c for c in documented_commands() if program in c.programs]
+    if program != "kubectl":
+        chosen = [c for c in chosen if "kubectl" not in c.programs]
+    return [pytest.param(c.line, id=f"{c.document}: {c.line}") for c in dict.fromkeys(chosen)]
+
+
+def test_commands_are_collected() -> None:
+    text = "```console\n$ tutti schedule \\\n    -f a.json\noutput\n$ make demo\n```\n```\n$ not this\n```\n"
+    assert list(commands_in(text)) == ["tutti schedule -f a.json", "make demo"]
+    assert Command("", "kubectl get pods -o json | tutti schedule -f - > out").programs == ["kubectl", "tutti"]
+
+
+def test_every_documented_program_is_known() -> None:
+    known = {"make", "tutti", "kubectl"} | UNCHECKED
+    unknown = [c for c in documented_commands() if not c.programs or not set(c.programs) <= known]
+    assert not unknown
+
+
+@pytest.mark.parametrize("line", having("make"))
+def test_documented_make_targets_exist(line: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    asked = [word for word in shlex.split(line)[1:] if "=" not in word]
+    assert asked
+    assert set(asked) <= targets
+
+
+@pytest.mark.parametrize("line", having("tutti"))
+def test_documented_tutti_commands_succeed(line: str, tmp_path: Path) -> None:
+    here = shutil.copytree(EXAMPLE, tmp_path / "example")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        cwd=here,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", having("kubectl"))
+def test_documented_kubectl_pipelines_parse(line: str) -> None:
+    parsed = subprocess.run(["bash", "-n", "-c", line], capture_output=True, text=True, check=False)
+    assert parsed.returncode == 0, parsed.stderr
+
+
+@pytest.mark.parametrize("document", [pytest.param(d, id=str(d.relative_to(ROOT))) for d in DOCUMENTS])
+def test_links_lead_to_files(document: Path) -> None:
+    targets = [t for t in LINK.findall(document.read_text("utf-8")) if "://" not in t]
+    assert not [t for t in targets if not (document.parent / t).exists()]
+
+
+def test_layers_and_purity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(no_cache=True) == 0, "run `make lint` for the import that breaks a contract"
