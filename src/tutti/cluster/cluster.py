@@ -184,9 +184,11 @@ class Cluster:
             if old is not None:
                 self._undo_with(Put(old))
             self.nodes.put(obj)
+            self.fit_resources()
             return
         self._undo_with(Remove("Node", name))
         row = self.nodes.put(obj, on=on is not False)
+        self.fit_resources()
         self._fit_rows()
         for pod in sorted(self.absent.pop(name, ())):
             self._attach(pod, row)
@@ -281,8 +283,7 @@ class Cluster:
         usage = self._spec_usage.get(spec.number)
         if usage is None:
             usage = self._spec_usage[spec.number] = self.usages.number(placed_requests(spec.pod))
-            self.nodes.fit_resources()
-            self.usages.fit_resources()
+            self.fit_resources()
         pods.objects[row] = pod
         pods.spec[row], pods.usage[row] = spec.number, usage
         pods.priority[row] = pod.spec.priority or 0
@@ -426,6 +427,11 @@ class Cluster:
         pod = self.pods.objects[self.pod_row(key)]
         assert pod is not None
         return pod
+
+    def fit_resources(self) -> None:
+        """Make room in all columns for resources that were numbered since."""
+        self.nodes.fit_resources()
+        self.usages.fit_resources()
 
     def spec_of(self, pod: int) -> SpecClass:
         """Give the spec class of the pod in a row."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 Bools = NDArray[np.bool_]
-Rows = NDArray[np.int32]
+Rows = NDArray[np.intp]
 
-CPU, MEMORY, STORAGE, PODS, NONZERO_CPU, NONZERO_MEMORY = range(6)
-FIXED = ("cpu", "memory", "ephemeral-storage", "pods")
+CPU, MEMORY, PODS, NONZERO_CPU, NONZERO_MEMORY, STORAGE = range(6)
+FIXED = {"cpu": CPU, "memory": MEMORY, "pods": PODS, "ephemeral-storage": STORAGE}
 UNLIMITED = 2**62
 """What a node offers of the two non-zero sums, which are only scored and never run out."""
 
@@ -33,8 +33,8 @@ class ResourceNames:
     """The place of each resource in the stacked columns; it only grows."""
 
     def __init__(self) -> None:
-        self.names = [*FIXED, "", ""]
-        self._place = {name: place for place, name in enumerate(FIXED)}
+        self.names = ["cpu", "memory", "pods", "", "", "ephemeral-storage"]
+        self._place = dict(FIXED)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -60,7 +60,7 @@ class RowLog:
     """The rows that were touched, in order; it only grows, and readers remember how far they have read."""
 
     def __init__(self) -> None:
-        self._rows = np.zeros(1024, dtype=np.int32)
+        self._rows = np.zeros(1024, dtype=np.intp)
         self.length = 0
 
     def add(self, row: int) -> None:

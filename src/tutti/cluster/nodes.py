@@ -18,6 +18,7 @@ from tutti.kube.resources import allocatable
 from tutti.kube.selectors import NODE_NAME_FIELD, NodeTerm, Requirement
 
 RANK_BITS = 42
+_EXACT = 2**45
 _RANK_STEP = 1 << 20
 
 
@@ -57,7 +58,8 @@ class NodeTable:
         self.row_of: dict[str, int] = {}
         self.free: list[int] = list(range(size - 1, -1, -1))
         self.on: Bools = np.zeros(size, dtype=bool)
-        self.alloc: Ints = np.zeros((len(resources), size), dtype=np.int64)
+        self.alloc: Ints = np.ones((len(resources), size), dtype=np.int64)
+        """What nodes offer. Rows without a node offer 1, so that whoever divides need not look."""
         self.used: Ints = np.zeros((len(resources), size), dtype=np.int64)
         self.unschedulable: Bools = np.zeros(size, dtype=bool)
         self.rank: Ints = np.zeros(size, dtype=np.int64)
@@ -68,6 +70,8 @@ class NodeTable:
         self.image_rows: dict[str, set[int]] = {}
         self.image_size: dict[str, int] = {}
         self.images_shape = 0
+        self.exact_in_floats = True
+        """Whether every node has cpu and memory, and amounts of which floats hold a hundredfold exactly."""
         self.shape = 0
         self.rank_shape = 0
         self.touched = RowLog()
@@ -99,7 +103,7 @@ class NodeTable:
         self.switch(row, on=False)
         del self.row_of[name]
         self.objects[row], self.names[row] = None, ""
-        self.alloc[:, row] = 0
+        self.alloc[:, row] = 1
         for column in self.labels.values():
             column.ids[row] = -1
         self._sorted.pop(bisect_left(self._sorted, name))
@@ -128,8 +132,9 @@ class NodeTable:
         self.objects += [None] * (size - self.size)
         self.names += [""] * (size - self.size)
         self.free = list(range(size - 1, self.size - 1, -1))
-        for field in ("on", "alloc", "used", "unschedulable", "rank", "taints"):
+        for field in ("on", "used", "unschedulable", "rank", "taints"):
             setattr(self, field, grown(getattr(self, field), size))
+        self.alloc = grown(self.alloc, size, fill=1)
         for column in self.labels.values():
             column.ids = grown(column.ids, size, fill=-1)
         self.size = size
@@ -169,6 +174,8 @@ class NodeTable:
         for name, amount in offered.items():
             self.alloc[self.resources.place(name), row] = amount
         self.alloc[NONZERO_CPU : NONZERO_MEMORY + 1, row] = UNLIMITED
+        if not all(0 < offered.get(name, 0) < _EXACT for name in ("cpu", "memory")):
+            self.exact_in_floats = False
         self.unschedulable[row] = bool(node.spec.unschedulable)
         taints = self._taint_id(node.spec.taints or [])
         if taints != self.taints[row]:
@@ -254,7 +261,7 @@ class NodeTable:
 
     def rows_on(self) -> Rows:
         """Give the rows of all nodes that take part."""
-        return np.flatnonzero(self.on).astype(np.int32)
+        return np.flatnonzero(self.on)
 
     def names_sorted(self) -> list[str]:
         """Give the names of all nodes that take part, in order."""

@@ -6,7 +6,7 @@ pod in the given order, and gives the same answers as one decision at a time. Ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,13 +15,29 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Bind, Edit
-from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, RowPlugin, Window, normalise
-from tutti.engine.plugins.node_affinity import NodeAffinity, named_nodes
+from tutti.cluster.nodes import RANK_BITS
+from tutti.engine.batch import pick
+from tutti.engine.plugins.base import (
+    Asked,
+    ClusterPlugin,
+    NodePlugin,
+    PodPlugin,
+    Prepared,
+    Specs,
+    Window,
+    controller,
+    normalise,
+)
+from tutti.engine.plugins.node_affinity import NodeAffinity
 from tutti.engine.plugins.volume_binding import reserve
 from tutti.engine.profile import Profile
-from tutti.engine.row_cache import RowCache, RowRules
-from tutti.engine.verdict import PASS, AttemptError, Reason, Verdicts, decode, encode
+from tutti.engine.node_tier import NodeTier
+from tutti.engine.row_rules import RowRules
+from tutti.engine.row_table import RowTable
+from tutti.engine.verdict import PASS, AttemptError, Reason, Variants, Verdicts, decode, encode
 
+_WORTH_WHILE, _LONGEST = 8, 20_000
+"""How many like pods in a row are placed as a batch: at least, and at once at most."""
 NARROWED = -1
 """The verdict of nodes that a pre-filter left out: below every plugin's."""
 
@@ -32,7 +48,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     pod: str
     node: str | None = None
     score: int | None = None
-    """The total score of the node; None when it was the only one."""
+    """The total score of the node."""
     held: Reason | None = None
     """Why the pod may not even be tried."""
     refused: Reason | None = None
@@ -48,15 +64,17 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class Filtered(NamedTuple):
-    """The verdict of every row, and what the cluster plugins prepared."""
+    """Which rows are feasible, and what the cluster plugins prepared."""
 
-    verdict: Verdicts
-    prepared: list[Prepared | None]
     feasible: Bools
-    reasons: dict[int, Reason] = {}  # noqa: RUF012 - a named tuple's default is never changed
+    prepared: list[Prepared | None]
+    """One entry for each cluster plugin of the profile; None where it has nothing to filter."""
+    reasons: dict[int, Reason]
     """Why rows on which room is held were refused: that cannot be asked again later."""
     alone: bool = False
     """Whether only the node that the pod was promised was looked at."""
+    left_out: Bools | None = None
+    """The rows that the pod's node affinity does not name, if it names nodes."""
 
 
 class Engine:
@@ -71,8 +89,9 @@ class Engine:
             for place, enabled in enumerate(self.profile.plugins)
             if isinstance(enabled.plugin, ClusterPlugin)
         ]
-        self._narrows = any(isinstance(e.plugin, NodeAffinity) and e.filters for e in self.profile.plugins)
-        self._caches: dict[int, RowCache] = {}
+        self._tiers: dict[bytes, NodeTier] = {}
+        self._tables: dict[tuple[Hashable, ...], RowTable] = {}
+        self._table_of: dict[int, RowTable] = {}
 
     # One pod ----------------------------------------------------------------------------------------------------------
 
@@ -83,29 +102,90 @@ class Engine:
         stopped = self.stopped(asked)
         if stopped is not None:
             return stopped
+        nodes = cluster.nodes
         try:
+            row, score = self._quick_best(asked)
+            if row >= 0:
+                return Decision(pod, nodes.names[row], score, nodes=nodes.count)
             filtered = self.filter(asked)
             if isinstance(filtered, Reason):
-                return Decision(pod, refused=filtered, nodes=cluster.nodes.count)
+                return Decision(pod, refused=filtered, nodes=nodes.count)
             row, score = self._best(asked, filtered)
+            if row < 0:
+                return Decision(pod, nodes=nodes.count, reasons=self.tally(asked, filtered))
+            volumes = tuple(reserve(asked, filtered.prepared, row)) if asked.spec.volumes else ()
         except AttemptError as error:
-            return Decision(pod, error=str(error), nodes=cluster.nodes.count)
-        if row < 0:
-            return Decision(pod, nodes=cluster.nodes.count, reasons=self.tally(asked, filtered))
-        volumes = tuple(reserve(asked, filtered.prepared, row)) if asked.spec.volumes else ()
-        return Decision(pod, cluster.nodes.names[row], score, nodes=cluster.nodes.count, volumes=volumes)
+            return Decision(pod, error=str(error), nodes=nodes.count)
+        return Decision(pod, nodes.names[row], score, nodes=nodes.count, volumes=volumes)
+
+    def _quick_best(self, asked: Asked) -> tuple[int, int]:
+        """Give the best row and its score at once when no other node matters to a node's score; -1 when it may."""
+        if self.cluster.held_on or any(plugin.concerns(asked) for _, _, plugin in self.cluster_plugins):
+            return -1, 0
+        table, keys = self.row_keys(asked)
+        if table.tier.raw or table.tier.narrowed is not None:
+            return -1, 0
+        row = int(keys.argmax())
+        key = int(keys[row])
+        return (row, (key >> RANK_BITS) + table.tier.constant) if key >= 0 else (-1, 0)
 
     def place(self, pods: Sequence[str], *, start: int | None = None, take_volumes: bool = True) -> list[Decision]:
         """Decide and bind one pod after the other; `take_volumes` lets them have the volumes that were found for them."""
-        decisions = []
-        for pod in pods:
-            decision = self.decide(pod)
+        decisions: list[Decision] = []
+        while len(decisions) < len(pods):
+            done = len(decisions)
+            run = self._run(pods, done)
+            if run > 1:
+                decisions += self._place_run(pods[done : done + run], start)
+                if len(decisions) > done:
+                    continue
+            decision = self.decide(pods[done])
             if decision.node is not None:
-                self.cluster.apply(Bind(pod, decision.node, start))
+                self.cluster.apply(Bind(decision.pod, decision.node, start))
                 if take_volumes:
                     for edit in decision.volumes:
                         self.cluster.apply(edit)
             decisions.append(decision)
+        return decisions
+
+    def _run(self, pods: Sequence[str], first: int) -> int:
+        """Say how many pods from here on are alike and look at no other pods or nodes; 1 when it is not worth while."""
+        table = self.cluster.pods
+        rows = [table.row_of.get(pod, -1) for pod in pods[first : first + _WORTH_WHILE]]
+        if len(rows) < _WORTH_WHILE or rows[0] < 0 or self.cluster.held_on:
+            return 1
+        spec, labels = table.spec, table.labels
+        if spec[rows[-1]] != spec[rows[0]]:
+            return 1
+        asked = Asked(self.cluster, rows[0])
+        tier = self.row_keys(asked)[0].tier
+        if tier.raw or tier.narrowed is not None or asked.spec.ports or asked.spec.spec.resource_claims:
+            return 1
+        if any(plugin.concerns(asked) for _, _, plugin in self.cluster_plugins):
+            return 1
+        alike = (int(spec[rows[0]]), int(labels[rows[0]]), controller(asked.pod))
+        length = 0
+        for pod in pods[first : first + _LONGEST]:
+            row = table.row_of.get(pod, -1)
+            obj = table.objects[row] if row >= 0 else None
+            if obj is None or obj.spec.scheduling_gates or table.node_names[row] is not None:
+                break
+            if (int(spec[row]), int(labels[row]), controller(obj)) != alike:
+                break
+            length += 1
+        return max(length, 1)
+
+    def _place_run(self, pods: Sequence[str], start: int | None) -> list[Decision]:
+        """Place as many pods of a run as can be placed at once."""
+        cluster, nodes = self.cluster, self.cluster.nodes
+        asked = Asked(cluster, cluster.pod_row(pods[0]))
+        table, keys = self.row_keys(asked)
+        usage = cluster.usages.matrix[cluster.pods.usage[asked.row]]
+        decisions = []
+        for pod, (row, score) in zip(pods, pick(cluster, table, asked.spec, keys, usage, len(pods)), strict=False):
+            name = nodes.names[row]
+            cluster.apply(Bind(pod, name, start))
+            decisions.append(Decision(pod, name, score + table.tier.constant, nodes=nodes.count))
         return decisions
 
     def stopped(self, asked: Asked) -> Decision | None:
@@ -126,21 +206,28 @@ class Engine:
 
     # Filters ----------------------------------------------------------------------------------------------------------
 
-    def row_cache(self, asked: Asked) -> RowCache:
+    def row_keys(self, asked: Asked) -> tuple[RowTable, Ints]:
         """Give what the row plugins say to the pod's spec class, up to date."""
-        number = asked.spec.number
-        cache = self._caches.get(number)
-        if cache is None:
-            cache = self._caches[number] = RowCache(self.cluster, asked.spec, self.rules)
-        cache.sync()
-        return cache
+        spec = asked.spec
+        table = self._table_of.get(spec.number)
+        if table is None:
+            node_key = self.rules.node_key(spec)
+            tier = self._tiers.get(node_key)
+            if tier is None:
+                tier = self._tiers[node_key] = NodeTier(self.cluster, spec, self.rules)
+            key = (node_key, *self.rules.shape(spec))
+            table = self._tables.get(key)
+            if table is None:
+                table = self._tables[key] = RowTable(self.cluster, tier, self.rules)
+            self._table_of[spec.number] = table
+        return table, table.keys(spec)
 
     def prepare(self, asked: Asked) -> list[Prepared | None] | Reason:
         """Let the cluster plugins look at the cluster; the first reason to give up ends it."""
         prepared: list[Prepared | None] = []
         resolvable: Reason | None = None
         for _, enabled, plugin in self.cluster_plugins:
-            found = plugin.prepare(asked) if enabled.filters else None
+            found = plugin.prepare(asked) if enabled.filters and plugin.concerns(asked) else None
             if isinstance(found, Reason):
                 if not found.resolvable:
                     return found
@@ -149,8 +236,9 @@ class Engine:
         return prepared if resolvable is None else resolvable
 
     def filter(self, asked: Asked) -> Filtered | Reason:
-        """Judge every node; a reason when no node needs to be looked at."""
-        narrowed = named_nodes(asked.spec) if self._narrows else None
+        """Find the feasible nodes; a reason when no node needs to be looked at."""
+        table, keys = self.row_keys(asked)
+        narrowed = table.tier.narrowed
         if isinstance(narrowed, Reason):
             return narrowed
         prepared = self.prepare(asked)
@@ -159,42 +247,40 @@ class Engine:
         own = self._own_nomination(asked, prepared)
         if own is not None:
             return own
-        cache = self.row_cache(asked)
-        verdict = cache.verdict
-        feasible = cache.key >= 0
-        copied = False
-        for (place, _, _), state in zip(self.cluster_plugins, prepared, strict=True):
-            if state is None:
-                continue
-            rows = np.flatnonzero(feasible)
-            answers = state.filter(rows)
-            refused = answers != 0
-            if refused.any():
-                if not copied:
-                    verdict, copied = verdict.copy(), True
-                lost = rows[refused]
-                verdict[lost] = encode(place, answers[refused])
-                feasible[lost] = False
-        reasons: dict[int, Reason] = {}
-        if self.cluster.held_on:
-            verdict, reasons = self._with_holds(asked, prepared, verdict, feasible)
+        feasible = keys >= 0
+        for state in prepared:
+            if state is not None:
+                rows = np.flatnonzero(feasible)
+                feasible[rows[state.filter(rows) != 0]] = False
+        left_out: Bools | None = None
         if narrowed is not None:
-            rows_named = [row for row in map(self.cluster.nodes.row_of.get, narrowed) if row is not None]
-            left_out = np.ones(len(verdict), dtype=bool)
-            left_out[rows_named] = False
-            verdict = np.where(left_out, np.int16(NARROWED), verdict)
+            left_out = np.ones(len(feasible), dtype=bool)
+            left_out[[row for row in map(self.cluster.nodes.row_of.get, narrowed) if row is not None]] = False
             feasible &= ~left_out
-        return Filtered(verdict, prepared, feasible, reasons)
+        reasons = self._with_holds(asked, prepared, feasible) if self.cluster.held_on else {}
+        return Filtered(feasible, prepared, reasons, left_out=left_out)
+
+    def verdicts(self, asked: Asked, filtered: Filtered) -> Verdicts:
+        """Give the verdict of every row: that of the first plugin that refuses it."""
+        rows = np.arange(self.cluster.nodes.size)
+        verdict = self.judge(asked, filtered.prepared, rows)
+        if filtered.left_out is not None:
+            verdict[filtered.left_out] = NARROWED
+        return verdict
 
     def judge(self, asked: Asked, prepared: Iterable[Prepared | None], rows: Rows) -> Verdicts:
         """Ask every filter about some rows as they are now, without what is kept from before."""
-        window = Window(self.cluster, rows)
+        window, specs = Window(self.cluster, rows), Specs((asked.spec,))
         verdict = np.full(len(rows), PASS, dtype=np.int16)
-        for place, enabled in enumerate(self.profile.plugins):
-            if enabled.filters and isinstance(enabled.plugin, RowPlugin):
-                answers = enabled.plugin.filter(window, asked.spec)
-                if answers is not None:
-                    np.minimum(verdict, encode(place, answers), out=verdict)
+        for place, (plugin, _, filters) in enumerate(self.profile.plugins):
+            answers: Variants | None = None
+            if filters and isinstance(plugin, NodePlugin):
+                answers = plugin.filter(window, asked.spec)
+            elif filters and isinstance(plugin, PodPlugin):
+                said = plugin.filter(window, specs)
+                answers = None if said is None else said[0]
+            if answers is not None:
+                np.minimum(verdict, encode(place, answers), out=verdict)
         for (place, _, _), state in zip(self.cluster_plugins, prepared, strict=True):
             if state is not None:
                 np.minimum(verdict, encode(place, state.filter(rows)), out=verdict)
@@ -210,33 +296,28 @@ class Engine:
             return None
         if self.judge_with_holds(asked, prepared, row) != PASS:
             return None
-        verdict = np.full(self.cluster.nodes.size, NARROWED, dtype=np.int16)
-        verdict[row] = PASS
-        return Filtered(verdict, prepared, verdict == PASS, alone=True)
+        feasible = np.zeros(self.cluster.nodes.size, dtype=bool)
+        feasible[row] = True
+        return Filtered(feasible, prepared, {}, alone=True)
 
-    def _with_holds(
-        self, asked: Asked, prepared: list[Prepared | None], verdict: Verdicts, feasible: Bools
-    ) -> tuple[Verdicts, dict[int, Reason]]:
-        """Judge the nodes on which room is held again, with those pods there."""
-        cluster = self.cluster
+    def _with_holds(self, asked: Asked, prepared: list[Prepared | None], feasible: Bools) -> dict[int, Reason]:
+        """Judge the nodes on which room is held again, with those pods there; give why some are then refused."""
+        nodes = self.cluster.nodes
         reasons: dict[int, Reason] = {}
-        for name in list(cluster.held_on):
-            row = cluster.nodes.row_of.get(name)
-            if row is None or not cluster.nodes.on[row]:
-                continue
-            with_them, reason = self._judge_with_promised(asked, prepared, row)
-            if reason is not None:
-                if not reasons:
-                    verdict = verdict.copy()
-                verdict[row], feasible[row], reasons[row] = with_them, False, reason
-        return verdict, reasons
+        for name in list(self.cluster.held_on):
+            row = nodes.row_of.get(name)
+            if row is not None and nodes.on[row]:
+                _, reason = self._judge_with_promised(asked, prepared, row)
+                if reason is not None:
+                    feasible[row], reasons[row] = False, reason
+        return reasons
 
     def judge_with_holds(self, asked: Asked, prepared: list[Prepared | None], row: int) -> int:
         """Judge one row with the pods for which room is held there and, if it passes, without them."""
         with_them, _ = self._judge_with_promised(asked, prepared, row)
         if with_them != PASS:
             return with_them
-        return int(self.judge(asked, prepared, np.array([row], dtype=np.int32))[0])
+        return int(self.judge(asked, prepared, np.array([row]))[0])
 
     def _judge_with_promised(
         self, asked: Asked, prepared: list[Prepared | None], row: int
@@ -260,35 +341,32 @@ class Engine:
                     if state is not None:
                         state.moved(cluster.pod(key), cluster.spec_of(other), row, 1)
                 cluster.apply(Bind(key, cluster.nodes.names[row]))
-            verdict = int(self.judge(asked, forked, np.array([row], dtype=np.int32))[0])
+            verdict = int(self.judge(asked, forked, np.array([row]))[0])
             return verdict, None if verdict == PASS else self.reason(asked, row, verdict)
         finally:
             cluster.rollback(mark)
 
     # Scores -----------------------------------------------------------------------------------------------------------
 
-    def _best(self, asked: Asked, filtered: Filtered) -> tuple[int, int | None]:
+    def _best(self, asked: Asked, filtered: Filtered) -> tuple[int, int]:
         """Give the row with the highest score (the first by name among equals) and the score; -1 when there is none."""
-        rows = np.flatnonzero(filtered.feasible).astype(np.int32)
+        rows = np.flatnonzero(filtered.feasible)
         if not len(rows):
-            return -1, None
-        if len(rows) == 1:
-            return int(rows[0]), None
+            return -1, 0
         totals = self.totals(asked, filtered, rows)
-        ranked = (totals << 42) - self.cluster.nodes.rank[rows]
-        best = int(ranked.argmax())
+        best = int(((totals << RANK_BITS) - self.cluster.nodes.rank[rows]).argmax())
         return int(rows[best]), int(totals[best])
 
     def totals(self, asked: Asked, filtered: Filtered, rows: Rows) -> Ints:
         """Give the total scores of the feasible rows."""
-        cache = self.row_cache(asked)
-        total = cache.score[rows] + cache.constant
+        table, keys = self.row_keys(asked)
+        total = table.scores(keys[rows])
         for plugin, weight in self.rules.scaled_scores:
-            raw = cache.raw.get(plugin)
+            raw = table.tier.raw.get(plugin)
             if raw is not None:
-                total += weight * normalise(raw[rows], plugin.normalised)
+                total += weight * normalise(raw[rows], plugin.scaled)
         for (_, enabled, plugin), state in zip(self.cluster_plugins, filtered.prepared, strict=True):
-            if enabled.weight:
+            if enabled.weight and plugin.concerns(asked):
                 scored = plugin.score(asked, state, rows)
                 if scored is not None:
                     total += enabled.weight * scored
@@ -297,16 +375,19 @@ class Engine:
     def plugin_scores(self, asked: Asked, filtered: Filtered, rows: Rows) -> dict[str, Ints]:
         """Give the weighted score of every plugin that scores the pod, for the feasible rows."""
         scores: dict[str, Ints] = {}
-        window = Window(self.cluster, rows)
+        window, specs = Window(self.cluster, rows), Specs((asked.spec,))
         states = {place: state for (place, _, _), state in zip(self.cluster_plugins, filtered.prepared, strict=True)}
         for place, (plugin, weight, _) in enumerate(self.profile.plugins):
             scored: Ints | None = None
             if not weight:
                 continue
-            if isinstance(plugin, RowPlugin):
+            if isinstance(plugin, NodePlugin):
                 scored = plugin.score(window, asked.spec)
-                if scored is not None and plugin.normalised:
-                    scored = normalise(scored, plugin.normalised)
+                if scored is not None and plugin.scaled:
+                    scored = normalise(scored, plugin.scaled)
+            elif isinstance(plugin, PodPlugin):
+                lines = plugin.score(window, specs)
+                scored = None if lines is None else lines[0]
             elif isinstance(plugin, ClusterPlugin):
                 scored = plugin.score(asked, states[place], rows)
             if scored is not None:
@@ -322,23 +403,28 @@ class Engine:
         place, variant = decode(verdict)
         return self.profile.plugins[place].plugin.reason(asked, row, variant)
 
-    def resolvable(self, verdict: int) -> bool:
-        """Say whether evicting pods could help where this was the verdict."""
-        if verdict in (NARROWED, PASS):
-            return False
-        place, variant = decode(verdict)
-        return self.profile.plugins[place].plugin.resolvable(variant)
+    def curable(self, asked: Asked, filtered: Filtered) -> Bools:
+        """Say for every row whether it was refused, and evicting pods could help."""
+        verdict, on = self.verdicts(asked, filtered), self.cluster.nodes.on
+        curable = np.zeros(len(verdict), dtype=bool)
+        for value in np.unique(verdict[on]).tolist():
+            if value not in (NARROWED, PASS):
+                place, variant = decode(value)
+                rows = np.flatnonzero(on & (verdict == value))
+                curable[rows] = self.profile.plugins[place].plugin.resolvable(asked, rows, variant)
+        for row, reason in filtered.reasons.items():
+            curable[row] = reason.resolvable
+        return curable
 
     def tally(self, asked: Asked, filtered: Filtered) -> dict[str, int]:
         """Count the messages over all nodes that take part."""
-        on, verdict = self.cluster.nodes.on, filtered.verdict
-        asked_again = on.copy()
+        verdict, ask = self.verdicts(asked, filtered), self.cluster.nodes.on.copy()
         counts: dict[str, int] = {}
         for row, reason in filtered.reasons.items():
-            asked_again[row] = False
+            ask[row] = False
             _add(counts, dict.fromkeys(reason.messages, 1))
-        for value in np.unique(verdict[asked_again]).tolist():
-            rows = np.flatnonzero(asked_again & (verdict == value)).astype(np.int32)
+        for value in np.unique(verdict[ask]).tolist():
+            rows = np.flatnonzero(ask & (verdict == value))
             if value == NARROWED:
                 _add(counts, {f"node(s) didn't satisfy plugin(s) [{NodeAffinity.name}]": len(rows)})
             elif value != PASS:

@@ -52,12 +52,13 @@ def explain(engine: Engine, pod: str) -> Explanation:
 
 def _explain(engine: Engine, asked: Asked, filtered: Filtered) -> Explanation:
     nodes = engine.cluster.nodes
-    rows = np.flatnonzero(filtered.feasible).astype(np.int32)
+    rows = np.flatnonzero(filtered.feasible)
     names = [nodes.names[row] for row in rows.tolist()]
     rejected = {}
     if not filtered.alone:
+        verdict = engine.verdicts(asked, filtered)
         for row in np.flatnonzero(nodes.on & ~filtered.feasible).tolist():
-            reason = filtered.reasons.get(row) or engine.reason(asked, row, int(filtered.verdict[row]))
+            reason = filtered.reasons.get(row) or engine.reason(asked, row, int(verdict[row]))
             rejected[nodes.names[row]] = reason
     scores: dict[str, int] = {}
     plugin_scores: dict[str, dict[str, int]] = {}

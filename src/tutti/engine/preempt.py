@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.columns import Bools
 from tutti.cluster.edits import Bind, Unbind
 from tutti.cluster.pods import NOT_STARTED
 from tutti.engine.engine import Engine, Filtered
@@ -49,38 +50,22 @@ def preempt(engine: Engine, pod: str) -> Preemption | None:
         filtered = engine.filter(asked)
     except AttemptError:
         return None
-    if isinstance(filtered, Reason):
-        if not filtered.resolvable:
-            return None
-        filtered = _everywhere(engine, filtered)
-    if filtered.feasible.any() or not _may_preempt(engine, asked, filtered):
+    if isinstance(filtered, Reason) or filtered.feasible.any():
+        return None  # no pre-filter refuses all nodes for a reason that evictions could cure
+    curable = engine.curable(asked, filtered)
+    if not _may_preempt(engine.cluster, asked, curable):
         return None
-    return _Evictions(engine, asked, filtered).run()
+    return _Evictions(engine, asked, filtered).run(np.flatnonzero(curable).tolist())
 
 
-def _everywhere(engine: Engine, reason: Reason) -> Filtered:
-    """Stand in for verdicts when a pre-filter refused all nodes at once but evictions could help."""
-    place = next(i for i, e in enumerate(engine.profile.plugins) if e.plugin.name == reason.plugin)
-    verdict = np.full(engine.cluster.nodes.size, place << 3 | 1, dtype=np.int16)
-    return Filtered(verdict, [None] * len(engine.cluster_plugins), np.zeros(len(verdict), dtype=bool))
-
-
-def _may_preempt(engine: Engine, asked: Asked, filtered: Filtered) -> bool:
+def _may_preempt(cluster: Cluster, asked: Asked, curable: Bools) -> bool:
     """Say no while pods that the pod has already had evicted are still leaving its node."""
-    cluster = engine.cluster
     name = asked.pod.status.nominated_node_name
     row = cluster.nodes.row_of.get(name) if name else None
-    if row is None:
-        return True
-    if not _resolvable(engine, filtered, row):
+    if row is None or not curable[row]:
         return True
     priority = asked.pod.spec.priority or 0
     return not any(cluster.pods.priority[p] < priority and _leaving(cluster, p) for p in cluster.on_node[row])
-
-
-def _resolvable(engine: Engine, filtered: Filtered, row: int) -> bool:
-    reason = filtered.reasons.get(row)
-    return reason.resolvable if reason is not None else engine.resolvable(int(filtered.verdict[row]))
 
 
 def _leaving(cluster: Cluster, pod: int) -> bool:
@@ -142,14 +127,9 @@ class _Evictions:
         self._cluster = engine.cluster
         self._budgets = _Budgets(engine.cluster)
 
-    def run(self) -> Preemption:
-        """Try every node that evictions could help."""
-        nodes, filtered = self._cluster.nodes, self._filtered
-        curable = [v for v in np.unique(filtered.verdict).tolist() if self._engine.resolvable(v)]
-        hopeful = np.isin(filtered.verdict, curable) & nodes.on
-        for row, reason in filtered.reasons.items():
-            hopeful[row] = reason.resolvable
-        candidates = [c for row in np.flatnonzero(hopeful).tolist() if (c := self._try(row)) is not None]
+    def run(self, rows: list[int]) -> Preemption:
+        """Try every row that evictions could help."""
+        candidates = [c for row in rows if (c := self._try(row)) is not None]
         candidates.sort(key=lambda c: c.node)
         if not candidates:
             return Preemption()

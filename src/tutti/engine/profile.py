@@ -12,7 +12,8 @@ from tutti.engine.plugins.image_locality import ImageLocality
 from tutti.engine.plugins.inter_pod_affinity import InterPodAffinity
 from tutti.engine.plugins.node_affinity import NodeAffinity
 from tutti.engine.plugins.node_ports import NodePorts
-from tutti.engine.plugins.node_resources_fit import NodeResourcesBalancedAllocation, NodeResourcesFit
+from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
+from tutti.engine.plugins.node_resources_fit import NodeResourcesFit
 from tutti.engine.plugins.node_rules import NodeName, NodeUnschedulable
 from tutti.engine.plugins.node_volume_limits import NodeVolumeLimits
 from tutti.engine.plugins.pod_topology_spread import PodTopologySpread

@@ -56,37 +56,48 @@ _TYPED: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) 
 class Decoded:
     """What one file holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: str) -> None:
+        self.file = file
         self.objects: list[Object] = []
         self.skipped: Counter[str] = Counter()
         self.present: set[str] = set()
 
     def claim(self, kind: str | None, api_version: str | None) -> str | None:
         """The kind to read an object as; None for one to leave out, which is counted."""
+        if not kind:
+            place = len(self.objects) + self.skipped.total() + 1
+            raise InputError("it has no kind", file=self.file, obj=f"object {place}")
         group = (api_version or "").rpartition("/")[0]
-        known = KINDS.get(kind or "")
+        known = KINDS.get(kind)
         if known is not None and (api_version is None or group == known.API_VERSION.rpartition("/")[0]):
             self.present.add(known.KIND)
             return known.KIND
-        self.skipped[f"{kind}.{group}" if group else kind or "no kind"] += 1
+        self.skipped[f"{kind}.{group}" if group else kind] += 1
         return None
 
 
 def decode(source: Source) -> Decoded:
     """All objects of a file."""
-    decoded = Decoded()
+    decoded = Decoded(source.name)
     start = source.data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if source.is_json or start in (b"{", b"["):
         documents = _json_documents(source)
         if not isinstance(documents, InputError):
             for document in documents:
                 _add_json(decoded, document, source=source)
-            return decoded
+            return _with_something(decoded, len(documents), source=source)
         if source.is_json:
             raise documents
         # Braces can also start YAML, so the fault may be none.
-    for tree in parse_yaml(source):
+    trees = [tree for tree in parse_yaml(source) if tree is not None]
+    for tree in trees:
         _add_tree(decoded, tree, source=source)
+    return _with_something(decoded, len(trees), source=source)
+
+
+def _with_something(decoded: Decoded, documents: int, *, source: Source) -> Decoded:
+    if not documents:
+        raise InputError("there is no object in it", file=source.name)
     return decoded
 
 
@@ -107,8 +118,8 @@ def _json_documents(source: Source) -> list[_Document] | InputError:
         except msgspec.DecodeError as error:
             trailing = _TRAILING.search(str(error))
             if trailing is None:
-                return InputError(_with_line(str(error), source.data, offset), file=source.name)
-            end = int(trailing[1])
+                return InputError(_with_line(str(error), source.data, offset=offset), file=source.name)
+            end = int(trailing[1]) - 1  # the byte after the one that is too much
             header = _header(rest[:end])
         found.append(_Document(header, rest[:end]))
         rest = rest[end:]
@@ -122,11 +133,11 @@ def _header(text: memoryview) -> _Header:
     return _HEADER.decode(text)
 
 
-def _with_line(message: str, data: bytes, offset: int) -> str:
+def _with_line(message: str, data: bytes, *, offset: int) -> str:
     """A parser's message with the line instead of the byte."""
     place = _BYTE.search(message)
     if place is None:
-        return message
+        return "JSON is malformed: it ends too early" if "truncated" in message else message
     line = data.count(b"\n", 0, offset + int(place[1])) + 1
     return _BYTE.sub(f" (line {line})", message)
 
@@ -174,8 +185,6 @@ def _add_item(
 
 
 def _add_tree(decoded: Decoded, tree: Any, *, source: Source) -> None:
-    if tree is None:
-        return
     if isinstance(tree, list):
         tree = {"kind": "List", "items": tree}
     if not isinstance(tree, dict):

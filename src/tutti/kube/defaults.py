@@ -22,8 +22,6 @@ from tutti.kube.objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
-    PodSpec,
-    ResourceRequirements,
     StorageClass,
 )
 
@@ -43,10 +41,12 @@ def default_pod(pod: Pod) -> Pod:
     """Requests from limits, host ports of a pod in the host's network, the scheduler's name."""
     spec = pod.spec
     changes: dict[str, Any] = {}
+    host_network = bool(spec.host_network)
     for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers)):
-        filled = [_default_container(container, spec) for container in containers or ()]
-        if any(new is not old for new, old in zip(filled, containers or (), strict=True)):
-            changes[field] = filled
+        for container in containers or ():
+            if _lacks(container, host_network=host_network):
+                changes[field] = [_default_container(each, host_network=host_network) for each in containers or ()]
+                break
     if not spec.scheduler_name:
         changes["scheduler_name"] = DEFAULT_SCHEDULER
     return replace(pod, spec=replace(spec, **changes)) if changes else pod
@@ -99,22 +99,23 @@ def default_job(job: Job) -> Job:
     return replace(job, spec=replace(spec, parallelism=1, completions=completions))
 
 
-def _default_container(container: Container, spec: PodSpec) -> Container:
-    changes: dict[str, Any] = {}
+def _lacks(container: Container, *, host_network: bool) -> bool:
+    """Whether a default is missing."""
     resources = container.resources
-    if resources is not None and resources.limits and not _names_all(resources):
-        requests = resources.limits | (resources.requests or {})
-        changes["resources"] = replace(resources, requests=requests)
-    if spec.host_network and any(not port.host_port for port in container.ports or ()):
+    if resources is not None and resources.limits and not resources.limits.keys() <= (resources.requests or {}).keys():
+        return True
+    return host_network and any(not port.host_port for port in container.ports or ())
+
+
+def _default_container(container: Container, *, host_network: bool) -> Container:
+    changes: dict[str, Any] = {}
+    if (resources := container.resources) is not None and resources.limits:
+        changes["resources"] = replace(resources, requests=resources.limits | (resources.requests or {}))
+    if host_network and container.ports:
         changes["ports"] = [
-            port if port.host_port else replace(port, host_port=port.container_port) for port in container.ports or ()
+            port if port.host_port else replace(port, host_port=port.container_port) for port in container.ports
         ]
     return replace(container, **changes) if changes else container
-
-
-def _names_all(resources: ResourceRequirements) -> bool:
-    """Whether there is a request for everything that has a limit."""
-    return (resources.limits or {}).keys() <= (resources.requests or {}).keys()
 
 
 _FILLERS: dict[str, Callable[[Any], Any]] = {

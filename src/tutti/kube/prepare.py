@@ -2,7 +2,8 @@
 
 Contract: `prepare` is pure and gives a snapshot in which every object has its defaults, workloads have the pods they
 would make, and new pods and claims are admitted as by an API server. Objects that an API server has stored are not
-changed by it, so a dump comes out as it went in. Kinds that were looked for in vain are named in ``missing``.
+changed by it, and its controllers have done their work, so a dump comes out as it went in: stored workloads make pods
+only when the dump holds no pods at all, or when asked. Kinds that were looked for in vain are named in ``missing``.
 """
 
 from __future__ import annotations
@@ -45,11 +46,18 @@ WORKLOADS: tuple[type[Object], ...] = (
 """Kinds that make pods."""
 
 
-def prepare(snapshot: Snapshot, *, cron_jobs: bool = False) -> Snapshot:
-    """The snapshot with defaults, with the pods that workloads lack, and with new objects admitted."""
+def prepare(snapshot: Snapshot, *, cron_jobs: bool = False, complete: bool | None = None) -> Snapshot:
+    """The snapshot with defaults, with the pods that workloads lack, and with new objects admitted.
+
+    `cron_jobs` starts one run of every CronJob. `complete` says whether workloads that an API server has stored make
+    their missing pods as well; None means only if there are no pods in the snapshot.
+    """
+    if complete is None:
+        complete = Pod.KIND not in snapshot.present
     objects = {(obj.KIND, obj.key): with_defaults(obj) for listed in snapshot.objects.values() for obj in listed}
     made = expand(
         [objects[obj.KIND, obj.key] for kind in WORKLOADS for obj in snapshot.of(kind)],
+        complete=complete,
         pods=snapshot.pods,
         nodes=snapshot.nodes,
         claims=snapshot.of(PersistentVolumeClaim),

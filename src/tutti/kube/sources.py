@@ -65,5 +65,7 @@ def _unpacked(data: bytes, name: str) -> bytes:
         return data
     try:
         return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
+    except EOFError:
+        raise InputError("not a whole gzip file (it ends too early)", file=name) from None
+    except (OSError, zlib.error) as error:
         raise InputError(f"not a whole gzip file ({error})", file=name) from None

@@ -15,7 +15,7 @@ from tutti.exceptions import InputError
 from tutti.kube.objects import KINDS, Object
 from tutti.kube.sources import Source
 
-_PATH = re.compile(r"(?s)(.*?)(?: - at `(key in )?\$\.?(.*?)`)?")
+_PATH = re.compile(r"(?s)(.*?)(?: - at (`key` in )?`\$\.?(.*?)`)?")
 
 
 def convert(tree: Any, kind: str, *, source: Source) -> Object:
@@ -50,9 +50,11 @@ def fault(error: msgspec.ValidationError, source: Source, *, called: str = "", t
     if parts is None:
         return InputError(str(error), file=source.name, obj=called)
     field = parts[3] or ""
+    if parts[2]:
+        field = f"{field} (a name in it)" if field else ""
     if field.endswith("[...]"):
         field = _named_value(tree, field.removesuffix("[...]"))
-    problem = parts[1].replace("`", "").replace("object", "a mapping").replace("array", "a list")
+    problem = parts[1].replace("`", "").replace(" | null", "").replace("object", "a mapping").replace("array", "a list")
     return InputError(problem[:1].lower() + problem[1:], file=source.name, obj=called, field=field)
 
 

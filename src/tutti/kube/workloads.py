@@ -57,21 +57,22 @@ def expand(
     nodes: Sequence[Node] = (),
     claims: Iterable[PersistentVolumeClaim] = (),
     cron_jobs: bool = False,
+    complete: bool = True,
 ) -> Expansion:
-    """All that the workloads would make beside what is there; `cron_jobs` starts one run of every CronJob."""
+    """All that the workloads would make beside what is there; `cron_jobs` starts one run of every CronJob.
+
+    Without `complete` only new workloads make pods: those that an API server has stored have made theirs.
+    """
     owned = OwnedPods(pods)
-    every = [workload for workload in workloads if workload.metadata.deletion_timestamp is None]
-    made = Expansion(pods=[], claims=[], replica_sets=[], jobs=[])
-    present = [each for each in every if isinstance(each, ReplicaSet)]
-    for each in every:
-        if isinstance(each, Deployment) and (replica_set := _current_replica_set(each, present, owned=owned)):
-            made.replica_sets.append(replica_set)
-        if cron_jobs and isinstance(each, CronJob) and not each.spec.suspend:
-            made.jobs.append(job_of(each))
     known = {claim.key for claim in claims}
-    renewed = {each.key for each in made.replica_sets}
-    kept = [each for each in every if not (isinstance(each, ReplicaSet) and each.key in renewed)]
-    for workload in (*kept, *made.replica_sets, *made.jobs):
+    every = [workload for workload in workloads if workload.metadata.deletion_timestamp is None]
+    at_work = [workload for workload in every if complete or not is_stored(workload)]
+    replica_sets = _replica_sets(at_work, every, owned=owned)
+    runs = [job_of(each) for each in every if cron_jobs and isinstance(each, CronJob) and not each.spec.suspend]
+    enlarged = {each.key for each in replica_sets}
+    unchanged = [each for each in at_work if not (isinstance(each, ReplicaSet) and each.key in enlarged)]
+    made = Expansion(pods=[], claims=[], replica_sets=replica_sets, jobs=runs)
+    for workload in (*unchanged, *replica_sets, *runs):
         match workload:
             case ReplicaSet() | ReplicationController():
                 made.pods.extend(replica_pods(workload, owned))
@@ -84,6 +85,13 @@ def expand(
             case Job():
                 made.pods.extend(job_pods(workload, owned))
     return made
+
+
+def _replica_sets(at_work: Iterable[Object], every: Iterable[Object], *, owned: OwnedPods) -> list[ReplicaSet]:
+    """The ReplicaSets that Deployments make or enlarge."""
+    present = [each for each in every if isinstance(each, ReplicaSet)]
+    found = (_current_replica_set(each, present, owned=owned) for each in at_work if isinstance(each, Deployment))
+    return [each for each in found if each is not None]
 
 
 def _current_replica_set(

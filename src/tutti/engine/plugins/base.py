@@ -1,25 +1,27 @@
 """What a plugin is: one rule of kube-scheduler, its filter, its score and its reasons side by side.
 
-Row plugins judge a node by the node itself and the pods on it: their answers can be kept per spec class and renewed for
-the rows that changed. Cluster plugins also look at other nodes: they are prepared for every pod. Both answer for any
-array of rows, one row included, at that cost.
+Row plugins judge a node by the node itself (node plugins) and by the pods on it (pod plugins): their answers can be kept
+per spec class and renewed for the rows that changed. Cluster plugins also look at other nodes: they are prepared for
+every pod. All answer for any array of rows, one row included, at that cost.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Hashable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.columns import Ints, Rows
+from tutti.cluster.columns import MEMORY, STORAGE, Bools, Ints, Rows
 from tutti.cluster.labels import LabelClass
 from tutti.engine.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import Pod
 
-Selection = Rows | NDArray[np.intp] | slice
+Selection = Rows | slice
+Floats = NDArray[np.float64]
 MAX_SCORE = 100
 
 
@@ -41,6 +43,14 @@ class Asked:
         return self.pod.metadata.labels or {}
 
 
+def controller(pod: Pod) -> tuple[str, str, str] | None:
+    """Give the kind and name of the object that owns the pod, if one does."""
+    for owner in pod.metadata.owner_references or ():
+        if owner.controller:
+            return owner.api_version, owner.kind, owner.name
+    return None
+
+
 class Plugin:
     """A rule; `refusals[i - 1]` is what its answer i means."""
 
@@ -56,27 +66,28 @@ class Plugin:
         """Count the messages for the rows that were refused with an answer."""
         return {self.refusals[variant - 1].message: len(rows)}
 
-    def resolvable(self, variant: int) -> bool:
-        """Say whether evicting pods could help where this was answered."""
-        return self.refusals[variant - 1].resolvable
+    def resolvable(self, asked: Asked, rows: Rows, variant: int) -> Bools:
+        """Say for rows that were refused with an answer whether evicting pods could help there."""
+        return np.full(len(rows), self.refusals[variant - 1].resolvable)
 
 
 class Window:
     """Some rows of the node columns, gathered once for all plugins that look at them."""
 
-    __slots__ = ("_alloc", "_used", "cluster", "nodes", "rows")
+    __slots__ = ("_alloc", "_floats", "_used", "cluster", "nodes", "rows")
 
     def __init__(self, cluster: Cluster, rows: Selection) -> None:
         self.cluster, self.nodes, self.rows = cluster, cluster.nodes, rows
         self._alloc: Ints | None = None
         self._used: Ints | None = None
+        self._floats: tuple[Floats, Floats] | None | bool = False
 
     def __len__(self) -> int:
         return self.nodes.size if isinstance(self.rows, slice) else len(self.rows)
 
     @property
     def alloc(self) -> Ints:
-        """What the nodes offer, a column per resource."""
+        """What the nodes offer: a stack of columns, one per resource."""
         if self._alloc is None:
             alloc, rows = self.nodes.alloc, self.rows
             self._alloc = alloc if isinstance(rows, slice) else alloc.take(rows, axis=1)
@@ -84,20 +95,51 @@ class Window:
 
     @property
     def used(self) -> Ints:
-        """What the pods on the nodes take, a column per resource."""
+        """What the pods on the nodes take: a stack of columns, one per resource."""
         if self._used is None:
             used, rows = self.nodes.used, self.rows
             self._used = used if isinstance(rows, slice) else used.take(rows, axis=1)
         return self._used
 
 
+    @property
+    def floats(self) -> tuple[Floats, Floats] | None:
+        """Cpu and memory offered, and the first five sums used, as floats: much faster to divide than integers.
+
+        None where that would not be exact: a node lacks one of the two, or has more of it than floats count exactly.
+        """
+        if self._floats is False:
+            if self.nodes.exact_in_floats:
+                self._floats = self.alloc[: MEMORY + 1].astype(np.float64), self.used[:STORAGE].astype(np.float64)
+            else:
+                self._floats = None
+        assert not isinstance(self._floats, bool)
+        return self._floats
+
+
+class Specs:
+    """Spec classes that are judged together: each answer is a line per spec. Plugins keep what they derive in `memo`."""
+
+    __slots__ = ("members", "memo")
+
+    def __init__(self, members: tuple[SpecClass, ...] = ()) -> None:
+        self.members = members
+        self.memo: dict[str, Any] = {}
+
+    def with_member(self, spec: SpecClass) -> Specs:
+        """Give these and one more."""
+        return Specs((*self.members, spec))
+
+
 class RowPlugin(Plugin):
     """A rule that looks at one node at a time; None stands for "nothing to say" (the plugin is skipped)."""
 
-    sees_pods: ClassVar[bool] = False
-    """Whether the answer depends on the pods on the node, and not only on the node."""
-    normalised: ClassVar[str] = ""
-    """How raw scores become 0..100: "" they are already, "up" more is better, "down" less is better."""
+
+class NodePlugin(RowPlugin):
+    """A rule that looks at the node itself and not at the pods on it."""
+
+    scaled: ClassVar[str] = ""
+    """How raw scores become 0..100 over the feasible nodes: "up" more is better, "down" less is better, "" they are."""
 
     def filter(self, window: Window, spec: SpecClass) -> Variants | None:
         """Answer for each row, or None when every node passes."""
@@ -108,8 +150,24 @@ class RowPlugin(Plugin):
         return None
 
     def version(self, cluster: Cluster, spec: SpecClass) -> int:
-        """Change when the scores of rows that nobody touched have changed."""
+        """Change when the scores of nodes that nobody touched have changed."""
         return 0
+
+
+class PodPlugin(RowPlugin):
+    """A rule that looks at the pods on the node too; it answers for several specs of one shape at once."""
+
+    def shape(self, spec: SpecClass) -> Hashable:
+        """Give what specs must share to be judged together."""
+        return None
+
+    def filter(self, window: Window, specs: Specs) -> Variants | None:
+        """Answer for each spec and row, or None when every node passes."""
+        return None
+
+    def score(self, window: Window, specs: Specs) -> Ints | None:
+        """Score each row for each spec, or None when the plugin does not score such pods."""
+        return None
 
 
 class Prepared:
@@ -129,6 +187,10 @@ class Prepared:
 
 class ClusterPlugin(Plugin):
     """A rule that looks at the whole cluster."""
+
+    def concerns(self, asked: Asked) -> bool:
+        """Say whether the rule can have anything to say about the pod; cheap, for it is asked of every pod."""
+        return True
 
     def prepare(self, asked: Asked) -> Prepared | Reason | None:
         """Look at the cluster for a pod: None when every node passes, a reason when none can."""

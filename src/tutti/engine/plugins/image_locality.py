@@ -7,14 +7,14 @@ import numpy as np
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
-from tutti.engine.plugins.base import MAX_SCORE, RowPlugin, Window
+from tutti.engine.plugins.base import MAX_SCORE, NodePlugin, Window
 
 _MIB = 1024 * 1024
 _SMALLEST = 23 * _MIB
 _LARGEST = 1000 * _MIB
 
 
-class ImageLocality(RowPlugin):
+class ImageLocality(NodePlugin):
     """Scores by the size of images that are there."""
 
     name = "ImageLocality"

@@ -35,6 +35,13 @@ class InterPodAffinity(ClusterPlugin):
     def __init__(self, *, hard_weight: int = 1, ignore_existing: bool = False) -> None:
         self._hard_weight, self._ignore_existing = hard_weight, ignore_existing
 
+    def concerns(self, asked: Asked) -> bool:
+        """Only pods with terms, and pods that the terms of placed pods look at."""
+        spec = asked.spec
+        if spec.affinity or spec.anti_affinity or spec.preferred_pods:
+            return True
+        return any(held.total for held in asked.cluster.labels.held_against(asked.labels))
+
     def prepare(self, asked: Asked) -> Prepared | None:
         """Count what attracts and what repels the pod."""
         spec, nodes = asked.spec, asked.cluster.nodes

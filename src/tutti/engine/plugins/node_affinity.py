@@ -6,17 +6,17 @@ import numpy as np
 
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
-from tutti.engine.plugins.base import RowPlugin, Window
+from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import NodeAffinity as Affinity
 from tutti.kube.selectors import NODE_NAME_FIELD, NodeTerm, parse_node_selector, parse_node_term
 
 
-class NodeAffinity(RowPlugin):
+class NodeAffinity(NodePlugin):
     """Required terms filter, preferred terms score."""
 
     name = "NodeAffinity"
-    normalised = "up"
+    scaled = "up"
     refusals = (
         Refusal("node(s) didn't match scheduler-enforced node affinity", resolvable=False),
         Refusal("node(s) didn't match Pod's node affinity/selector", resolvable=False),

@@ -5,20 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
-from tutti.engine.plugins.base import RowPlugin, Window
+from tutti.engine.plugins.base import PodPlugin, Specs, Window
 from tutti.engine.verdict import Refusal, Variants
 
 
-class NodePorts(RowPlugin):
+class NodePorts(PodPlugin):
     """Refuse nodes where a wanted host port is taken."""
 
     name = "NodePorts"
-    sees_pods = True
     refusals = (Refusal("node(s) didn't have free ports for the requested pod ports", resolvable=True),)
 
-    def filter(self, window: Window, spec: SpecClass) -> Variants | None:
+    def shape(self, spec: SpecClass) -> tuple[tuple[str, str, int], ...]:
+        """Specs with the same ports."""
+        return spec.ports
+
+    def filter(self, window: Window, specs: Specs) -> Variants | None:
         """Refuse where a port clashes."""
-        if not spec.ports:
+        ports = specs.members[0].ports
+        if not ports:
             return None
-        clashes = window.cluster.occupancy.clashing(spec.ports, window.rows, window.nodes.size)
-        return clashes.astype(np.uint8)
+        clashes = window.cluster.occupancy.clashing(ports, window.rows, window.nodes.size)
+        return np.repeat(clashes.astype(np.uint8)[np.newaxis], len(specs.members), axis=0)

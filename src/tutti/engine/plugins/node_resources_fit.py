@@ -7,18 +7,20 @@ without requests do not all go to one node. Scores are integers, divided as kube
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
-from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, PODS, Ints, Rows
-from tutti.engine.plugins.base import MAX_SCORE, Asked, RowPlugin, Window
+from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Rows
+from tutti.engine.plugins.base import MAX_SCORE, Asked, Floats, PodPlugin, Specs, Window
 from tutti.engine.verdict import Reason, Refusal, Variants
 
 _NONZERO = {"cpu": NONZERO_CPU, "memory": NONZERO_MEMORY}
-_NATIVE = ("cpu", "memory", "ephemeral-storage")
+NATIVE = ("cpu", "memory", "ephemeral-storage")
 Shape = tuple[tuple[int, int], ...]
+Places = slice | list[int]
+"""Which of the stacked columns."""
 
 
 class Strategy(NamedTuple):
@@ -30,113 +32,168 @@ class Strategy(NamedTuple):
     """Points (utilisation, score), both from 0 to 100."""
 
 
-class NodeResourcesFit(RowPlugin):
+class NodeResourcesFit(PodPlugin):
     """Room for the pod, and the score of a strategy."""
 
     name = "NodeResourcesFit"
-    sees_pods = True
-    refusals = (Refusal("Insufficient resources", resolvable=True), Refusal("Insufficient resources", resolvable=False))
+    refusals = (Refusal("Insufficient resources", resolvable=True),)
 
     def __init__(self, strategy: Strategy = Strategy(), *, ignored: Sequence[str] = (), ignored_groups: Sequence[str] = ()) -> None:
         self._strategy = strategy
         self._ignored, self._ignored_groups = frozenset(ignored), frozenset(ignored_groups)
-        self._asked: dict[int, list[tuple[int, int]]] = {}
+
+    def shape(self, spec: SpecClass) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Specs that want the same resources, whatever the amounts."""
+        return tuple(self._checked(spec)), tuple(name for name, _ in self._scored(spec))
 
     # Filter -----------------------------------------------------------------------------------------------------------
 
-    def _checked(self, window: Window, spec: SpecClass) -> list[tuple[int, int]]:
-        """Give the places and amounts that are checked; number of pods included."""
-        asked = self._asked.get(spec.number)
-        if asked is None:
-            names = window.cluster.resources
-            asked = [(names.place(n), amount) for n, amount in spec.requests.items() if amount > 0 and not self._ignores(n)]
-            window.nodes.fit_resources()
-            window.cluster.usages.fit_resources()
-            self._asked[spec.number] = asked
-        return asked
+    def _checked(self, spec: SpecClass) -> list[str]:
+        """Give the resources that are checked, in a fixed order; the number of pods is one of them."""
+        return sorted(n for n, amount in spec.requests.items() if amount > 0 and not self._ignores(n))
 
     def _ignores(self, name: str) -> bool:
         return "/" in name and (name in self._ignored or name.split("/", 1)[0] in self._ignored_groups)
 
-    def filter(self, window: Window, spec: SpecClass) -> Variants | None:
-        """Refuse nodes that are too full (1) or too small (2)."""
-        checked = self._checked(window, spec)
-        alloc, used = window.alloc, window.used
-        place, amount = checked[0]
-        short = used[place] + amount > alloc[place]
-        for place, amount in checked[1:]:
-            short |= used[place] + amount > alloc[place]
-        answers: Variants = short.view(np.uint8)
-        if answers.any():
-            for place, amount in checked:
-                if place != PODS:
-                    answers[amount > alloc[place]] = 2
-        return answers
+    def _wanted(self, window: Window, specs: Specs) -> tuple[Places, Ints]:
+        """Give the places of the checked resources, and how much each spec wants of them."""
+        wanted: tuple[Places, Ints] | None = specs.memo.get("fit")
+        if wanted is None:
+            names = sorted(self._checked(specs.members[0]), key=window.cluster.resources.place)
+            wanted = specs.memo["fit"] = stacked(window, names, [spec.requests for spec in specs.members])
+        return wanted
 
-    def _short(self, asked: Asked, rows: Rows) -> list[tuple[str, Ints]]:
-        """Give for each resource which of the rows lack it."""
-        window = Window(asked.cluster, rows)
+    def filter(self, window: Window, specs: Specs) -> Variants | None:
+        """Refuse nodes that have not enough left of everything that is wanted."""
+        return np.logical_or.reduce(self._lacking(window, specs)).view(np.uint8)
+
+    def _lacking(self, window: Window, specs: Specs) -> Bools:
+        """Say for each resource, spec and row whether too little is left."""
+        places, amounts = self._wanted(window, specs)
+        left = window.alloc[places] - window.used[places]
+        lacking: Bools = left[:, np.newaxis] < amounts
+        return lacking
+
+    def _short(self, asked: Asked, rows: Rows) -> list[tuple[str, Bools]]:
+        """Say for each resource which of the rows have not enough left."""
+        window, specs = Window(asked.cluster, rows), Specs((asked.spec,))
+        short = self._lacking(window, specs)[:, 0]
         names = asked.cluster.resources.names
-        found = []
-        for place, amount in self._checked(window, asked.spec):
-            message = "Too many pods" if place == PODS else f"Insufficient {names[place]}"
-            found.append((message, (window.used[place] + amount > window.alloc[place]).astype(np.int64)))
-        return found
+        numbers = np.arange(len(names))[self._wanted(window, specs)[0]].tolist()
+        messages = ("Too many pods" if n == PODS else f"Insufficient {names[n]}" for n in numbers)
+        return list(zip(messages, short, strict=True))
 
     def reason(self, asked: Asked, row: int, variant: int) -> Reason:
         """Name every resource that the node lacks."""
-        short = self._short(asked, np.array([row], dtype=np.int32))
-        return Reason(self.name, tuple(message for message, lacks in short if lacks[0]), self.resolvable(variant))
+        rows = np.array([row])
+        messages = tuple(message for message, lacks in self._short(asked, rows) if lacks[0])
+        return Reason(self.name, messages, bool(self.resolvable(asked, rows, variant)[0]))
 
     def tally(self, asked: Asked, rows: Rows, variant: int) -> dict[str, int]:
         """Count the nodes that lack each resource."""
         return {message: int(lacks.sum()) for message, lacks in self._short(asked, rows) if lacks.any()}
 
+    def resolvable(self, asked: Asked, rows: Rows, variant: int) -> Bools:
+        """Evictions cannot help where the whole node is too small."""
+        window = Window(asked.cluster, rows)
+        places, amounts = self._wanted(window, Specs((asked.spec,)))
+        too_small = window.alloc[places] < amounts[:, 0]
+        too_small[np.arange(len(asked.cluster.resources))[places] == PODS] = False
+        return ~np.logical_or.reduce(too_small)
+
     # Score ------------------------------------------------------------------------------------------------------------
 
-    def score(self, window: Window, spec: SpecClass) -> Ints | None:
-        """Score how full the node would be."""
-        parts = []
-        for name, weight in self._strategy.resources:
-            amount = spec.scored_requests.get(name, 0)
-            if amount == 0 and name not in _NATIVE:
-                continue  # a scalar resource that the pod does not ask for is not scored
-            place = window.cluster.resources.place(name)
-            window.nodes.fit_resources()
-            capacity = window.alloc[place]
-            parts.append((weight, capacity, window.used[_NONZERO.get(name, place)] + amount))
-        return self._weigh(parts, len(window))
+    def _scored(self, spec: SpecClass) -> list[tuple[str, int]]:
+        """Give the scored resources and their weights; a scalar one that the pod does not want is not scored."""
+        return [(n, w) for n, w in self._strategy.resources if n in NATIVE or spec.scored_requests.get(n, 0)]
 
-    def _weigh(self, parts: list[tuple[int, Ints, Ints]], length: int) -> Ints:
+    def score(self, window: Window, specs: Specs) -> Ints | None:
+        """Score how full the node would be."""
+        scored: _Scored | None = specs.memo.get("fit score")
+        if scored is None:
+            scored = specs.memo["fit score"] = self._prepare_score(window, specs)
+        floats = window.floats if scored.plain else None
+        if floats is not None:
+            return _least_allocated(*floats, scored.amounts)
+        capacity = window.alloc[scored.capacity][:, np.newaxis]
+        requested = window.used[scored.used][:, np.newaxis] + scored.amounts.astype(np.int64)
+        return self._weigh(np.broadcast_to(capacity, requested.shape), requested, scored.weights)
+
+    def _prepare_score(self, window: Window, specs: Specs) -> _Scored:
+        counted = self._scored(specs.members[0])
+        capacity, amounts = stacked(window, [n for n, _ in counted], [spec.scored_requests for spec in specs.members])
+        weights = np.array([w for _, w in counted], dtype=np.int64).reshape(len(counted), 1, 1)
+        numbers = [_NONZERO.get(n, window.cluster.resources.place(n)) for n, _ in counted]
+        plain = self._strategy == Strategy()
+        return _Scored(capacity, _places(numbers), amounts.astype(np.float64) if plain else amounts, weights, plain)
+
+    def _weigh(self, capacity: Ints, requested: Ints, weights: Ints) -> Ints:
+        """Average the scores of the resources; one that a node lacks does not count there."""
         ratio = self._strategy.type == "RequestedToCapacityRatio"
-        total = np.zeros(length, dtype=np.int64)
-        weights: Ints | int = 0
-        for weight, capacity, requested in parts:
-            some = capacity != 0
-            every = bool(some.all())
-            score = self._one(requested, capacity if every else np.where(some, capacity, 1))
-            counted = some & (score > 0) if ratio else some
-            if every and not ratio:
-                total += score * weight if weight != 1 else score
-                weights = weights + weight
-            else:
-                total += np.where(counted, score * weight, 0)
-                weights = weights + np.where(counted, weight, 0)
+        there = capacity != 0
+        scores = self._one(requested, np.where(there, capacity, 1))
+        counted = there & (scores > 0) if ratio else there
+        total = np.where(counted, scores * weights, 0).sum(axis=0)
+        weight = np.maximum(np.where(counted, weights, 0).sum(axis=0), 1)
         if ratio:
-            # The ratio alone is rounded, half away from zero.
-            return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
-        return total // (max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1))
+            # This strategy alone rounds, half away from zero.
+            return np.floor(total / weight + 0.5).astype(np.int64)
+        return total // weight
 
     def _one(self, requested: Ints, capacity: Ints) -> Ints:
         match self._strategy.type:
             case "LeastAllocated":
-                # Negative (overfull) is 0; the quotient of positive integers is exact.
+                # What is overfull scores 0; positive integers divide as in Go.
                 return np.maximum(capacity - requested, 0) * MAX_SCORE // capacity
             case "MostAllocated":
                 return np.minimum(requested, capacity) * MAX_SCORE // capacity
             case _:
                 used = np.where(requested > capacity, MAX_SCORE, requested * MAX_SCORE // capacity)
                 return broken_line(self._strategy.shape)[used]
+
+
+class _Scored(NamedTuple):
+    """What is scored: which columns, how much each spec adds, how much each resource weighs."""
+
+    capacity: Places
+    used: Places
+    amounts: Any
+    """Floats for the default strategy, else integers."""
+    weights: Ints
+    plain: bool
+    """Whether it is the default strategy."""
+
+
+def _least_allocated(capacity: Floats, used: Floats, amounts: Floats) -> Ints:
+    """Score by the default strategy: cpu and memory, least allocated, of equal weight.
+
+    Floats hold these integers exactly, and a rounded quotient of such integers has the same whole part.
+    """
+    left: Floats = (capacity - used[NONZERO_CPU : NONZERO_MEMORY + 1])[:, np.newaxis] - amounts
+    np.maximum(left, 0.0, out=left)
+    left *= float(MAX_SCORE)
+    left /= capacity[:, np.newaxis]
+    np.floor(left, out=left)
+    scores: Ints = (left[0] + left[1]).astype(np.int64)
+    scores >>= 1
+    return scores
+
+
+def _places(numbers: list[int]) -> Places:
+    """Give a slice for neighbouring places: a slice of the columns costs no copy."""
+    first = numbers[0] if numbers else 0
+    if numbers == list(range(first, first + len(numbers))):
+        return slice(first, first + len(numbers))
+    return numbers
+
+
+def stacked(window: Window, names: list[str], amounts: Sequence[dict[str, int]]) -> tuple[Places, Ints]:
+    """Give the places of resources, and what each spec has of them, shaped to stand beside columns of rows."""
+    cluster = window.cluster
+    numbers = [cluster.resources.place(name) for name in names]
+    cluster.fit_resources()
+    table = np.array([[spec.get(name, 0) for spec in amounts] for name in names], dtype=np.int64)
+    return _places(numbers), table.reshape(len(names), len(amounts), 1)
 
 
 def broken_line(shape: Shape) -> Ints:
@@ -156,69 +213,3 @@ def broken_line(shape: Shape) -> Ints:
         else:
             values.append(shape[-1][1])
     return np.array(values, dtype=np.int64)
-
-
-class NodeResourcesBalancedAllocation(RowPlugin):
-    """Prefer nodes whose resources stay, or become, evenly used: scores the change that the pod makes."""
-
-    name = "NodeResourcesBalancedAllocation"
-    sees_pods = True
-
-    def __init__(self, resources: tuple[str, ...] = ("cpu", "memory")) -> None:
-        self._resources = resources
-
-    def score(self, window: Window, spec: SpecClass) -> Ints | None:
-        """Score 75 for no change, up to 100 for a better balance, down to 50 for a worse one."""
-        asked = [(name, spec.balanced_requests.get(name, 0)) for name in self._resources]
-        if not any(amount for _, amount in asked):
-            return None
-        parts = []
-        for name, amount in asked:
-            if amount == 0 and name not in _NATIVE:
-                continue
-            place = window.cluster.resources.place(name)
-            window.nodes.fit_resources()
-            parts.append((window.alloc[place], window.used[place], amount))
-        before = _balance([(used, capacity) for capacity, used, _ in parts])
-        after = _balance([(used + amount if amount else used, capacity) for capacity, used, amount in parts])
-        # 50 + (50 + after - before) / 2 without the fraction; the sum is never negative.
-        return 50 + ((50 + after - before) >> 1)
-
-
-def _balance(parts: list[tuple[Ints, Ints]]) -> Ints:
-    """Give 100 for evenly used resources, less for uneven ones."""
-    if len(parts) == 2 and parts[0][1].all() and parts[1][1].all():
-        (first, first_capacity), (second, second_capacity) = parts
-        spread = np.minimum(first / first_capacity, 1.0)
-        spread -= np.minimum(second / second_capacity, 1.0)
-        # Halving is exact, so |a - b| / 2 is (a - b) / 2 without its sign.
-        spread *= 0.5
-        np.abs(spread, out=spread)
-    else:
-        spread = _deviation(parts)
-    np.subtract(1.0, spread, out=spread)
-    spread *= float(MAX_SCORE)
-    return spread.astype(np.int64)
-
-
-def _deviation(parts: list[tuple[Ints, Ints]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Give the standard deviation of the fractions; a resource that a node lacks does not count there."""
-    fractions = np.zeros((len(parts), len(parts[0][0]))) if parts else np.zeros((0, 0))
-    counted = np.zeros(fractions.shape, dtype=bool)
-    for i, (used, capacity) in enumerate(parts):
-        counted[i] = capacity != 0
-        fractions[i] = np.where(counted[i], np.minimum(used / np.where(capacity == 0, 1, capacity), 1.0), 0.0)
-    number = counted.sum(axis=0)
-    # Sums in the order of the resources, as kube-scheduler adds them.
-    mean = np.zeros(fractions.shape[1])
-    for fraction in fractions:
-        mean += fraction
-    mean /= np.maximum(number, 1)
-    squares = np.zeros(fractions.shape[1])
-    for i, fraction in enumerate(fractions):
-        squares += np.where(counted[i], (fraction - mean) * (fraction - mean), 0.0)
-    many = np.sqrt(squares / np.maximum(number, 1))
-    # Of two fractions the deviation is half their distance, computed so; of fewer it is nothing.
-    first = np.where(counted, fractions, -np.inf).max(axis=0, initial=0.0)
-    second = np.where(counted, fractions, np.inf).min(axis=0, initial=2.0)
-    return np.where(number > 2, many, np.where(number == 2, np.abs(first - second) / 2, 0.0))

@@ -6,21 +6,21 @@ import numpy as np
 
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.tallies import tolerates
-from tutti.engine.plugins.base import RowPlugin, Window
+from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Refusal, Variants
 from tutti.kube.objects import Taint
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-class NodeName(RowPlugin):
+class NodeName(NodePlugin):
     """A pod that names a node goes to that node; such a pod is never pending, so there is nothing to filter."""
 
     name = "NodeName"
     refusals = (Refusal("node(s) didn't match the requested node name", resolvable=False),)
 
 
-class NodeUnschedulable(RowPlugin):
+class NodeUnschedulable(NodePlugin):
     """A cordoned node takes only pods that bear the cordon."""
 
     name = "NodeUnschedulable"

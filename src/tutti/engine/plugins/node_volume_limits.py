@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.columns import Rows
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
 from tutti.engine.plugins.volumes import Disk
@@ -26,6 +27,10 @@ class NodeVolumeLimits(ClusterPlugin):
         Refusal("CSI driver is not installed on the node", resolvable=True),
     )
 
+    def concerns(self, asked: Asked) -> bool:
+        """Only pods with volumes."""
+        return bool(asked.spec.volumes)
+
     def prepare(self, asked: Asked) -> Prepared | None:
         """Look at pods with volumes that CSI drivers could be behind."""
         if not any(v.persistent_volume_claim or v.ephemeral or volumes.in_tree(v) for v in asked.spec.volumes):
@@ -39,7 +44,7 @@ class NodeVolumeLimits(ClusterPlugin):
             return Reason(self.name, (f"{driver} CSI driver is not installed on the node",), resolvable=True)
         return super().reason(asked, row, variant)
 
-    def tally(self, asked: Asked, rows: np.ndarray[tuple[int], np.dtype[np.int32]], variant: int) -> dict[str, int]:
+    def tally(self, asked: Asked, rows: Rows, variant: int) -> dict[str, int]:
         """Count by the driver that is missing."""
         counts: dict[str, int] = {}
         for row in rows.tolist():

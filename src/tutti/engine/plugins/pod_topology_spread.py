@@ -17,7 +17,7 @@ from tutti.cluster.columns import Ints, Rows
 from tutti.cluster.labels import CounterKey
 from tutti.cluster.tallies import DomainView, Eligibility, Tally
 from tutti.cluster.terms import Scope
-from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection, controller
 from tutti.engine.verdict import Refusal, Variants
 from tutti.kube.objects import Pod, ReplicaSet, ReplicationController, StatefulSet
 from tutti.kube.selectors import EVERYTHING, NOTHING, Requirement, Selector, equal_to, parse_label_selector
@@ -46,7 +46,11 @@ class PodTopologySpread(ClusterPlugin):
     def __init__(self, defaults: tuple[SpreadConstraint, ...] | None = None) -> None:
         self._system = defaults is None
         self._defaults = SYSTEM_DEFAULTS if defaults is None else defaults
-        self._selectors: dict[tuple[int, str], tuple[int, Selector]] = {}
+        self._selectors: dict[tuple[int, tuple[str, str, str] | None], tuple[int, Selector]] = {}
+
+    def concerns(self, asked: Asked) -> bool:
+        """Only pods with constraints, of their own or by default."""
+        return bool(asked.spec.spread) or (bool(self._defaults) and not self._default_selector(asked).empty)
 
     # Constraints ------------------------------------------------------------------------------------------------------
 
@@ -63,9 +67,7 @@ class PodTopologySpread(ClusterPlugin):
 
     def _default_selector(self, asked: Asked) -> Selector:
         """Give what the pod's Services and its controller select by; it selects everything when there are none."""
-        owner = next((o for o in asked.pod.metadata.owner_references or () if o.controller), None)
-        name = f"{owner.api_version}/{owner.kind}/{owner.name}" if owner else ""
-        key = (asked.labels.number, name)
+        key = (asked.labels.number, controller(asked.pod))
         version = asked.cluster.workloads_version
         known = self._selectors.get(key)
         if known is None or known[0] != version:
@@ -129,15 +131,15 @@ def default_selector(cluster: Cluster, pod: Pod) -> Selector:
         wanted = service.spec.selector
         if wanted is not None and all(labels.get(k) == v for k, v in wanted.items()):
             merged |= wanted
-    owner = next((o for o in pod.metadata.owner_references or () if o.controller), None)
+    owner = controller(pod)
     if owner is None:
         return equal_to(merged)
-    key = f"{namespace}/{owner.name}"
-    found = cluster.objects.get(owner.kind, {}).get(key)
-    if isinstance(found, ReplicationController) and owner.api_version == "v1":
+    api_version, kind, name = owner
+    found = cluster.objects.get(kind, {}).get(f"{namespace}/{name}")
+    if isinstance(found, ReplicationController) and api_version == "v1":
         return equal_to(merged | (found.spec.selector or {}))
     selector = equal_to(merged)
-    if isinstance(found, ReplicaSet | StatefulSet) and owner.api_version == "apps/v1":
+    if isinstance(found, ReplicaSet | StatefulSet) and api_version == "apps/v1":
         # A missing selector selects nothing and adds nothing here.
         selector = selector.narrowed(parse_label_selector(found.spec.selector).requirements)
     return selector

@@ -7,16 +7,16 @@ import numpy as np
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
 from tutti.cluster.tallies import tolerates, untolerated
-from tutti.engine.plugins.base import RowPlugin, Window
+from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Refusal, Variants
 from tutti.kube.objects import Taint, Toleration
 
 
-class TaintToleration(RowPlugin):
+class TaintToleration(NodePlugin):
     """One answer per set of taints, spread over the nodes that have it."""
 
     name = "TaintToleration"
-    normalised = "down"
+    scaled = "down"
     refusals = (Refusal("node(s) had untolerated taint(s)", resolvable=False),)
 
     def filter(self, window: Window, spec: SpecClass) -> Variants | None:

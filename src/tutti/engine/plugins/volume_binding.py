@@ -68,6 +68,10 @@ class VolumeBinding(ClusterPlugin):
     def __init__(self, shape: Shape = ((0, MAX_SCORE), (MAX_SCORE, 0))) -> None:
         self._line = broken_line(shape)
 
+    def concerns(self, asked: Asked) -> bool:
+        """Only pods with volumes."""
+        return bool(asked.spec.volumes)
+
     def prepare(self, asked: Asked) -> Prepared | Reason | None:
         """Sort the pod's claims; one that is missing, lost or should be bound by now ends the attempt."""
         wishes: list[PersistentVolumeClaim] = []

@@ -23,6 +23,10 @@ class VolumeRestrictions(ClusterPlugin):
         ),
     )
 
+    def concerns(self, asked: Asked) -> bool:
+        """Only pods with volumes."""
+        return bool(asked.spec.volumes)
+
     def prepare(self, asked: Asked) -> Prepared | Reason | None:
         """Find the pod's disks and single-use claims; a claim that does not exist ends the attempt."""
         cluster, namespace = asked.cluster, asked.spec.namespace

@@ -23,6 +23,10 @@ class VolumeZone(ClusterPlugin):
     name = "VolumeZone"
     refusals = (Refusal("node(s) had no available volume zone", resolvable=False),)
 
+    def concerns(self, asked: Asked) -> bool:
+        """Only pods with volumes."""
+        return bool(asked.spec.volumes)
+
     def prepare(self, asked: Asked) -> Prepared | Reason | None:
         """Collect the zones of the pod's bound volumes; a volume that is missing ends the attempt."""
         wanted: list[Requirement] = []

@@ -1,0 +1,91 @@
+"""NodeResourcesBalancedAllocation: use a node's resources evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.cluster.classes import SpecClass
+from tutti.cluster.columns import CPU, MEMORY, Ints
+from tutti.engine.plugins.base import MAX_SCORE, Floats, PodPlugin, Specs, Window
+from tutti.engine.plugins.node_resources_fit import NATIVE, Places, stacked
+
+_PLAIN = slice(CPU, MEMORY + 1)
+
+
+class NodeResourcesBalancedAllocation(PodPlugin):
+    """Prefer nodes whose resources stay, or become, evenly used: scores the change that the pod makes."""
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, resources: tuple[str, ...] = ("cpu", "memory")) -> None:
+        self._resources = resources
+
+    def shape(self, spec: SpecClass) -> tuple[str, ...]:
+        """Specs for which the same resources count; none for a pod that asks for nothing."""
+        asked = {name: spec.balanced_requests.get(name, 0) for name in self._resources}
+        return tuple(n for n, amount in asked.items() if amount or n in NATIVE) if any(asked.values()) else ()
+
+    def score(self, window: Window, specs: Specs) -> Ints | None:
+        """Score 75 for no change, up to 100 for a better balance, down to 50 for a worse one."""
+        scored: tuple[Places, Floats] | None = specs.memo.get("balanced")
+        if scored is None:
+            names = list(self.shape(specs.members[0]))
+            places, amounts = stacked(window, names, [spec.balanced_requests for spec in specs.members])
+            scored = specs.memo["balanced"] = places, amounts.astype(np.float64)
+        places, extra = scored
+        if not len(extra):
+            return None
+        floats = window.floats if places == _PLAIN else None
+        before, after = _half_distances(*floats, extra) if floats is not None else _deviations(window, places, extra)
+        balance = _whole(after)
+        balance -= _whole(before)
+        # 50 + (50 + after - before) / 2 without the fraction; the sum is never negative.
+        balance += 50
+        balance >>= 1
+        balance += 50
+        return balance
+
+
+def _whole(deviation: Floats) -> Ints:
+    """Give 100 for no deviation and less for more, without the fraction."""
+    np.subtract(1.0, deviation, out=deviation)
+    deviation *= float(MAX_SCORE)
+    return deviation.astype(np.int64)
+
+
+def _half_distances(capacity: Floats, used: Floats, amounts: Floats) -> tuple[Floats, Floats]:
+    """Give the standard deviation of the used parts of cpu and memory, without and with the pod: half their distance."""
+    there = used[: MEMORY + 1]
+    return _half_distance(there / capacity), _half_distance((there[:, np.newaxis] + amounts) / capacity[:, np.newaxis])
+
+
+def _half_distance(parts: Floats) -> Floats:
+    np.minimum(parts, 1.0, out=parts)
+    distance: Floats = parts[0] - parts[1]
+    np.abs(distance, out=distance)
+    distance *= 0.5
+    return distance
+
+
+def _deviations(window: Window, places: Places, amounts: Floats) -> tuple[Floats, Floats]:
+    """Give the standard deviation of the used parts of any resources, without and with the pod."""
+    capacity, used = window.alloc[places], window.used[places]
+    with_pod = [_deviation(used + amounts[:, i], capacity) for i in range(amounts.shape[1])]
+    return _deviation(used, capacity), np.stack(with_pod)
+
+
+def _deviation(used: Ints | Floats, capacity: Ints) -> Floats:
+    """Give the standard deviation of the fractions; a resource that a node lacks does not count there."""
+    there = capacity != 0
+    fractions = np.where(there, np.minimum(used / np.where(there, capacity, 1), 1.0), 0.0)
+    number = there.sum(axis=0)
+    # Sums in the order of the resources, as kube-scheduler adds them.
+    mean = sum(fractions, start=np.zeros(fractions.shape[1])) / np.maximum(number, 1)
+    squares = np.zeros(fractions.shape[1])
+    for fraction, counts in zip(fractions, there, strict=True):
+        squares += np.where(counts, (fraction - mean) * (fraction - mean), 0.0)
+    many = np.sqrt(squares / np.maximum(number, 1))
+    # Of two fractions the deviation is half their distance, computed so; of fewer it is nothing.
+    most = np.where(there, fractions, -1.0).max(axis=0, initial=-1.0)
+    least = np.where(there, fractions, 2.0).min(axis=0, initial=2.0)
+    return np.where(number > 2, many, np.where(number == 2, np.abs(most - least) / 2, 0.0))

@@ -1,0 +1,264 @@
+"""Files into snapshots: every form that kubectl prints, and what is said about bad ones."""
+
+import gzip
+import io
+import json
+import sys
+import types
+
+import pytest
+
+from tutti.exceptions import InputError
+from tutti.kube.loader import load
+from tutti.kube.objects import Deployment, Node, PodDisruptionBudget, Service
+
+
+def pod(name="web-1", **fields):
+    made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"}}
+    return made | {"spec": {"containers": [{"name": "c"}]}} | fields
+
+
+def node(name, **metadata):
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name} | metadata}
+
+
+def listed(*items, kind="List"):
+    return {"apiVersion": "v1", "kind": kind, "items": list(items)}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(content, name="cluster.json"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        if isinstance(content, bytes):
+            file.write_bytes(content)
+        else:
+            file.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(file)
+
+    return write_file
+
+
+def keys(snapshot):
+    return [obj.key for objects in snapshot.objects.values() for obj in objects]
+
+
+def without_kind(obj):
+    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        listed(pod(), node("n1")),
+        json.dumps(listed(pod(), node("n1")), indent=4),
+        [pod(), node("n1")],
+        json.dumps(pod()) + "\n" + json.dumps(node("n1")),
+        {"items": [pod(), node("n1")]},
+        "\ufeff" + json.dumps(listed(node("n1"), pod())),
+    ],
+)
+def test_every_way_to_write_objects_in_json(write, content):
+    assert sorted(keys(load([write(content)]))) == ["n1", "shop/web-1"]
+
+
+def test_lists_of_one_kind_need_no_kind_in_their_items(write):
+    content = json.dumps(listed(without_kind(pod()), kind="PodList")) + json.dumps(listed(kind="NodeList"))
+    snapshot = load([write(content)])
+    assert keys(snapshot) == ["shop/web-1"]
+    assert snapshot.present == {"Pod", "Node"}
+    assert snapshot.given(Node) == []
+    assert snapshot.given(Service) is None
+
+
+def test_yaml_with_many_documents(write):
+    text = """
+# a comment
+---
+kind: PodList
+apiVersion: v1
+items:
+- metadata: {name: web-1, namespace: shop, creationTimestamp: 2024-05-01T12:00:00Z}
+  spec:
+    containers: [{name: c, resources: {requests: {cpu: 0.5, memory: 1e9, example.com/x: 1}}}]
+  status:
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {address: 1:30}}
+---
+"""
+    snapshot = load([write(text, "cluster.yaml")])
+    assert keys(snapshot) == ["shop/web-1", "n1"]
+    assert snapshot.pods[0].metadata.creation_timestamp == "2024-05-01T12:00:00Z"
+    assert snapshot.nodes[0].metadata.labels == {"address": "1:30"}
+
+
+def test_a_brace_may_start_yaml(write):
+    assert keys(load([write("{kind: Node, metadata: {name: n1}}", "n.yaml")])) == ["n1"]
+
+
+def test_directories_gzip_and_standard_input(write, tmp_path, monkeypatch):
+    write(node("b"), "b.json")
+    write(gzip.compress(json.dumps(node("a")).encode()), "a.json.gz")
+    write("kind: Node\nmetadata: {name: c}", "deep/c.yml")
+    write("not read", "notes.txt")
+    packed = io.BytesIO(gzip.compress(json.dumps(node("d")).encode()))
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=packed))
+    assert keys(load([str(tmp_path), "-"])) == ["a", "b", "c", "d"]
+
+
+def test_other_kinds_and_groups_are_counted(write):
+    knative = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "s"}}
+    snapshot = load([write(listed(node("n"), {"kind": "ConfigMap", "apiVersion": "v1"}, knative, knative))])
+    assert snapshot.skipped == {"ConfigMap": 1, "Service.serving.knative.dev": 2}
+    assert snapshot.present == {"Node"}
+
+
+def test_an_older_version_of_a_known_group_is_read(write):
+    budget = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}}
+    assert len(load([write(budget)]).of(PodDisruptionBudget)) == 1
+
+
+def test_the_later_file_wins_and_it_is_noted(write):
+    first, second = write(listed(node("a"), node("b")), "1.json"), write(node("a", labels={"x": "y"}), "2.json")
+    snapshot = load([first, second])
+    assert keys(snapshot) == ["a", "b"]
+    assert snapshot.nodes[0].metadata.labels == {"x": "y"}
+    assert snapshot.notes == ("1 Node replaced by a later file",)
+
+
+def test_twice_in_one_file_must_say_the_same(write):
+    assert len(load([write(listed(node("a"), node("a")))])) == 1
+    with pytest.raises(InputError, match=r"node a: it is there twice, with different content$"):
+        load([write(listed(node("a"), node("a", labels={"x": "y"})))])
+
+
+def test_no_namespace_means_default_and_it_is_noted(write):
+    snapshot = load([write(pod(metadata={"name": "p"}))])
+    assert snapshot.pods[0].metadata.namespace == "default"
+    assert snapshot.notes == ("1 Pod without a namespace taken as in namespace default",)
+
+
+def test_generated_names_are_the_same_at_every_run(write):
+    path = write(listed(pod(metadata={"generateName": "x-"}), pod(metadata={"generateName": "x-"})))
+    assert keys(load([path])) == keys(load([path]))
+    assert len(set(keys(load([path])))) == 2
+
+
+def test_null_means_absent(write):
+    snapshot = load(
+        [write(pod(status=None, spec={"containers": [{"name": "c", "resources": None}], "affinity": None}))]
+    )
+    assert snapshot.pods[0].status.phase is None
+
+
+def with_spec(**spec):
+    return pod(spec={"containers": [{"name": "c"}]} | spec)
+
+
+def with_requests(**requests):
+    return with_spec(containers=[{"name": "c", "resources": {"requests": requests}}])
+
+
+ANTI = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+NODE_TERM = {"matchExpressions": [{"key": "a", "operator": "Is"}]}
+REQUESTS = "pod shop/web-1: spec.containers[0].resources.requests"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (with_requests(cpu="12x"), f'{REQUESTS}.cpu: "12x" is not a quantity'),
+        (with_requests(cpu="-1"), f'{REQUESTS}.cpu: "-1" is negative'),
+        (with_requests(cpu=True), f"{REQUESTS}.cpu: expected int | float | str, got bool"),
+        (with_spec(containers="c"), "pod shop/web-1: spec.containers: expected a list, got str"),
+        (with_spec(containers=[]), "pod shop/web-1: spec.containers: at least one container is required"),
+        (with_spec(priority="high"), "pod shop/web-1: spec.priority: expected int, got str"),
+        (
+            with_spec(tolerations=[{"key": "a", "operator": "Is"}]),
+            'pod shop/web-1: spec.tolerations[0].operator: "Is" is not an operator',
+        ),
+        (
+            with_spec(topologySpreadConstraints=[{"topologyKey": "z", "whenUnsatisfiable": "No"}]),
+            "pod shop/web-1: spec.topologySpreadConstraints[0].whenUnsatisfiable: "
+            '"No" is neither DoNotSchedule nor ScheduleAnyway',
+        ),
+        (
+            with_spec(affinity={"podAntiAffinity": {ANTI: [{"labelSelector": {}}]}}),
+            f"pod shop/web-1: spec.affinity.podAntiAffinity.{ANTI}[0].topologyKey: a label is required",
+        ),
+        (
+            with_spec(affinity={"nodeAffinity": {ANTI: {"nodeSelectorTerms": [NODE_TERM]}}}),
+            f"pod shop/web-1: spec.affinity.nodeAffinity.{ANTI}.nodeSelectorTerms[0].matchExpressions[0].operator: "
+            '"Is" is not an operator',
+        ),
+        (pod(metadata={"namespace": "shop"}), "pod shop/without a name: metadata.name: a name is required"),
+        (
+            node("n", creationTimestamp="today"),
+            'node n: metadata.creationTimestamp: "today" is not a time (want for example 2024-05-01T12:00:00Z)',
+        ),
+        (node("n", labels={"v": 1}), "node n: metadata.labels.v: expected str, got int"),
+        (
+            node("n") | {"spec": {"taints": [{"key": "a", "effect": "Maybe"}]}},
+            'node n: spec.taints[0].effect: "Maybe" is not an effect',
+        ),
+        (listed(node("n"), {"metadata": {}}), "object 2: it has no kind"),
+        (listed("x"), "expected a mapping, got str"),
+        ('{"kind": "List", "items": [', "JSON is malformed: it ends too early"),
+        ('{"kind": "Node",\n"metadata": oops}', "JSON is malformed: invalid character (line 2)"),
+        ("", "there is no object in it"),
+        (gzip.compress(b"{}", mtime=0)[:-9], "not a whole gzip file (it ends too early)"),
+    ],
+)
+def test_one_line_names_file_object_and_field(write, content, line):
+    path = write(content)
+    with pytest.raises(InputError) as refused:
+        load([write(node("fine"), "fine.json"), path])
+    assert str(refused.value) == f"{path}: {line}"
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("a: [1", "YAML is malformed: did not find expected ',' or ']' (line 2)"),
+        ("just text", "expected Kubernetes objects, got str"),
+        (
+            "kind: Pod\nmetadata: {name: p, labels: {on: yes}}",
+            "pod default/p: metadata.labels (a name in it): expected str, got bool",
+        ),
+        ("kind: Node\nmetadata: {name: n, labels: {v: 1.0}}", "node n: metadata.labels.v: expected str, got float"),
+    ],
+)
+def test_yaml_faults(write, content, line):
+    path = write(content, "cluster.yaml")
+    with pytest.raises(InputError) as refused:
+        load([path])
+    assert str(refused.value) == f"{path}: {line}"
+
+
+def test_workload_templates_are_checked_too(write):
+    template = {"spec": {"containers": [{"name": "c", "resources": {"limits": {"memory": "1GB"}}}]}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"template": template},
+    }
+    with pytest.raises(
+        InputError, match=r"deployment default/d: spec\.template\.spec\.containers\[0\]\.resources\.limits\.memory"
+    ):
+        load([write(deployment)])
+    template["spec"]["containers"][0]["resources"]["limits"]["memory"] = "1G"
+    assert len(load([write(deployment)]).of(Deployment)) == 1
+
+
+def test_a_path_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"none\.json: no such file or directory"):
+        load([str(tmp_path / "none.json")])
+    with pytest.raises(InputError, match="no \\.json, \\.yaml or \\.yml file"):
+        load([str(tmp_path)])
