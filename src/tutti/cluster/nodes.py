@@ -53,6 +53,8 @@ class NodeTable:
         self.resources = resources
         self.size = size
         self.count = 0
+        self.length = 0
+        """Rows from here on have never been used."""
         self.objects: list[Node | None] = [None] * size
         self.names: list[str] = [""] * size
         self.row_of: dict[str, int] = {}
@@ -126,7 +128,9 @@ class NodeTable:
     def _take_row(self) -> int:
         if not self.free:
             self._grow(self.size + max(64, self.size // 4))
-        return self.free.pop()
+        row = self.free.pop()
+        self.length = max(self.length, row + 1)
+        return row
 
     def _grow(self, size: int) -> None:
         self.objects += [None] * (size - self.size)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from tutti.engine.engine import Engine, Filtered
+from tutti.engine.engine import Engine
+from tutti.engine.judge import Filtered
 from tutti.engine.plugins.base import Asked
 from tutti.engine.verdict import AttemptError, Reason
 
@@ -37,12 +38,12 @@ class Explanation(msgspec.Struct, frozen=True):
 
 def explain(engine: Engine, pod: str) -> Explanation:
     """Explain where a pod would go."""
-    asked = Asked(engine.cluster, engine.cluster.pod_row(pod))
+    asked = engine.judge.ask(engine.cluster.pod_row(pod))
     stopped = engine.stopped(asked)
     if stopped is not None:
         return Explanation(pod, held=stopped.held, refused=stopped.refused, error=stopped.error)
     try:
-        filtered = engine.filter(asked)
+        filtered = engine.judge.filter(asked)
         if isinstance(filtered, Reason):
             return Explanation(pod, refused=filtered)
         return _explain(engine, asked, filtered)
@@ -56,15 +57,15 @@ def _explain(engine: Engine, asked: Asked, filtered: Filtered) -> Explanation:
     names = [nodes.names[row] for row in rows.tolist()]
     rejected = {}
     if not filtered.alone:
-        verdict = engine.verdicts(asked, filtered)
-        for row in np.flatnonzero(nodes.on & ~filtered.feasible).tolist():
-            reason = filtered.reasons.get(row) or engine.reason(asked, row, int(verdict[row]))
+        verdict = engine.judge.verdicts(asked, filtered)
+        for row in np.flatnonzero(nodes.on[: nodes.length] & ~filtered.feasible).tolist():
+            reason = filtered.reasons.get(row) or engine.judge.reason(asked, row, int(verdict[row]))
             rejected[nodes.names[row]] = reason
     scores: dict[str, int] = {}
     plugin_scores: dict[str, dict[str, int]] = {}
     best: tuple[str, ...] = tuple(names)
     if len(names) > 1:
-        parts = engine.plugin_scores(asked, filtered, rows)
+        parts = engine.judge.plugin_scores(asked, filtered, rows)
         plugin_scores = {name: dict(zip(names, part.tolist(), strict=True)) for name, part in parts.items()}
         total = sum(parts.values(), start=np.zeros(len(rows), dtype=np.int64))
         scores = dict(zip(names, total.tolist(), strict=True))

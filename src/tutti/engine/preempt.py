@@ -17,8 +17,9 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools
 from tutti.cluster.edits import Bind, Unbind
 from tutti.cluster.pods import NOT_STARTED
-from tutti.engine.engine import Engine, Filtered
-from tutti.engine.plugins.base import Asked, Prepared
+from tutti.engine.engine import Engine
+from tutti.engine.judge import Filtered, States
+from tutti.engine.plugins.base import Asked
 from tutti.engine.verdict import PASS, AttemptError, Reason
 from tutti.kube.objects import PodDisruptionBudget
 from tutti.kube.selectors import Selector, parse_label_selector
@@ -43,16 +44,16 @@ class Preemption(msgspec.Struct, frozen=True):
 
 def preempt(engine: Engine, pod: str) -> Preemption | None:
     """Say what evictions would make a pod fit that fits nowhere; None when it may not preempt."""
-    asked = Asked(engine.cluster, engine.cluster.pod_row(pod))
+    asked = engine.judge.ask(engine.cluster.pod_row(pod))
     if not engine.profile.preempts or asked.pod.spec.preemption_policy == "Never":
         return None
     try:
-        filtered = engine.filter(asked)
+        filtered = engine.judge.filter(asked)
     except AttemptError:
         return None
     if isinstance(filtered, Reason) or filtered.feasible.any():
         return None  # no pre-filter refuses all nodes for a reason that evictions could cure
-    curable = engine.curable(asked, filtered)
+    curable = engine.judge.curable(asked, filtered)
     if not _may_preempt(engine.cluster, asked, curable):
         return None
     return _Evictions(engine, asked, filtered).run(np.flatnonzero(curable).tolist())
@@ -123,7 +124,7 @@ class _Evictions:
     """The dry runs for one pod."""
 
     def __init__(self, engine: Engine, asked: Asked, filtered: Filtered) -> None:
-        self._engine, self._asked, self._filtered = engine, asked, filtered
+        self._judge, self._asked, self._filtered = engine.judge, asked, filtered
         self._cluster = engine.cluster
         self._budgets = _Budgets(engine.cluster)
 
@@ -145,19 +146,19 @@ class _Evictions:
         if not lower:
             return None
         lower.sort(key=lambda p: (-int(pods.priority[p]), int(pods.start[p]), pods.keys[p]))
-        prepared = [state.fork() if state is not None else None for state in self._filtered.prepared]
+        prepared = [state.fork() if state is not None else None for state in self._filtered.states]
         mark = cluster.mark()
         try:
             for pod in lower:
                 self._move(prepared, pod, row, -1)
-            if self._engine.judge_with_holds(self._asked, prepared, row) != PASS:
+            if self._judge.judge_with_holds(self._asked, prepared, row) != PASS:
                 return None
             broken = self._budgets.violating(lower)
             victims = []
             violations = 0
             for pod in (*(p for p in lower if p in broken), *(p for p in lower if p not in broken)):
                 self._move(prepared, pod, row, 1)
-                if self._engine.judge_with_holds(self._asked, prepared, row) != PASS:
+                if self._judge.judge_with_holds(self._asked, prepared, row) != PASS:
                     self._move(prepared, pod, row, -1)
                     victims.append(pod)
                     violations += pod in broken
@@ -169,7 +170,7 @@ class _Evictions:
             return None
         return Candidate(cluster.nodes.names[row], tuple(pods.keys[p] for p in victims), violations)
 
-    def _move(self, prepared: list[Prepared | None], pod: int, row: int, number: int) -> None:
+    def _move(self, prepared: States, pod: int, row: int, number: int) -> None:
         """Take a pod off the node, or put it back."""
         cluster = self._cluster
         key = cluster.pods.keys[pod]

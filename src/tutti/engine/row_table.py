@@ -1,11 +1,12 @@
 """What the row plugins say of every node, for many spec classes at once.
 
-Contract: after `sync()` the keys of every member are what the row plugins would say now. A key that is not negative
-belongs to a feasible node; it holds the weighted sum of the scores that do not depend on the other feasible nodes, above
-the node's place by name, so that the largest key is the best node, and the first by name among equals.
+Contract: the keys that `keys()` gives are what the row plugins would say now. A key that is not negative belongs to a
+feasible node; it holds the weighted sum of the scores that do not depend on the other feasible nodes, above the node's
+place by name, so that the largest key is the best node, and the first by name among equals.
 
-Placing a pod touches one row, and that row is judged again for all members in one go: numpy costs about the same for one
-spec as for hundreds. Members are specs that ask the same of nodes and want the same kinds of resources.
+Members are specs that ask the same of nodes and want the same kinds of resources. A member that is a few rows behind
+catches up in plain numbers; when one is further behind, all members catch up in one go, since numpy costs about the same
+for one spec as for hundreds.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints, Rows
 from tutti.cluster.nodes import RANK_BITS
 from tutti.engine.node_tier import NEVER, NodeTier
-from tutti.engine.plugins.base import Specs, Window
+from tutti.engine.plugins.base import OneNode, Specs, Window
 from tutti.engine.row_rules import RowRules
 
 _MOST_CELLS = 16_000_000
 """Keys kept at most (128 MB): bounds the number of members."""
+_FEW = 8
+"""Rows up to which plain numbers are faster than columns."""
 
 
 class RowTable:
@@ -31,22 +34,34 @@ class RowTable:
         self._cluster, self._rules = cluster, rules
         self.tier = tier
         self._generation = -1
-        self._pods_read = self._nodes_read = 0
+        self._nodes_read = 0
+        self._read: list[int] = []
+        """How far in the log of touched rows each member is."""
+        self._all_read = 0
+        """How far all members are at least."""
         self._specs = Specs()
         self._place: dict[int, int] = {}
         self._keys: Ints = np.zeros((0, 0), dtype=np.int64)
         self._own: Ints | None = None
         """Scores of nodes alone that differ between members, shifted like keys; None while all are 0."""
         self._versions: list[list[int]] = []
+        self._checked: list[int] = []
+        """Up to which change of nodes each member's versions were looked at."""
 
     def keys(self, spec: SpecClass) -> Ints:
-        """Give the keys of a spec, up to date; the spec becomes a member if it is none."""
-        self._sync(spec)
+        """Give the keys of a spec; it becomes a member if it is none."""
+        cluster = self._cluster
+        if self._nodes_read != cluster.nodes.touched.length or self._generation < 0:
+            self._sync_nodes()
         place = self._place.get(spec.number)
         if place is None:
             place = self._add(spec)
-        elif self._rules.node_scores and self._versions[place] != self._now(spec):
-            self._score_nodes(place, spec)
+        else:
+            if self._checked[place] != self._nodes_read:
+                self._check(place, spec)
+            behind = cluster.touched.length - self._read[place]
+            if behind:
+                place = self._catch_up(place, spec, behind)
         keys: Ints = self._keys[place]
         return keys
 
@@ -56,24 +71,46 @@ class RowTable:
 
     # Keeping up -------------------------------------------------------------------------------------------------------
 
-    def _sync(self, spec: SpecClass) -> None:
-        cluster, nodes = self._cluster, self._cluster.nodes
-        if self._nodes_read == nodes.touched.length and self._pods_read == cluster.touched.length and self._generation >= 0:
-            return
-        self.tier.sync()
-        rows = cluster.touched.since(self._pods_read)
-        if self._nodes_read != nodes.touched.length:
-            rows = np.concatenate((rows, nodes.touched.since(self._nodes_read)))
-        self._pods_read, self._nodes_read = cluster.touched.length, nodes.touched.length
-        if self._generation != self.tier.generation or 2 * len(rows) > nodes.size:
+    def _catch_up(self, place: int, spec: SpecClass, behind: int) -> int:
+        """Follow the pods that came and went; give the member's place, which may be a new one."""
+        touched = self._cluster.touched
+        if behind <= _FEW:
+            for row in set(touched.since(self._read[place]).tolist()):
+                self._keys[place, row] = self._one_key(place, spec, row)
+            self._read[place] = touched.length
+            return place
+        rows = touched.since(self._all_read)
+        if 2 * len(rows) > self._cluster.nodes.size:
             # Cheaper to ask anew, about each member when it is asked for.
+            self._forget()
+            return self._add(spec)
+        self._judge(rows)
+        self._all_read = touched.length
+        self._read = [touched.length] * len(self._read)
+        return place
+
+    def _sync_nodes(self) -> None:
+        """Follow changes of nodes themselves."""
+        nodes = self._cluster.nodes
+        self.tier.sync()
+        rows = nodes.touched.since(self._nodes_read)
+        self._nodes_read = nodes.touched.length
+        if self._generation != self.tier.generation or 2 * len(rows) > nodes.size:
             self._generation = self.tier.generation
             self._forget()
-        elif len(rows) and self._place:
+        elif self._place:
             self._judge(rows)
 
+    def _check(self, place: int, spec: SpecClass) -> None:
+        """Ask anew about a member if changes of some nodes have moved its scores of others."""
+        self._checked[place] = self._nodes_read
+        if self._versions[place] != self._now(spec):
+            self._ask(place, spec)
+
     def _forget(self) -> None:
-        self._specs, self._place, self._own, self._versions = Specs(), {}, None, []
+        self._specs, self._place, self._own = Specs(), {}, None
+        self._versions, self._checked, self._read = [], [], []
+        self._all_read = self._cluster.touched.length
 
     def _judge(self, rows: Rows) -> None:
         members = len(self._place)
@@ -104,6 +141,21 @@ class RowTable:
                 np.putmask(keys, answers, NEVER)
         return keys
 
+    def _one_key(self, place: int, spec: SpecClass, row: int) -> int:
+        """Give the key of one row for one member."""
+        base = int(self.tier.base[row])
+        if base < 0:
+            return NEVER
+        node = OneNode(self._cluster, row)
+        for plugin in self._rules.pod_filters:
+            if not plugin.fits(node, spec):
+                return NEVER
+        score = 0
+        for plugin, weight in self._rules.pod_scores:
+            score += weight * plugin.points(node, spec)
+        key = base + (score << RANK_BITS)
+        return key if self._own is None else key + int(self._own[place, row])
+
     # Members ----------------------------------------------------------------------------------------------------------
 
     def _add(self, spec: SpecClass) -> int:
@@ -120,15 +172,18 @@ class RowTable:
         place = self._place[spec.number] = len(self._place)
         self._specs = self._specs.with_member(spec)
         self._versions.append([])
-        self._score_nodes(place, spec)
+        self._checked.append(self._nodes_read)
+        self._read.append(0)
+        self._ask(place, spec)
         return place
 
     def _now(self, spec: SpecClass) -> list[int]:
         return [plugin.version(self._cluster, spec) for plugin, _ in self._rules.node_scores]
 
-    def _score_nodes(self, place: int, spec: SpecClass) -> None:
-        """Ask all that there is to ask about one member."""
+    def _ask(self, place: int, spec: SpecClass) -> None:
+        """Ask about all nodes for one member."""
         self._versions[place] = self._now(spec)
+        self._read[place] = self._cluster.touched.length
         window = Window(self._cluster, slice(None))
         keys = self.keys_in(window, Specs((spec,)))[0]
         own = np.zeros(self._cluster.nodes.size, dtype=np.int64)
@@ -143,4 +198,3 @@ class RowTable:
             self._own[place] = own
             keys = np.where(keys >= 0, keys + own, keys)
         self._keys[place] = keys
-

@@ -16,6 +16,8 @@ Verdicts = NDArray[np.int16]
 
 VARIANT_BITS = 3
 PASS = 2**15 - 1
+NARROWED = -1
+"""The verdict of nodes that a pre-filter left out: below every plugin's."""
 
 
 class Reason(msgspec.Struct, frozen=True):

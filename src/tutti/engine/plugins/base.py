@@ -28,7 +28,7 @@ MAX_SCORE = 100
 class Asked:
     """The pod that is asked about."""
 
-    __slots__ = ("cluster", "labels", "pod", "row", "spec")
+    __slots__ = ("cluster", "concerned", "labels", "pod", "row", "spec")
 
     def __init__(self, cluster: Cluster, row: int) -> None:
         pod = cluster.pods.objects[row]
@@ -36,6 +36,8 @@ class Asked:
         self.cluster, self.row, self.pod = cluster, row, pod
         self.spec: SpecClass = cluster.spec_of(row)
         self.labels: LabelClass = cluster.label_class_of(row)
+        self.concerned: list[bool] = []
+        """Which of the profile's cluster plugins can have anything to say about the pod."""
 
     @property
     def own_labels(self) -> dict[str, str]:
@@ -117,6 +119,17 @@ class Window:
         return self._floats
 
 
+class OneNode:
+    """One row of the node columns, as plain numbers."""
+
+    __slots__ = ("alloc", "cluster", "row", "used")
+
+    def __init__(self, cluster: Cluster, row: int) -> None:
+        self.cluster, self.row = cluster, row
+        self.alloc: list[int] = cluster.nodes.alloc[:, row].tolist()
+        self.used: list[int] = cluster.nodes.used[:, row].tolist()
+
+
 class Specs:
     """Spec classes that are judged together: each answer is a line per spec. Plugins keep what they derive in `memo`."""
 
@@ -169,6 +182,16 @@ class PodPlugin(RowPlugin):
         """Score each row for each spec, or None when the plugin does not score such pods."""
         return None
 
+    def fits(self, node: OneNode, spec: SpecClass) -> bool:
+        """Say of one node what `filter` says of many: for a single row plain numbers beat columns by far."""
+        answers = self.filter(Window(node.cluster, np.array([node.row])), Specs((spec,)))
+        return answers is None or not answers[0, 0]
+
+    def points(self, node: OneNode, spec: SpecClass) -> int:
+        """Give for one node what `score` gives for many; 0 when the plugin does not score such pods."""
+        scored = self.score(Window(node.cluster, np.array([node.row])), Specs((spec,)))
+        return 0 if scored is None else int(scored[0, 0])
+
 
 class Prepared:
     """A cluster plugin's knowledge for one pod, as of the moment it was prepared."""
@@ -196,7 +219,7 @@ class ClusterPlugin(Plugin):
         """Look at the cluster for a pod: None when every node passes, a reason when none can."""
         return None
 
-    def score(self, asked: Asked, prepared: Prepared | None, rows: Rows) -> Ints | None:
+    def score(self, asked: Asked, prepared: Prepared | None, rows: Selection) -> Ints | None:
         """Score the feasible rows from 0 to 100, or None when the plugin does not score this pod."""
         return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
-from tutti.cluster.columns import Ints, Rows
+from tutti.cluster.columns import Ints
 from tutti.cluster.labels import CounterKey, Role
 from tutti.cluster.nodes import NodeTable
 from tutti.cluster.tallies import DomainView, Tally
@@ -61,7 +61,7 @@ class InterPodAffinity(ClusterPlugin):
             sought = {t.topology_key: tally.view(t.topology_key, nodes).counts for t in spec.affinity}
         return _Affinity(asked, sought, avoided, repelled)
 
-    def score(self, asked: Asked, prepared: Prepared | None, rows: Rows) -> Ints | None:
+    def score(self, asked: Asked, prepared: Prepared | None, rows: Selection) -> Ints | None:
         """Score the feasible nodes by the weights of all terms that hold there."""
         spec, nodes = asked.spec, asked.cluster.nodes
         if self._ignore_existing and not spec.preferred_pods:
@@ -77,13 +77,27 @@ class InterPodAffinity(ClusterPlugin):
                 _weigh(weights, held, term.topology_key, weight, nodes)
         if not weights:
             return None
-        raw = np.zeros(len(rows), dtype=np.int64)
+        if len(weights) == 1:
+            # One topology key: nodes of one domain have the same score, which is worked out once per domain.
+            ((key, table),) = weights.items()
+            ids = nodes.column(key).ids[rows]
+            there = np.zeros(len(table), dtype=bool)
+            there[ids] = True
+            scaled = np.zeros(len(table), dtype=np.int64)
+            scaled[there] = _scaled(table[there])
+            return scaled[ids]
+        raw = np.zeros(len(nodes.on[rows]), dtype=np.int64)
         for key, table in weights.items():
             raw += table[nodes.column(key).ids[rows]]
-        low, high = int(raw.min()), int(raw.max())
-        if high == low:
-            return np.zeros(len(rows), dtype=np.int64)
-        return (float(MAX_SCORE) * ((raw - low) / float(high - low))).astype(np.int64)
+        return _scaled(raw)
+
+
+def _scaled(raw: Ints) -> Ints:
+    """Scale sums of weights to 0..100; all equal is 0."""
+    low, high = int(raw.min()), int(raw.max())
+    if high == low:
+        return np.zeros(len(raw), dtype=np.int64)
+    return (float(MAX_SCORE) * ((raw - low) / float(high - low))).astype(np.int64)
 
 
 def _counter(asked: Asked, terms: tuple[PodTerm, ...]) -> Tally:
@@ -119,8 +133,7 @@ class _Affinity(Prepared):
     def filter(self, rows: Selection) -> Variants:
         """Refuse nodes without wanted pods near (1), near avoided pods (2), or near pods that avoid this one (3)."""
         nodes = self._asked.cluster.nodes
-        length = nodes.size if isinstance(rows, slice) else len(rows)
-        answers = np.zeros(length, dtype=np.uint8)
+        answers = np.zeros(len(nodes.on[rows]), dtype=np.uint8)
         for counts, answer in ((self._repelled, 3), (self._avoided, 2)):
             for key, per_domain in counts.items():
                 answers[_over_zero(per_domain)[nodes.column(key).ids[rows]]] = answer

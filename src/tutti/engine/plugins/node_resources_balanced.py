@@ -6,10 +6,11 @@ import numpy as np
 
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import CPU, MEMORY, Ints
-from tutti.engine.plugins.base import MAX_SCORE, Floats, PodPlugin, Specs, Window
+from tutti.engine.plugins.base import MAX_SCORE, Floats, OneNode, PodPlugin, Specs, Window
 from tutti.engine.plugins.node_resources_fit import NATIVE, Places, stacked
 
 _PLAIN = slice(CPU, MEMORY + 1)
+_DEFAULT = ("cpu", "memory")
 
 
 class NodeResourcesBalancedAllocation(PodPlugin):
@@ -17,7 +18,7 @@ class NodeResourcesBalancedAllocation(PodPlugin):
 
     name = "NodeResourcesBalancedAllocation"
 
-    def __init__(self, resources: tuple[str, ...] = ("cpu", "memory")) -> None:
+    def __init__(self, resources: tuple[str, ...] = _DEFAULT) -> None:
         self._resources = resources
 
     def shape(self, spec: SpecClass) -> tuple[str, ...]:
@@ -44,6 +45,26 @@ class NodeResourcesBalancedAllocation(PodPlugin):
         balance >>= 1
         balance += 50
         return balance
+
+
+    def points(self, node: OneNode, spec: SpecClass) -> int:
+        """Score the change on one node."""
+        cpu, memory = node.alloc[CPU], node.alloc[MEMORY]
+        if self._resources != _DEFAULT or not (cpu and memory):
+            return super().points(node, spec)
+        amounts = spec.balanced_requests
+        more_cpu, more_memory = amounts.get("cpu", 0), amounts.get("memory", 0)
+        if not (more_cpu or more_memory):
+            return 0
+        used_cpu, used_memory = node.used[CPU], node.used[MEMORY]
+        before = _balance(used_cpu / cpu, used_memory / memory)
+        after = _balance((used_cpu + more_cpu) / cpu, (used_memory + more_memory) / memory)
+        return 50 + ((50 + after - before) >> 1)
+
+
+def _balance(first: float, second: float) -> int:
+    """Give 100 for equal parts and less for unequal ones."""
+    return int((1.0 - abs((min(first, 1.0) - min(second, 1.0)) / 2)) * MAX_SCORE)
 
 
 def _whole(deviation: Floats) -> Ints:

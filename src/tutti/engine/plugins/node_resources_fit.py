@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
-from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Rows
-from tutti.engine.plugins.base import MAX_SCORE, Asked, Floats, PodPlugin, Specs, Window
+from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Rows
+from tutti.engine.plugins.base import MAX_SCORE, Asked, Floats, OneNode, PodPlugin, Specs, Window
 from tutti.engine.verdict import Reason, Refusal, Variants
 
 _NONZERO = {"cpu": NONZERO_CPU, "memory": NONZERO_MEMORY}
@@ -32,15 +32,19 @@ class Strategy(NamedTuple):
     """Points (utilisation, score), both from 0 to 100."""
 
 
+_DEFAULT = Strategy()
+
+
 class NodeResourcesFit(PodPlugin):
     """Room for the pod, and the score of a strategy."""
 
     name = "NodeResourcesFit"
     refusals = (Refusal("Insufficient resources", resolvable=True),)
 
-    def __init__(self, strategy: Strategy = Strategy(), *, ignored: Sequence[str] = (), ignored_groups: Sequence[str] = ()) -> None:
+    def __init__(self, strategy: Strategy = _DEFAULT, *, ignored: Sequence[str] = (), ignored_groups: Sequence[str] = ()) -> None:
         self._strategy = strategy
         self._ignored, self._ignored_groups = frozenset(ignored), frozenset(ignored_groups)
+        self._wanted_by: dict[int, list[tuple[int, int]]] = {}
 
     def shape(self, spec: SpecClass) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Specs that want the same resources, whatever the amounts."""
@@ -66,6 +70,18 @@ class NodeResourcesFit(PodPlugin):
     def filter(self, window: Window, specs: Specs) -> Variants | None:
         """Refuse nodes that have not enough left of everything that is wanted."""
         return np.logical_or.reduce(self._lacking(window, specs)).view(np.uint8)
+
+    def fits(self, node: OneNode, spec: SpecClass) -> bool:
+        """Say whether enough is left of everything that is wanted."""
+        wanted = self._wanted_by.get(spec.number)
+        if wanted is None:
+            places = node.cluster.resources.place
+            wanted = self._wanted_by[spec.number] = [(places(n), spec.requests[n]) for n in self._checked(spec)]
+        alloc, used = node.alloc, node.used
+        for place, amount in wanted:
+            if alloc[place] - used[place] < amount:
+                return False
+        return True
 
     def _lacking(self, window: Window, specs: Specs) -> Bools:
         """Say for each resource, spec and row whether too little is left."""
@@ -119,12 +135,25 @@ class NodeResourcesFit(PodPlugin):
         requested = window.used[scored.used][:, np.newaxis] + scored.amounts.astype(np.int64)
         return self._weigh(np.broadcast_to(capacity, requested.shape), requested, scored.weights)
 
+    def points(self, node: OneNode, spec: SpecClass) -> int:
+        """Score how full one node would be."""
+        if self._strategy != _DEFAULT or not (node.alloc[CPU] and node.alloc[MEMORY]):
+            return super().points(node, spec)
+        cpu, memory = node.alloc[CPU], node.alloc[MEMORY]
+        amounts = spec.scored_requests
+        cpu_left = cpu - node.used[NONZERO_CPU] - amounts.get("cpu", 0)
+        memory_left = memory - node.used[NONZERO_MEMORY] - amounts.get("memory", 0)
+        total = (cpu_left * MAX_SCORE // cpu if cpu_left > 0 else 0) + (
+            memory_left * MAX_SCORE // memory if memory_left > 0 else 0
+        )
+        return total >> 1
+
     def _prepare_score(self, window: Window, specs: Specs) -> _Scored:
         counted = self._scored(specs.members[0])
         capacity, amounts = stacked(window, [n for n, _ in counted], [spec.scored_requests for spec in specs.members])
         weights = np.array([w for _, w in counted], dtype=np.int64).reshape(len(counted), 1, 1)
         numbers = [_NONZERO.get(n, window.cluster.resources.place(n)) for n, _ in counted]
-        plain = self._strategy == Strategy()
+        plain = self._strategy == _DEFAULT
         return _Scored(capacity, _places(numbers), amounts.astype(np.float64) if plain else amounts, weights, plain)
 
     def _weigh(self, capacity: Ints, requested: Ints, weights: Ints) -> Ints:

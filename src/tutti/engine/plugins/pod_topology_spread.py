@@ -7,22 +7,17 @@ domain; a node's answer is looked up by its domain.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from tutti.cluster.classes import SpecClass, SpreadConstraint
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.columns import Ints, Rows
-from tutti.cluster.labels import CounterKey
-from tutti.cluster.tallies import DomainView, Eligibility, Tally
-from tutti.cluster.terms import Scope
-from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection, controller
+from tutti.cluster.columns import Ints
+from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection, controller
+from tutti.engine.plugins.spread_counts import HOSTNAME, counted_view, soft_scores
 from tutti.engine.verdict import Refusal, Variants
 from tutti.kube.objects import Pod, ReplicaSet, ReplicationController, StatefulSet
-from tutti.kube.selectors import EVERYTHING, NOTHING, Requirement, Selector, equal_to, parse_label_selector
+from tutti.kube.selectors import NOTHING, Requirement, Selector, equal_to, parse_label_selector
 
-HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 _NEVER = 2**31 - 1
 
@@ -87,34 +82,14 @@ class PodTopologySpread(ClusterPlugin):
 
     # Score ------------------------------------------------------------------------------------------------------------
 
-    def score(self, asked: Asked, prepared: Prepared | None, rows: Rows) -> Ints | None:
+    def score(self, asked: Asked, prepared: Prepared | None, rows: Selection) -> Ints | None:
         """Score the feasible nodes: the fewer like pods in their domains, the better."""
         constraints = self.constraints(asked, hard=False)
         if not constraints:
             return None
-        nodes = asked.cluster.nodes
-        every_key = bool(asked.spec.spread) or not self._system
-        keys = tuple(sorted({c.topology_key for c in constraints})) if every_key else ()
-        ignored = None
-        if every_key:
-            has_all = np.ones(len(rows), dtype=bool)
-            for key in keys:
-                has_all &= nodes.column(key).ids[rows] >= 0
-            if not has_all.all():
-                ignored = ~has_all
-        counted = rows if ignored is None else rows[~ignored]
-        raw = np.zeros(len(counted))
-        for constraint in constraints:
-            raw += _soft_score(asked, constraint, keys, counted)
-        # Half away from zero, exactly: adding a half first would round 0.49999999999999994 up.
-        whole = np.floor(raw)
-        whole += raw - whole >= 0.5
-        scores = _favour_low(whole.astype(np.int64))
-        if ignored is None:
-            return scores
-        result = np.zeros(len(rows), dtype=np.int64)
-        result[~ignored] = scores
-        return result
+        # Nodes without one of the keys are left out, but not where the system's default constraints apply.
+        strict = bool(asked.spec.spread) or not self._system
+        return soft_scores(asked, constraints, rows, strict=strict)
 
 
 def _joined(constraint: SpreadConstraint, labels: dict[str, str]) -> SpreadConstraint:
@@ -152,7 +127,7 @@ class _Counted:
 
     def __init__(self, asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
         self.constraint = constraint
-        self.view = _view(asked, constraint, keys)
+        self.view = counted_view(asked, constraint, keys)
         self.counts = self.view.counts
         self.own = int(constraint.selector.matches(asked.own_labels))
 
@@ -165,25 +140,6 @@ class _Counted:
         table[:-1][self.counts + (self.own - least) > constraint.max_skew] = 2
         table[-1] = 1
         return table
-
-
-def _view(asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...]) -> DomainView:
-    spec = asked.spec
-    eligible = Eligibility(
-        keys=keys,
-        labels=spec.node_labels if constraint.honor_affinity else (),
-        terms=spec.node_terms if constraint.honor_affinity else None,
-        tolerations=spec.tolerations if constraint.honor_taints else None,
-    )
-    tally = _matching(asked, constraint.selector)
-    return tally.view(constraint.topology_key, asked.cluster.nodes, eligible=eligible)
-
-
-def _matching(asked: Asked, selector: Selector) -> Tally:
-    """Give the tally of live pods of the pod's namespace that a constraint counts; an empty selector counts none."""
-    counted = NOTHING if selector == EVERYTHING else selector
-    scope = Scope(frozenset((asked.labels.namespace,)))
-    return asked.cluster.counter(CounterKey(((scope, counted),), live=True))
 
 
 class _Spread(Prepared):
@@ -220,37 +176,3 @@ class _Spread(Prepared):
             view = counted.view
             if view.mask[row] and counted.constraint.selector.matches(labels):
                 counted.counts[view.domain[row]] += number
-
-
-def _soft_score(asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...], rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Give the raw score of one constraint: count times the logarithm of the number of domains, plus the skew."""
-    nodes = asked.cluster.nodes
-    key = constraint.topology_key
-    if key == HOSTNAME:
-        # Per node, whatever the policies say; nodes without the label score nothing.
-        weight = math.log(len(rows) + 2)
-        scores = _matching(asked, constraint.selector).column[rows] * weight
-        scores += constraint.max_skew - 1
-        missing = nodes.column(key).ids[rows] < 0
-        if missing.any():
-            scores[missing] = 0.0
-        return scores
-    view = _view(asked, constraint, keys)
-    domains = view.domain[rows]
-    there = np.zeros(len(view.counts) + 1, dtype=bool)
-    there[domains] = True
-    # Nodes without the label are one more domain; they score nothing themselves.
-    weight = math.log(int(there.sum()) + 2)
-    table = np.zeros(len(view.counts) + 1)
-    table[:-1] = view.counts * weight + (constraint.max_skew - 1)
-    return table[domains]
-
-
-def _favour_low(raw: Ints) -> Ints:
-    """Turn raw counts into scores from 0 to 100, the lowest count best."""
-    if not len(raw):
-        return raw
-    top, low = int(raw.max()), int(raw.min())
-    if top == 0:
-        return np.full(len(raw), MAX_SCORE, dtype=np.int64)
-    return MAX_SCORE * (top + low - raw) // top

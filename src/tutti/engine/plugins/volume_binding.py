@@ -109,11 +109,12 @@ class VolumeBinding(ClusterPlugin):
                 counts[_MESSAGES[refusal]] = counts.get(_MESSAGES[refusal], 0) + 1
         return counts
 
-    def score(self, asked: Asked, prepared: Prepared | None, rows: Rows) -> Ints | None:
+    def score(self, asked: Asked, prepared: Prepared | None, rows: Selection) -> Ints | None:
         """Prefer nodes where the volumes leave little unused; pods without claims get 0."""
+        numbers = np.arange(asked.cluster.nodes.size)[rows].tolist()
         if not isinstance(prepared, _Claims) or not prepared.waiting:
-            return np.zeros(len(rows), dtype=np.int64)
-        return np.fromiter((self._fullness(prepared.found(row)) for row in rows.tolist()), np.int64, len(rows))
+            return np.zeros(len(numbers), dtype=np.int64)
+        return np.fromiter((self._fullness(prepared.found(row)) for row in numbers), np.int64, len(numbers))
 
     def _fullness(self, found: Found) -> int:
         classes: dict[str, tuple[int, int]] = {}

@@ -58,8 +58,7 @@ class _Restricted(Prepared):
     def filter(self, rows: Selection) -> Variants:
         """Refuse nodes where a disk is mounted (1), and all nodes while a single-use claim is in use (2)."""
         cluster = self._asked.cluster
-        length = cluster.nodes.size if isinstance(rows, slice) else len(rows)
-        answers = np.full(length, 2 if self._users > 0 else 0, dtype=np.uint8)
+        answers = np.full(len(cluster.nodes.on[rows]), 2 if self._users > 0 else 0, dtype=np.uint8)
         if self._disks:
             taken = np.zeros(cluster.nodes.size, dtype=bool)
             for row, pods in cluster.occupancy.volume_pods.items():
