@@ -469,7 +469,7 @@ class Cluster:
         counted = chosen[pods.labels[:length]] & (pods.node[:length] >= 0)
         if counter.key.live:
             counted &= ~pods.terminating[:length]
-        counter.fill(np.bincount(pods.node[:length][counted], minlength=self.nodes.size).astype(np.int32))
+        counter.fill(np.bincount(pods.node[:length][counted], minlength=self.nodes.size))
 
     def watch_selector(self, selector: Selector) -> None:
         """Tell pods apart by the labels that a selector looks at."""

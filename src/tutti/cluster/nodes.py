@@ -9,6 +9,7 @@ then on. `shape` counts changes of which rows are on, of labels and of taints: w
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,20 @@ class LabelColumn:
         return answers
 
 
+class Domains(NamedTuple):
+    """The values of one label over all nodes that take part, while the nodes keep their shape."""
+
+    digits: Rows
+    """The value's number per row; where the label is missing, the number behind the last."""
+    nodes_in: Ints
+    """How many nodes that take part have each value; last, how many have none."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every node has the label."""
+        return not self.nodes_in[-1]
+
+
 class NodeTable:
     """All nodes; see the module's contract."""
 
@@ -69,6 +84,7 @@ class NodeTable:
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_ids: dict[tuple[tuple[str, str | None, str], ...], int] = {(): 0}
         self.labels: dict[str, LabelColumn] = {}
+        self._domains: dict[str, tuple[int, Domains]] = {}
         self.image_rows: dict[str, set[int]] = {}
         self.image_size: dict[str, int] = {}
         self.images_shape = 0
@@ -227,6 +243,16 @@ class NodeTable:
                 if node is not None:
                     column.ids[row] = column.number((node.metadata.labels or {}).get(key))
         return column
+
+    def domains(self, key: str) -> Domains:
+        """Give the values of a label as numbers to index tables with."""
+        known = self._domains.get(key)
+        if known is None or known[0] != self.shape:
+            column = self.column(key)
+            digits = np.where(column.ids < 0, len(column.values), column.ids).astype(np.intp)
+            nodes_in = np.bincount(digits[self.on], minlength=len(column.values) + 1)
+            known = self._domains[key] = (self.shape, Domains(digits, nodes_in))
+        return known[1]
 
     def meeting(self, requirements: tuple[Requirement, ...], rows: Rows | slice) -> Bools:
         """Say for each row whether its labels meet all the requirements."""

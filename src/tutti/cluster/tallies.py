@@ -64,7 +64,7 @@ class Tally:
     __slots__ = ("column", "total", "views")
 
     def __init__(self, size: int) -> None:
-        self.column: Ints32 = np.zeros(size, dtype=np.int32)
+        self.column: Ints = np.zeros(size, dtype=np.int64)
         self.total = 0
         self.views: dict[tuple[str, Eligibility | None], DomainView] = {}
 
@@ -75,7 +75,7 @@ class Tally:
         for view in self.views.values():
             view.add(row, number)
 
-    def fill(self, column: Ints32) -> None:
+    def fill(self, column: Ints) -> None:
         """Set all counts anew."""
         self.column = column
         self.total = int(column.sum())

@@ -20,11 +20,12 @@ class RowRules:
     def __init__(self, profile: Profile) -> None:
         nodes = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, NodePlugin)]
         pods = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, PodPlugin)]
-        self.node_filters = [p for p, e in nodes if e.filters]
+        # Of a plugin that does not filter, or does not score, only the other half is asked.
+        self.node_filters = [p for p, e in nodes if e.filters and type(p).filter is not NodePlugin.filter]
         self.node_scores = [(p, e.weight) for p, e in nodes if e.weight and not p.scaled]
         self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.scaled]
-        self.pod_filters = [p for p, e in pods if e.filters]
-        self.pod_scores = [(p, e.weight) for p, e in pods if e.weight]
+        self.pod_filters = [p for p, e in pods if e.filters and type(p).filter is not PodPlugin.filter]
+        self.pod_scores = [(p, e.weight) for p, e in pods if e.weight and type(p).score is not PodPlugin.score]
         self.narrows = any(isinstance(p, NodeAffinity) for p in self.node_filters)
         self._pod_plugins = [p for p, _ in pods]
 

@@ -1,23 +1,25 @@
 """Scheduling: every pending pod of a cluster, in the order of the queue, into one plan.
 
 Contract: pure but for the cluster it is given, which stands as the plan leaves it afterwards (mark it before and roll
-it back after for a what-if). Pods are tried as kube-scheduler's queue sorts them: higher priority first, then the older,
-then by name; pods without a creation time are new and come after the others. A pod that fits nowhere has others evicted
-as DefaultPreemption would: the victims go, and the pod takes its place at once. Victims do not come back as pending
-pods: that is their controllers' work. Messages are those of kube-scheduler, to the letter.
+it back after for a what-if). Pods are tried as kube-scheduler's queue sorts them: higher priority first, then the
+older, then by name; pods without a creation time are new and come last. A pod that fits nowhere has others evicted as
+DefaultPreemption would: the victims go, and the pod takes its place at once. Victims do not come back as pending pods:
+that is their controllers' work. Messages are those of kube-scheduler, to the letter.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold, Remove, Unbind
 from tutti.engine.engine import Decision, Engine
-from tutti.engine.plan import Bound, Eviction, NotConsidered, Plan, Unschedulable
 from tutti.engine.plugins.base import controller
 from tutti.engine.preempt import Candidate, preempt
 from tutti.engine.profile import Profile
@@ -32,6 +34,72 @@ _NO_HELP = "Preemption is not helpful for scheduling"
 _NEW = 2**63
 _GROWTH = 16
 """How much larger the next attempt with like pods is: one tells whether they fit at all."""
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    pod: str
+
+
+class Bound(_Part, frozen=True, gc=False):
+    """A pod with the node it goes to; the score is that of the node, `evicts` whom the pod pushes away there."""
+
+    node: str
+    priority: int = 0
+    score: int | None = None
+    evicts: tuple[str, ...] = ()
+    budgets_broken: int = 0
+
+
+class Eviction(_Part, frozen=True, gc=False):
+    """A pod that has to go, and for whom."""
+
+    node: str
+    by: str
+    priority: int = 0
+
+
+class Unschedulable(_Part, frozen=True, gc=False):
+    """A pod that fits nowhere; `reasons` counts the nodes that refuse it with each message."""
+
+    message: str
+    priority: int = 0
+    nodes: int = 0
+    reasons: dict[str, int] = {}
+
+
+class NotConsidered(_Part, frozen=True, gc=False):
+    """A pending pod that the scheduler does not try."""
+
+    cause: str
+    message: str
+
+
+class Plan(msgspec.Struct, frozen=True, rename="camel"):
+    """What is to be done, and why the rest cannot be; each list in the order of the queue."""
+
+    counts: dict[str, int]
+    binds: tuple[Bound, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
+    unschedulable: tuple[Unschedulable, ...] = ()
+    not_considered: tuple[NotConsidered, ...] = ()
+
+    @staticmethod
+    def of(
+        binds: Iterable[Bound],
+        evictions: Iterable[Eviction],
+        unschedulable: Iterable[Unschedulable],
+        not_considered: Iterable[NotConsidered],
+    ) -> Plan:
+        """Make a plan of its lists, and count them."""
+        parts = tuple(binds), tuple(evictions), tuple(unschedulable), tuple(not_considered)
+        placed, evicted, refused, others = map(len, parts)
+        counts = {"pending": placed + refused + others, "binds": placed, "evictions": evicted}
+        return Plan({**counts, "unschedulable": refused, "notConsidered": others}, *parts)
+
+    @property
+    def causes(self) -> Counter[str]:
+        """How many pods were not considered for each cause."""
+        return Counter(each.cause for each in self.not_considered)
 
 
 def schedule(
@@ -94,11 +162,12 @@ def fit_error(decision: Decision, after: str = "") -> str:
     return " ".join((text, *(f"{part}." for part in (why,) if part), *(part for part in (after,) if part)))
 
 
-class Failure:
-    """Why a pod cannot be placed, or whom it would have evicted."""
+class Failure(NamedTuple):
+    """A refusal, and whom the pod could have evicted; `after` says why nobody."""
 
-    def __init__(self, decision: Decision, candidate: Candidate | None = None, after: str = "") -> None:
-        self.decision, self.candidate, self.after = decision, candidate, after
+    decision: Decision
+    candidate: Candidate | None = None
+    after: str = ""
 
     @property
     def message(self) -> str:

@@ -80,12 +80,16 @@ class InterPodAffinity(ClusterPlugin):
         if len(weights) == 1:
             # One topology key: nodes of one domain have the same score, which is worked out once per domain.
             ((key, table),) = weights.items()
-            ids = nodes.column(key).ids[rows]
-            there = np.zeros(len(table), dtype=bool)
-            there[ids] = True
+            domains = nodes.domains(key)
+            digits = domains.digits[rows]
+            if isinstance(rows, slice):
+                there = domains.nodes_in > 0
+            else:
+                there = np.zeros(len(table), dtype=bool)
+                there[digits] = True
             scaled = np.zeros(len(table), dtype=np.int64)
             scaled[there] = _scaled(table[there])
-            return scaled[ids]
+            return scaled[digits]
         raw = np.zeros(len(nodes.on[rows]), dtype=np.int64)
         for key, table in weights.items():
             raw += table[nodes.column(key).ids[rows]]
@@ -132,26 +136,32 @@ class _Affinity(Prepared):
 
     def filter(self, rows: Selection) -> Variants:
         """Refuse nodes without wanted pods near (1), near avoided pods (2), or near pods that avoid this one (3)."""
-        nodes = self._asked.cluster.nodes
-        answers = np.zeros(len(nodes.on[rows]), dtype=np.uint8)
-        for counts, answer in ((self._repelled, 3), (self._avoided, 2)):
-            for key, per_domain in counts.items():
-                answers[_over_zero(per_domain)[nodes.column(key).ids[rows]]] = answer
-        if self._asked.spec.affinity:
-            answers[~self._near(rows)] = 1
+        answers: Variants | None = None
+        for key, table in self._tables().items():
+            said = table[self._asked.cluster.nodes.domains(key).digits[rows]]
+            if answers is None:
+                answers = said
+            else:
+                # The lower answer is the earlier check; 0 is none.
+                both = np.minimum(answers, said)
+                answers = np.where(both == 0, np.maximum(answers, said), both)
+        assert answers is not None
         return answers
 
-    def _near(self, rows: Selection) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        nodes = self._asked.cluster.nodes
-        domains = [nodes.column(key).ids[rows] for key in self._sought]
-        placed = np.ones(len(domains[0]), dtype=bool)
-        if not any(counts.any() for counts in self._sought.values()) and self._is_first():
-            for ids in domains:
-                placed &= ids >= 0
-            return placed
-        for ids, counts in zip(domains, self._sought.values(), strict=True):
-            placed &= _over_zero(counts)[ids]
-        return placed
+    def _tables(self) -> dict[str, Variants]:
+        """Give the answer per domain, by topology key; last, the one for nodes without the label."""
+        tables: dict[str, Variants] = {}
+        for pool, answer in ((self._repelled, 3), (self._avoided, 2)):
+            for key, counts in pool.items():
+                table = tables.setdefault(key, np.zeros(len(counts) + 1, dtype=np.uint8))
+                table[:-1][counts > 0] = answer
+        first = bool(self._sought) and not any(counts.any() for counts in self._sought.values()) and self._is_first()
+        for key, counts in self._sought.items():
+            table = tables.setdefault(key, np.zeros(len(counts) + 1, dtype=np.uint8))
+            table[-1] = 1
+            if not first:
+                table[:-1][counts <= 0] = 1
+        return tables
 
     def _is_first(self) -> bool:
         """Say whether the pod, the first of its kind, matches its own terms."""
@@ -196,10 +206,3 @@ def _concerns(asked: Asked, term: PodTerm, pod: Pod, namespace: str) -> bool:
     return term.selector.matches(pod.metadata.labels or {}) and term.scope.holds_known(
         namespace, asked.cluster.namespace_labels(namespace)
     )
-
-
-def _over_zero(counts: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Say for each domain whether anything is counted; last, no for nodes without the label."""
-    table = np.zeros(len(counts) + 1, dtype=bool)
-    np.greater(counts, 0, out=table[:-1])
-    return table

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tutti.cluster.classes import SpreadConstraint
-from tutti.cluster.columns import Ints
+from tutti.cluster.columns import Ints, Rows
 from tutti.cluster.labels import CounterKey
 from tutti.cluster.tallies import DomainView, Eligibility, Tally
 from tutti.cluster.terms import Scope
@@ -16,9 +17,9 @@ from tutti.engine.plugins.base import MAX_SCORE, Asked, Selection
 from tutti.kube.selectors import EVERYTHING, NOTHING, Selector
 
 HOSTNAME = "kubernetes.io/hostname"
+_FEW = 64
 _MOST_CELLS = 4096
 """Combinations of counts up to which scores are worked out per combination and not per node."""
-Numbers = NDArray[np.integer]
 
 
 def counted_view(asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...]) -> DomainView:
@@ -44,76 +45,74 @@ def soft_scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selecti
     """Score feasible nodes from 0 to 100 by their counts; `strict` leaves out nodes that lack one of the labels."""
     nodes = asked.cluster.nodes
     keys = tuple(sorted({c.topology_key for c in constraints})) if strict else ()
-    if strict:
+    lacking = [key for key in keys if not nodes.domains(key).everywhere]
+    if lacking:
         has_all = np.ones(len(nodes.on[rows]), dtype=bool)
-        for key in keys:
+        for key in lacking:
             has_all &= nodes.column(key).ids[rows] >= 0
-        if not has_all.all():
-            scores = np.zeros(len(has_all), dtype=np.int64)
-            some = np.arange(nodes.size)[rows][has_all]
-            if len(some):
-                scores[has_all] = _scores(asked, constraints, some, keys)
-            return scores
+        scores = np.zeros(len(has_all), dtype=np.int64)
+        some = np.arange(nodes.size)[rows][has_all]
+        if len(some):
+            scores[has_all] = _scores(asked, constraints, some, keys)
+        return scores
     return _scores(asked, constraints, rows, keys)
 
 
 def _scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selection, keys: tuple[str, ...]) -> Ints:
-    parts = [_Part(asked, constraint, rows, keys) for constraint in constraints]
-    cells = math.prod(part.size for part in parts)
+    parts = [_part(asked, constraint, rows, keys) for constraint in constraints]
+    cells = math.prod(len(part.values) for part in parts)
     if cells > _MOST_CELLS:
-        return _favour_low(_round(sum((part.values()[part.ids] for part in parts), start=np.zeros(len(parts[0].ids)))))
+        raw = sum((part.values[part.digits] for part in parts), start=np.zeros(len(parts[0].digits)))
+        return _favour_low(_round(raw))
     # Nodes with the same counts have the same score: it is worked out once per combination that there is.
-    index: Numbers = parts[0].ids
+    index = parts[0].digits
     for part in parts[1:]:
-        index = index * part.size + part.ids
+        index = index * len(part.values) + part.digits
     there = np.zeros(cells, dtype=bool)
     there[index] = True
-    combinations = np.flatnonzero(there)
-    raw = np.zeros(len(combinations))
-    rest = combinations
-    digits = []
-    for part in reversed(parts):
-        rest, digit = np.divmod(rest, part.size)
-        digits.append(digit)
-    for part, digit in zip(parts, reversed(digits), strict=True):
-        raw += part.values()[digit]
+    # The sum in the order of the constraints, as kube-scheduler adds them.
+    raw = np.zeros(1)
+    for part in parts:
+        raw = (raw[:, np.newaxis] + part.values).ravel()
     table = np.zeros(cells, dtype=np.int64)
-    table[combinations] = _favour_low(_round(raw))
+    table[there] = _favour_low(_round(raw[there]))
     return table[index]
 
 
-class _Part:
+class _Part(NamedTuple):
     """One soft constraint: a small number per node (its count, or its domain), and what each number scores."""
 
-    __slots__ = ("_values", "ids", "size")
+    digits: Rows
+    values: NDArray[np.float64]
 
-    def __init__(self, asked: Asked, constraint: SpreadConstraint, rows: Selection, keys: tuple[str, ...]) -> None:
-        extra = constraint.max_skew - 1
-        ids = asked.cluster.nodes.column(constraint.topology_key).ids[rows]
-        if constraint.topology_key == HOSTNAME:
-            # Pods on the node itself, whatever the policies say; nodes without the label score nothing.
-            counts = matching(asked, constraint.selector).column[rows]
-            lacking = ids < 0
-            if lacking.any():
-                counts = np.where(lacking, -1, counts)
-            self.ids: Numbers = counts + 1
-            self.size = int(counts.max()) + 2 if len(counts) else 1
-            self._values = np.arange(-1.0, self.size - 1) * math.log(len(ids) + 2) + extra
-        else:
-            view = counted_view(asked, constraint, keys)
-            self.ids = ids + 1
-            self.size = len(view.counts) + 1
-            there = np.zeros(self.size, dtype=bool)
-            there[self.ids] = True
-            # Nodes without the label are one more domain; they score nothing themselves.
-            weight = math.log(int(there.sum()) + 2)
-            self._values = np.zeros(self.size)
-            self._values[1:] = view.counts * weight + extra
-        self._values[0] = 0.0
 
-    def values(self) -> NDArray[np.float64]:
-        """Give what each number scores: count times the logarithm of the number of domains, plus the skew."""
-        return self._values
+def _part(asked: Asked, constraint: SpreadConstraint, rows: Selection, keys: tuple[str, ...]) -> _Part:
+    """Score count times the logarithm of the number of domains, plus the skew; nodes without the label score nothing."""
+    nodes = asked.cluster.nodes
+    extra = constraint.max_skew - 1
+    domains = nodes.domains(constraint.topology_key)
+    digits = domains.digits[rows]
+    if constraint.topology_key == HOSTNAME:
+        # Pods on the node itself, whatever the policies say.
+        tally = matching(asked, constraint.selector)
+        counts = tally.column[rows]
+        most = tally.total if tally.total < _FEW else int(counts.max())
+        values = np.arange(most + 2) * math.log(len(counts) + 2) + extra
+        values[-1] = 0.0
+        if domains.everywhere:
+            return _Part(counts, values)
+        return _Part(np.where(digits == len(domains.nodes_in) - 1, most + 1, counts), values)
+    view = counted_view(asked, constraint, keys)
+    if isinstance(rows, slice):
+        number = np.count_nonzero(domains.nodes_in)
+    else:
+        there = np.zeros(len(domains.nodes_in), dtype=bool)
+        there[digits] = True
+        number = np.count_nonzero(there)
+    # Nodes without the label are one more domain.
+    values = np.zeros(len(view.counts) + 1)
+    values[:-1] = view.counts * math.log(number + 2) + extra
+    return _Part(digits, values)
 
 
 def _round(raw: NDArray[np.float64]) -> Ints:

@@ -1,0 +1,90 @@
+"""From paths to a cluster that can be asked: load, prepare, build; with a spinner on a terminal.
+
+Contract: `load_cluster` reads everything or raises a `TuttiError`; remarks about what was ambiguous go to standard
+error, each once. CronJobs of manifests start one run, those of a dump have started theirs. After it has returned, the
+garbage collector leaves the cluster alone: it is looked through no more, for it stays until the end.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from tutti.cluster import Cluster
+    from tutti.engine import Profile
+    from tutti.kube.snapshot import Snapshot
+
+
+class Loaded(NamedTuple):
+    """The prepared objects and the cluster made of them."""
+
+    snapshot: Snapshot
+    cluster: Cluster
+
+
+def load_cluster(paths: Sequence[str]) -> Loaded:
+    """Read files into a cluster."""
+    with busy("reading"):
+        from tutti.cluster import Cluster
+        from tutti.kube.objects import KINDS
+
+        snapshot = _prepared(paths)
+        cluster = Cluster(obj for kind in KINDS for obj in snapshot.objects.get(kind, ()))
+        gc.collect()
+        gc.freeze()
+    for note in snapshot.notes:
+        remark(note)
+    if snapshot.skipped:
+        others = ", ".join(f"{number} {kind}" for kind, number in snapshot.skipped.items())
+        remark(f"objects of kinds that do not matter here were left out: {others}")
+    return Loaded(snapshot, cluster)
+
+
+def _prepared(paths: Sequence[str]) -> Snapshot:
+    from msgspec.structs import replace
+
+    from tutti.kube.admission import is_stored
+    from tutti.kube.loader import load
+    from tutti.kube.objects import CronJob
+    from tutti.kube.prepare import prepare
+
+    snapshot = load(paths)
+    new = [each for each in snapshot.of(CronJob) if not is_stored(each)]
+    return prepare(replace(snapshot, objects={**snapshot.objects, CronJob.KIND: new}), cron_jobs=True)
+
+
+def load_profile(path: str | None, scheduler_name: str | None) -> Profile:
+    """The profile of a configuration file, or the default one."""
+    from tutti.engine import Profile
+
+    if path is not None:
+        from tutti.engine import config
+        from tutti.kube.sources import read_sources
+
+        (source,) = read_sources([path])
+        return config.load_profile(source.data, file=source.name, scheduler_name=scheduler_name)
+    default = Profile.default()
+    return default._replace(scheduler_name=scheduler_name) if scheduler_name else default
+
+
+def remark(text: str) -> None:
+    """Tell the user something beside the answer."""
+    click.echo(f"note: {text}", err=True)
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Show on a terminal that something is under way."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} ..."):
+        yield

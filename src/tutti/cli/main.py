@@ -1,0 +1,102 @@
+"""The entry point: finds a command, runs it, and turns what goes wrong into a line and an exit code.
+
+Contract: a `TuttiError` is one line on standard error and its exit code; wrong usage is click's message and 2; Ctrl-C is
+130 and a reader that goes away (``| head``) 141, both without a word; anything else is a fault of Tutti's and keeps its
+traceback. A command's module is imported when the command is run, so that help and completion stay fast: modules
+of commands import numpy, msgspec, rich and the engine inside their functions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from tutti.exceptions import TuttiError
+
+COMMANDS = {
+    "schedule": "Say where pending pods go, and why the rest cannot",
+    "explain": "Give the verdict of every node on one pod",
+    "conformance": "Compare with recorded answers of kube-scheduler",
+    "demo": "Tour the main jobs on a packaged example",
+    "completion": "Print the completion script for a shell",
+    "version": "Print the version",
+}
+"""Every command with its line of help; command x is `command` in module tutti.cli.x."""
+
+NAME, COMPLETE = "tutti", "_TUTTI_COMPLETE"
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+
+class Commands(click.Group):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name all commands, in the order in which a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"tutti.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tutti-k8s", message="%(version)s")
+def cli() -> None:
+    """One scheduling brain for Kubernetes: it places pods as kube-scheduler does, from a file, and says why.
+
+    \b
+    Dump a cluster and ask:
+      kubectl get nodes,pods,services,replicasets -A -o json > cluster.json
+      tutti schedule -f cluster.json
+      tutti explain pod/NAME -f cluster.json
+
+    docs/getting-started.md has the line that dumps everything the scheduler reads.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end, and must not stumble there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BROKEN_PIPE
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    """Run one command; click's own `main` would answer a broken pipe and Ctrl-C in its way."""
+    if instruction := os.environ.get(COMPLETE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, NAME, COMPLETE, instruction)
+    try:
+        with cli.make_context(NAME, arguments) as ctx:
+            cli.invoke(ctx)
+    except TuttiError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return 0

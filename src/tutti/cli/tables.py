@@ -1,0 +1,71 @@
+"""Answers as text: tables without borders as kubectl prints them, JSON and YAML.
+
+Contract: a table has upper-case headers and columns three spaces apart; nothing is cut off. Words that tell how things
+stand are coloured, and click takes colours out again where the output is not a terminal; NO_COLOR is honoured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+NONE = "<none>"
+_GAP = 3
+_COLOURS = {
+    "Placed": "green", "Feasible": "green", "Best": "green", "ok": "green",
+    "Pending": "red", "Refused": "red", "Evicted": "yellow", "differs": "red",
+    "Gated": "yellow", "Skipped": "yellow", "unsupported": "yellow",
+}  # fmt: skip
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Lines of aligned columns; numbers are set like text, as kubectl does."""
+    lines = [[str(cell) for cell in row] for row in (headers, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(_line(cells, widths) for cells in lines)
+
+
+def without_columns(headers: Sequence[str], rows: Iterable[Sequence[object]], drop: Iterable[str]) -> str:
+    """A table without some of its columns."""
+    dropped = set(drop)
+    kept = [place for place, header in enumerate(headers) if header not in dropped]
+    return table([headers[place] for place in kept], ([row[place] for place in kept] for row in rows))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell.ljust(width + _GAP) for cell, width in zip(cells, widths, strict=True)]
+    padded[-1] = cells[-1]
+    text = "".join(padded).rstrip()
+    if any(cell in _COLOURS for cell in cells) and colours_wanted():
+        padded = [
+            click.style(cell, fg=_COLOURS[cell]) + " " * (len(pad) - len(cell)) if cell in _COLOURS else pad
+            for cell, pad in zip(cells, padded, strict=True)
+        ]
+        text = "".join(padded).rstrip()
+    return text
+
+
+def colours_wanted() -> bool:
+    """Whether colours make sense at all; whether the output takes them is for click to see."""
+    return not os.environ.get("NO_COLOR")
+
+
+def structured(value: Any, form: str) -> str:
+    """A record as JSON or YAML, without a newline at its end."""
+    import msgspec
+
+    if form == "json":
+        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(msgspec.to_builtins(value), Dumper=dumper, sort_keys=False, allow_unicode=True, width=2**20)
+    return text.rstrip("\n")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun: "1 pod", "1,200 pods"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
