@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+
+from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
     from tutti.cluster import Cluster
@@ -67,7 +69,9 @@ def load_profile(path: str | None, scheduler_name: str | None) -> Profile:
         from tutti.engine import config
         from tutti.kube.sources import read_sources
 
-        (source,) = read_sources([path])
+        source, *more = read_sources([path])
+        if more:
+            raise InputError("want one file, not a directory of them", file=path)
         return config.load_profile(source.data, file=source.name, scheduler_name=scheduler_name)
     default = Profile.default()
     return default._replace(scheduler_name=scheduler_name) if scheduler_name else default
@@ -79,12 +83,12 @@ def remark(text: str) -> None:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Show on a terminal that something is under way."""
+def busy(what: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something is under way; what is given tells how far it is."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(f"{what} ..."):
-        yield
+    with Console(stderr=True).status(f"{what} ...") as status:
+        yield lambda text: status.update(f"{what} ... {text}")

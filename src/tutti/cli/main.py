@@ -1,8 +1,8 @@
 """The entry point: finds a command, runs it, and turns what goes wrong into a line and an exit code.
 
-Contract: a `TuttiError` is one line on standard error and its exit code; wrong usage is click's message and 2; Ctrl-C is
-130 and a reader that goes away (``| head``) 141, both without a word; anything else is a fault of Tutti's and keeps its
-traceback. A command's module is imported when the command is run, so that help and completion stay fast: modules
+Contract: a `TuttiError` is one line on standard error and its exit code; wrong usage is click's message and 2; Ctrl-C
+is 130 and a reader that goes away (``| head``) 141, both without a word; anything else is a fault of Tutti's and keeps
+its traceback. A command's module is imported when the command is run, so that help and completion stay fast: modules
 of commands import numpy, msgspec, rich and the engine inside their functions.
 """
 

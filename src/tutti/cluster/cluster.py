@@ -65,6 +65,7 @@ class Cluster:
         """Moves when an object that volumes depend on changes, or a pod with volumes moves."""
         self._held_terms: dict[int, list[tuple[HeldTerm, int]]] = {}
         self._spec_usage: dict[int, int] = {}
+        self._watched_specs: set[int] = set()
         self._undo: list[Edit] = []
         self._edit_start = 0
         self._marks = 0
@@ -339,7 +340,10 @@ class Cluster:
                 counter.add(row, number)
         spec_number = int(pods.spec[pod])
         for term, times in self._terms_held_by(spec_number):
+            carried = term.total > 0
             term.add(row, number * times)
+            if carried != (term.total > 0):
+                self.labels.version += 1
         spec = self.specs.classes[spec_number]
         if spec.ports or spec.volumes:
             if self._marks and spec.ports:
@@ -435,12 +439,15 @@ class Cluster:
 
     def spec_of(self, pod: int) -> SpecClass:
         """Give the spec class of the pod in a row."""
-        return self.specs.classes[int(self.pods.spec[pod])]
+        return self.specs.classes[self.pods.spec[pod]]
 
     def label_class_of(self, pod: int) -> LabelClass:
         """Give the label class of the pod in a row, with the labels that its own spec looks at."""
-        self.watch(self.spec_of(pod).watched_keys)
-        return self.labels.classes[int(self.pods.labels[pod])]
+        spec = self.pods.spec[pod]
+        if spec not in self._watched_specs:
+            self.watch(self.specs.classes[spec].watched_keys)
+            self._watched_specs.add(int(spec))
+        return self.labels.classes[self.pods.labels[pod]]
 
     def watch(self, keys: Iterable[str]) -> None:
         """Tell pods apart by these labels from now on."""

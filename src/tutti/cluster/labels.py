@@ -112,7 +112,8 @@ class LabelRegistry:
         self._counter_index: _ByPair[Counter] = _ByPair()
         self._classes_by_pair: dict[tuple[str, str], list[LabelClass]] = {}
         self._known: dict[tuple[str, tuple[tuple[str, str], ...]], LabelClass] = {}
-        self._version = 0
+        self.version = 0
+        """Moves when the terms that placed pods carry, or what they look at, have changed."""
 
     # Label classes ----------------------------------------------------------------------------------------------------
 
@@ -164,7 +165,7 @@ class LabelRegistry:
 
     def namespaces_changed(self, fill: Callable[[Counter, list[LabelClass]], None]) -> None:
         """Match again whatever looks at the labels of namespaces."""
-        self._version += 1
+        self.version += 1
         for counter in self.counters.values():
             if not any(scope.by_labels for scope, _ in counter.key.terms):
                 continue
@@ -184,12 +185,12 @@ class LabelRegistry:
         if held is None:
             held = self.held[key] = HeldTerm(key, size)
             self._held_index.add(held, (key.term.selector,))
-            self._version += 1
+            self.version += 1
         return held
 
     def held_against(self, label_class: LabelClass) -> list[HeldTerm]:
         """Give the carried terms that concern a pod of this label class; some may be carried by nobody now."""
-        if label_class.held_version != self._version:
+        if label_class.held_version != self.version:
             namespace, labels = label_class.namespace, label_class.labels
             label_class.held = [
                 held
@@ -197,7 +198,7 @@ class LabelRegistry:
                 if held.key.term.selector.matches(labels)
                 and held.key.term.scope.holds(namespace, self.namespace_labels(namespace))
             ]
-            label_class.held_version = self._version
+            label_class.held_version = self.version
         return label_class.held
 
     def grow(self, size: int) -> None:

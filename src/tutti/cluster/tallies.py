@@ -61,16 +61,23 @@ def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) 
 class Tally:
     """Counts per row, and their sums per domain."""
 
-    __slots__ = ("column", "total", "views")
+    __slots__ = ("column", "some", "total", "views")
 
     def __init__(self, size: int) -> None:
         self.column: Ints = np.zeros(size, dtype=np.int64)
         self.total = 0
+        self.some: dict[int, int] = {}
+        """The rows with a count, and their counts: most tallies are of pods on few nodes."""
         self.views: dict[tuple[str, Eligibility | None], DomainView] = {}
 
     def add(self, row: int, number: int) -> None:
         """Count pods that came to a row (or, with a negative number, left it)."""
-        self.column[row] += number
+        count = self.some.get(row, 0) + number
+        if count:
+            self.some[row] = count
+        else:
+            del self.some[row]
+        self.column[row] = count
         self.total += number
         for view in self.views.values():
             view.add(row, number)
@@ -79,6 +86,8 @@ class Tally:
         """Set all counts anew."""
         self.column = column
         self.total = int(column.sum())
+        rows = np.flatnonzero(column)
+        self.some = dict(zip(rows.tolist(), column[rows].tolist(), strict=True))
         for view in self.views.values():
             view.shape = -1
 

@@ -1,9 +1,12 @@
-"""Files of recorded cases: one JSON object a line, gzipped or not."""
+"""Files of recorded cases: one JSON object a line, gzipped or not; ``-`` is standard input."""
 
 from __future__ import annotations
 
 import gzip
+import sys
+import zlib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +16,17 @@ from tutti.exceptions import InputError
 from tutti.kube.objects import KINDS, Object, Pod
 
 LISTS = {
-    "namespaces": "Namespace", "nodes": "Node", "services": "Service", "replicationControllers": "ReplicationController",
-    "replicaSets": "ReplicaSet", "statefulSets": "StatefulSet", "podDisruptionBudgets": "PodDisruptionBudget",
-    "storageClasses": "StorageClass", "csiNodes": "CSINode", "csiDrivers": "CSIDriver",
-    "csiStorageCapacities": "CSIStorageCapacity", "volumeAttachments": "VolumeAttachment",
+    "namespaces": "Namespace", "nodes": "Node", "services": "Service",
+    "replicationControllers": "ReplicationController", "replicaSets": "ReplicaSet", "statefulSets": "StatefulSet",
+    "podDisruptionBudgets": "PodDisruptionBudget", "storageClasses": "StorageClass", "csiNodes": "CSINode",
+    "csiDrivers": "CSIDriver", "csiStorageCapacities": "CSIStorageCapacity", "volumeAttachments": "VolumeAttachment",
     "persistentVolumes": "PersistentVolume", "persistentVolumeClaims": "PersistentVolumeClaim", "pods": "Pod",
 }  # fmt: skip
 """The lists of objects that a case can hold, in the order in which they are put."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw] | None)
+_NONE = msgspec.Raw(b"[]")
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -43,6 +50,8 @@ class Case(msgspec.Struct, frozen=True):
     evict: bool = False
     placed_start: str | None = None
     summary: bool = False
+    config: bytes | None = None
+    """The scheduler's configuration, if it is not the default one."""
 
 
 class _Head(msgspec.Struct, rename="camel"):
@@ -59,24 +68,31 @@ class _Head(msgspec.Struct, rename="camel"):
 
 def read_cases(path: str) -> Iterator[Case]:
     """Read the cases of a file."""
+    for number, line in read_lines(path):
+        yield read_case(path, number, line)
+
+
+def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
+    """Read the lines of a file that are not empty, numbered from 1."""
     try:
-        opened = gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb")
-        with opened as lines:
-            for number, line in enumerate(lines, start=1):
+        with nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file:
+            packed = getattr(file, "peek", bytes)(2)[:2] == _GZIP_MAGIC
+            for number, line in enumerate(gzip.GzipFile(fileobj=file) if packed else file, start=1):
                 if line.strip():
-                    yield _read_case(path, number, line)
-    except (OSError, EOFError) as error:
-        raise InputError(str(error.args[-1] if error.args else error), file=path) from error
+                    yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(problem[:1].lower() + problem[1:], file=path) from None
 
 
-def _read_case(path: str, number: int, line: bytes) -> Case:
+def read_case(path: str, number: int, line: bytes) -> Case:
+    """Read one line of a file."""
     try:
         raw = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
         head = msgspec.json.decode(line, type=_Head)
         objects: list[Object] = []
         for name, kind in LISTS.items():
-            if name in raw:
-                objects += msgspec.json.decode(raw[name], type=list[KINDS[kind]])  # type: ignore[misc]
+            objects += (_decoded(each, kind) for each in _ITEMS.decode(raw.get(name, _NONE)) or ())
     except msgspec.DecodeError as error:
         raise InputError(str(error), file=path, obj=f"line {number}") from error
     if "nodes" not in raw or not (head.pending is not None or head.steps is not None):
@@ -87,6 +103,7 @@ def _read_case(path: str, number: int, line: bytes) -> Case:
         name=head.name or f"line {number}", family=head.family or "?", objects=tuple(objects),
         pending=head.pending or (), steps=head.steps or (), expect=head.expect, reserve=head.reserve, evict=head.evict,
         placed_start=head.placed_start, summary=head.detail == "summary",
+        config=bytes(raw["config"]) if "config" in raw else None,
     )  # fmt: skip
 
 
@@ -95,4 +112,9 @@ def decode_object(raw: msgspec.Raw) -> Object:
     kind = msgspec.json.decode(raw, type=dict[str, Any]).get("kind", "")
     if kind not in KINDS:
         raise InputError(f"kind {kind!r} is not one that Tutti reads")
-    return msgspec.json.decode(raw, type=KINDS[kind])
+    return _decoded(raw, kind)
+
+
+def _decoded(raw: msgspec.Raw, kind: str) -> Object:
+    obj: Object = msgspec.json.decode(raw, type=KINDS[kind])
+    return obj

@@ -10,6 +10,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold, Put, Remove
 from tutti.conformance.cases import Case, decode_object
 from tutti.engine import Engine, Explanation, explain, preempt
+from tutti.engine.config import load_profile
 from tutti.engine.verdict import Reason
 from tutti.kube.objects import Pod
 from tutti.kube.times import micros
@@ -22,7 +23,8 @@ _MINUTE = 60_000_000
 def answers(case: Case) -> Iterator[Answer]:
     """Give Tutti's answers to a case, one after the other, as the case goes on."""
     cluster = Cluster((*case.objects, *case.pending))
-    run = _Run(case, Engine(cluster))
+    profile = load_profile(case.config, file=case.name) if case.config is not None else None
+    run = _Run(case, Engine(cluster, profile))
     for pod in case.pending:
         yield run.place(pod)
     for step in case.steps:
@@ -131,5 +133,3 @@ def _normal(answer: Answer) -> Answer:
     if normal.get("best") == []:
         del normal["best"]
     return normal
-
-

@@ -46,9 +46,9 @@ def pick(
     sequences = np.empty((levels, len(rows)), dtype=np.int64)
     sequences[0] = keys[rows]
     # Scores of the nodes alone stay what they are.
-    steady = keys[rows] - table.keys_in(Window(cluster, rows), specs)[0]
+    steady = keys[rows] - table.keys_in(Window(cluster, rows), specs)[:, 0]
     for copies in range(1, levels):
-        crowded = table.keys_in(Crowded(cluster, rows, usage, copies), specs)[0]
+        crowded = table.keys_in(Crowded(cluster, rows, usage, copies), specs)[:, 0]
         sequences[copies] = np.where(crowded >= 0, crowded + steady, crowded)
     falling = np.minimum.accumulate(sequences, axis=0).ravel()
     # Level by level in memory, so that a stable sort takes the copies of one node in their order.

@@ -143,7 +143,7 @@ def _node_affinity(args: wire.NodeAffinityArgs, place: Place) -> Plugin:
         _check_term(term, where.at(number))
     where = place.at("preferredDuringSchedulingIgnoredDuringExecution")
     for number, wished in enumerate(added.preferred or ()):
-        if wished.weight:
+        if _within(wished.weight, 0, 2**31 - 1, where.at(number, "weight")):
             _check_term(wished.preference, where.at(number, "preference"))
     return NodeAffinity(added)
 

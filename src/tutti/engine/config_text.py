@@ -1,7 +1,7 @@
 """Configuration files as typed parts, read as strictly as kube-scheduler reads them.
 
-Contract: a field that the part does not have, a key that is there twice and a value of the wrong type raise `InputError`
-with the file and the whole path of the field; nothing is left out silently.
+Contract: a field that the part does not have, a key that is there twice and a value of the wrong type raise
+`InputError` with the file and the whole path of the field; nothing is left out silently.
 """
 
 from __future__ import annotations

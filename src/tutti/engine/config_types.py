@@ -16,6 +16,7 @@ from tutti.kube.objects import NodeAffinity
 KIND = "KubeSchedulerConfiguration"
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
+
 class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of the file."""
 

@@ -64,7 +64,7 @@ class Engine:
         while len(decisions) < len(pods):
             done = len(decisions)
             asked = self.judge.ask(cluster.pod_row(pods[done]))
-            if self._could_batch(asked, pods, done):
+            if done < len(pods) - _WORTH_WHILE and self._could_batch(asked, pods, done):
                 decisions += self._place_run(asked, pods[done : done + _LONGEST], start)
                 if len(decisions) > done:
                     continue
@@ -129,12 +129,12 @@ class Engine:
 
     def _could_batch(self, asked: Asked, pods: Sequence[str], first: int) -> bool:
         """Say whether enough pods like the first follow it, which look at no other pods or nodes."""
-        last = first + _WORTH_WHILE - 1
-        if last >= len(pods) or any(asked.concerned):
-            return False
-        table = self.cluster.pods
-        row = table.row_of.get(pods[last])
-        if row is None or table.spec[row] != asked.spec.number:
+        table, number = self.cluster.pods, asked.spec.number
+        for pod in (pods[first + 1], pods[first + _WORTH_WHILE - 1]):
+            row = table.row_of.get(pod)
+            if row is None or table.spec[row] != number:
+                return False
+        if any(asked.concerned):
             return False
         return not asked.spec.ports and self.stopped(asked) is None and self._is_plain(asked)
 

@@ -26,11 +26,12 @@ from tutti.engine.plugins.base import (
     Selection,
     Specs,
     Window,
+    controller,
     normalise,
 )
 from tutti.engine.profile import Profile
 from tutti.engine.row_rules import RowRules
-from tutti.engine.row_table import RowTable
+from tutti.engine.row_table import RecentNodes, RowTable
 from tutti.engine.verdict import NARROWED, PASS, Reason, Variants, Verdicts, decode, encode
 
 States = list[Prepared | None]
@@ -64,13 +65,24 @@ class Judge:
         self._tiers: dict[bytes, NodeTier] = {}
         self._tables: dict[tuple[Hashable, ...], RowTable] = {}
         self._table_of: dict[int, RowTable] = {}
+        self._recent = RecentNodes(cluster)
+        self._concerned: dict[tuple[Hashable, ...], tuple[tuple[int, int], list[bool]]] = {}
 
     # What is asked ----------------------------------------------------------------------------------------------------
 
     def ask(self, row: int) -> Asked:
         """Start to ask about the pod in a row: find out which cluster plugins it concerns."""
-        asked = Asked(self.cluster, row)
-        asked.concerned = [plugin.concerns(asked) for _, _, plugin in self._cluster_plugins]
+        cluster = self.cluster
+        pod = cluster.pods.objects[row]
+        assert pod is not None
+        asked = Asked(cluster, row, pod)
+        key = (asked.spec.number, asked.labels.number, controller(pod))
+        known = self._concerned.get(key)
+        version = (cluster.workloads_version, cluster.labels.version)
+        if known is None or known[0] != version:
+            concerned = [plugin.concerns(asked) for _, _, plugin in self._cluster_plugins]
+            known = self._concerned[key] = (version, concerned)
+        asked.concerned = known[1]
         return asked
 
     def row_table(self, asked: Asked) -> RowTable:
@@ -85,7 +97,7 @@ class Judge:
             key = (node_key, *self.rules.shape(spec))
             table = self._tables.get(key)
             if table is None:
-                table = self._tables[key] = RowTable(self.cluster, tier, self.rules)
+                table = self._tables[key] = RowTable(tier, self.rules, self._recent, spec)
             self._table_of[spec.number] = table
         return table
 
@@ -142,7 +154,7 @@ class Judge:
                 answers = plugin.filter(window, asked.spec)
             elif filters and isinstance(plugin, PodPlugin):
                 said = plugin.filter(window, specs)
-                answers = None if said is None else said[0]
+                answers = None if said is None else said[:, 0]
             if answers is not None:
                 np.minimum(verdict, encode(place, answers), out=verdict)
         for (place, _, _), state in zip(self._cluster_plugins, states, strict=True):
@@ -242,7 +254,7 @@ class Judge:
                     scored = normalise(scored, plugin.scaled)
             elif weight and isinstance(plugin, PodPlugin):
                 lines = plugin.score(window, specs)
-                scored = None if lines is None else lines[0]
+                scored = None if lines is None else lines[:, 0]
             elif weight and isinstance(plugin, ClusterPlugin):
                 scored = plugin.score(asked, states[place], rows)
             if scored is not None:

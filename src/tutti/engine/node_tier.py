@@ -27,7 +27,7 @@ class NodeTier:
     """See the module's contract."""
 
     def __init__(self, cluster: Cluster, spec: SpecClass, rules: RowRules) -> None:
-        self._cluster, self._spec, self._rules = cluster, spec, rules
+        self.cluster, self._spec, self._rules = cluster, spec, rules
         self._size = -1
         self._read = self._rank_shape = 0
         self.base: Ints = np.zeros(0, dtype=np.int64)
@@ -39,7 +39,7 @@ class NodeTier:
 
     def sync(self) -> None:
         """Ask again about nodes that changed."""
-        nodes = self._cluster.nodes
+        nodes = self.cluster.nodes
         fresh = self._size != nodes.size or self._rank_shape != nodes.rank_shape
         if not fresh and self._read == nodes.touched.length:
             return
@@ -53,7 +53,7 @@ class NodeTier:
 
     def _judge(self, rows: Selection) -> bool:
         """Ask about some rows; no when all must be asked, because nodes now differ in a score where they did not."""
-        window, nodes = Window(self._cluster, rows), self._cluster.nodes
+        window, nodes = Window(self.cluster, rows), self.cluster.nodes
         refused: Bools = ~nodes.on[rows]
         for plugin in self._rules.node_filters:
             answers = plugin.filter(window, self._spec)

@@ -23,15 +23,43 @@ from tutti.engine.row_rules import RowRules
 
 _MOST_CELLS = 16_000_000
 """Keys kept at most (128 MB): bounds the number of members."""
-_FEW = 8
+_FEW = 5
 """Rows up to which plain numbers are faster than columns."""
+
+
+class RecentNodes:
+    """Nodes as plain numbers, for as long as nobody touches them; one for all tables of a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[int, OneNode] = {}
+        self._pods_read = self._nodes_read = 0
+
+    def node(self, row: int) -> OneNode:
+        """Give a node."""
+        pods, nodes = self._cluster.touched, self._cluster.nodes.touched
+        if self._pods_read != pods.length or self._nodes_read != nodes.length:
+            if pods.length - self._pods_read > _FEW or self._nodes_read != nodes.length:
+                self._known.clear()
+            else:
+                for touched in pods.since(self._pods_read).tolist():
+                    self._known.pop(touched, None)
+            self._pods_read, self._nodes_read = pods.length, nodes.length
+        known = self._known.get(row)
+        if known is None:
+            known = self._known[row] = OneNode(self._cluster, row)
+        return known
 
 
 class RowTable:
     """See the module's contract."""
 
-    def __init__(self, cluster: Cluster, tier: NodeTier, rules: RowRules) -> None:
-        self._cluster, self._rules = cluster, rules
+    def __init__(self, tier: NodeTier, rules: RowRules, recent: RecentNodes, spec: SpecClass) -> None:
+        self._cluster, self._rules, self._recent = tier.cluster, rules, recent
+        # Plugins that have nothing to say to one member have nothing to say to any.
+        self._filters = [plugin for plugin in rules.pod_filters if not plugin.idle(spec)]
+        self._fits = [plugin.fits for plugin in self._filters]
+        self._points = [(plugin.points, weight) for plugin, weight in rules.pod_scores]
         self.tier = tier
         self._generation = -1
         self._nodes_read = 0
@@ -75,8 +103,9 @@ class RowTable:
         """Follow the pods that came and went; give the member's place, which may be a new one."""
         touched = self._cluster.touched
         if behind <= _FEW:
+            keys = self._keys[place]
             for row in set(touched.since(self._read[place]).tolist()):
-                self._keys[place, row] = self._one_key(place, spec, row)
+                keys[row] = self._one_key(place, spec, row)
             self._read[place] = touched.length
             return place
         rows = touched.since(self._all_read)
@@ -117,11 +146,11 @@ class RowTable:
         keys = self.keys_in(Window(self._cluster, rows), self._specs)
         if self._own is not None:
             # What cannot take the pod must stay so: scores are added to the others only.
-            keys = np.where(keys >= 0, keys + self._own[:members, rows], keys)
-        self._keys[:members, rows] = keys
+            keys = np.where(keys >= 0, keys + self._own[:members, rows].T, keys)
+        self._keys[:members, rows] = keys.T
 
     def keys_in(self, window: Window, specs: Specs) -> Ints:
-        """Give the keys of some rows, as the window shows them: a line per spec, without scores of nodes alone."""
+        """Give the keys of some rows, as the window shows them: a column per spec, without scores of nodes alone."""
         score: Ints | None = None
         for plugin, weight in self._rules.pod_scores:
             scored = plugin.score(window, specs)
@@ -129,13 +158,13 @@ class RowTable:
                 if weight != 1:
                     scored = scored * weight
                 score = scored if score is None else np.add(score, scored, out=score)
-        base = self.tier.base[window.rows]
+        base = self.tier.base[window.rows][:, np.newaxis]
         if score is None:
-            keys = np.repeat(base[np.newaxis], len(specs.members), axis=0)
+            keys = np.repeat(base, len(specs.members), axis=1)
         else:
             score <<= RANK_BITS
             keys = np.add(score, base, out=score)
-        for plugin in self._rules.pod_filters:
+        for plugin in self._filters:
             answers = plugin.filter(window, specs)
             if answers is not None:
                 np.putmask(keys, answers, NEVER)
@@ -146,13 +175,13 @@ class RowTable:
         base = int(self.tier.base[row])
         if base < 0:
             return NEVER
-        node = OneNode(self._cluster, row)
-        for plugin in self._rules.pod_filters:
-            if not plugin.fits(node, spec):
+        node = self._recent.node(row)
+        for fits in self._fits:
+            if not fits(node, spec):
                 return NEVER
         score = 0
-        for plugin, weight in self._rules.pod_scores:
-            score += weight * plugin.points(node, spec)
+        for points, weight in self._points:
+            score += weight * points(node, spec)
         key = base + (score << RANK_BITS)
         return key if self._own is None else key + int(self._own[place, row])
 
@@ -185,7 +214,7 @@ class RowTable:
         self._versions[place] = self._now(spec)
         self._read[place] = self._cluster.touched.length
         window = Window(self._cluster, slice(None))
-        keys = self.keys_in(window, Specs((spec,)))[0]
+        keys = self.keys_in(window, Specs((spec,)))[:, 0]
         own = np.zeros(self._cluster.nodes.size, dtype=np.int64)
         for plugin, weight in self._rules.node_scores:
             scored = plugin.score(window, spec)

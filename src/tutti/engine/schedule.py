@@ -36,7 +36,7 @@ _GROWTH = 16
 """How much larger the next attempt with like pods is: one tells whether they fit at all."""
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
     pod: str
 
 
@@ -166,6 +166,7 @@ class Failure(NamedTuple):
     """A refusal, and whom the pod could have evicted; `after` says why nobody."""
 
     decision: Decision
+    candidates: tuple[Candidate, ...] = ()
     candidate: Candidate | None = None
     after: str = ""
 
@@ -190,7 +191,7 @@ def failure(engine: Engine, decision: Decision) -> Failure:
         if found is None:
             return Failure(decision, after=f"preemption: {_LEAVING}")
         if found.chosen:
-            return Failure(decision, found.chosen[0])
+            return Failure(decision, found.candidates, found.chosen[0])
     return Failure(decision, after=_preemption_failed(_in_vain(engine, decision.pod), decision))
 
 

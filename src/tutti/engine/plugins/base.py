@@ -30,9 +30,7 @@ class Asked:
 
     __slots__ = ("cluster", "concerned", "labels", "pod", "row", "spec")
 
-    def __init__(self, cluster: Cluster, row: int) -> None:
-        pod = cluster.pods.objects[row]
-        assert pod is not None
+    def __init__(self, cluster: Cluster, row: int, pod: Pod) -> None:
         self.cluster, self.row, self.pod = cluster, row, pod
         self.spec: SpecClass = cluster.spec_of(row)
         self.labels: LabelClass = cluster.label_class_of(row)
@@ -120,18 +118,19 @@ class Window:
 
 
 class OneNode:
-    """One row of the node columns, as plain numbers."""
+    """One row of the node columns, as plain numbers; plugins keep what they derive of the node alone in `memo`."""
 
-    __slots__ = ("alloc", "cluster", "row", "used")
+    __slots__ = ("alloc", "cluster", "memo", "row", "used")
 
     def __init__(self, cluster: Cluster, row: int) -> None:
         self.cluster, self.row = cluster, row
         self.alloc: list[int] = cluster.nodes.alloc[:, row].tolist()
         self.used: list[int] = cluster.nodes.used[:, row].tolist()
+        self.memo: dict[str, int] = {}
 
 
 class Specs:
-    """Spec classes that are judged together: each answer is a line per spec. Plugins keep what they derive in `memo`."""
+    """Spec classes that are judged together: each answer is a column per spec. Plugins keep what they derive in `memo`."""
 
     __slots__ = ("members", "memo")
 
@@ -174,12 +173,16 @@ class PodPlugin(RowPlugin):
         """Give what specs must share to be judged together."""
         return None
 
+    def idle(self, spec: SpecClass) -> bool:
+        """Say whether the filter passes every node for specs of this shape."""
+        return False
+
     def filter(self, window: Window, specs: Specs) -> Variants | None:
-        """Answer for each spec and row, or None when every node passes."""
+        """Answer for each row and spec, or None when every node passes."""
         return None
 
     def score(self, window: Window, specs: Specs) -> Ints | None:
-        """Score each row for each spec, or None when the plugin does not score such pods."""
+        """Score each row and spec, or None when the plugin does not score such pods."""
         return None
 
     def fits(self, node: OneNode, spec: SpecClass) -> bool:
@@ -212,7 +215,10 @@ class ClusterPlugin(Plugin):
     """A rule that looks at the whole cluster."""
 
     def concerns(self, asked: Asked) -> bool:
-        """Say whether the rule can have anything to say about the pod; cheap, for it is asked of every pod."""
+        """Say whether the rule can have anything to say about the pod.
+
+        The answer may change only with services, controllers and the terms that placed pods carry.
+        """
         return True
 
     def prepare(self, asked: Asked) -> Prepared | Reason | None:

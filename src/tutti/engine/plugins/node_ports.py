@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
-from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
+from tutti.engine.plugins.base import PodPlugin, Specs, Window
 from tutti.engine.verdict import Refusal, Variants
 
 
@@ -19,14 +19,14 @@ class NodePorts(PodPlugin):
         """Specs with the same ports."""
         return spec.ports
 
+    def idle(self, spec: SpecClass) -> bool:
+        """Only pods with ports need to be looked at."""
+        return not spec.ports
+
     def filter(self, window: Window, specs: Specs) -> Variants | None:
         """Refuse where a port clashes."""
         ports = specs.members[0].ports
         if not ports:
             return None
         clashes = window.cluster.occupancy.clashing(ports, window.rows, window.nodes.size)
-        return np.repeat(clashes.astype(np.uint8)[np.newaxis], len(specs.members), axis=0)
-
-    def fits(self, node: OneNode, spec: SpecClass) -> bool:
-        """Only pods with ports need to be looked at."""
-        return not spec.ports or super().fits(node, spec)
+        return np.repeat(clashes.astype(np.uint8)[:, np.newaxis], len(specs.members), axis=1)

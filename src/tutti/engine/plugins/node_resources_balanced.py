@@ -40,10 +40,9 @@ class NodeResourcesBalancedAllocation(PodPlugin):
         before, after = _half_distances(*floats, extra) if floats is not None else _deviations(window, places, extra)
         balance = _whole(after)
         balance -= _whole(before)
-        # 50 + (50 + after - before) / 2 without the fraction; the sum is never negative.
-        balance += 50
+        # That is 50 + (50 + after - before) / 2 without the fraction; the sum is never negative.
         balance >>= 1
-        balance += 50
+        balance += 75
         return balance
 
 
@@ -57,14 +56,19 @@ class NodeResourcesBalancedAllocation(PodPlugin):
         if not (more_cpu or more_memory):
             return 0
         used_cpu, used_memory = node.used[CPU], node.used[MEMORY]
-        before = _balance(used_cpu / cpu, used_memory / memory)
-        after = _balance((used_cpu + more_cpu) / cpu, (used_memory + more_memory) / memory)
-        return 50 + ((50 + after - before) >> 1)
+        before = node.memo.get("balance")
+        if before is None:
+            before = node.memo["balance"] = _balance(used_cpu / cpu, used_memory / memory)
+        return 75 + ((_balance((used_cpu + more_cpu) / cpu, (used_memory + more_memory) / memory) - before) >> 1)
 
 
 def _balance(first: float, second: float) -> int:
     """Give 100 for equal parts and less for unequal ones."""
-    return int((1.0 - abs((min(first, 1.0) - min(second, 1.0)) / 2)) * MAX_SCORE)
+    if first > 1.0:
+        first = 1.0
+    if second > 1.0:
+        second = 1.0
+    return int((1.0 - abs((first - second) / 2)) * MAX_SCORE)
 
 
 def _whole(deviation: Floats) -> Ints:
@@ -77,7 +81,9 @@ def _whole(deviation: Floats) -> Ints:
 def _half_distances(capacity: Floats, used: Floats, amounts: Floats) -> tuple[Floats, Floats]:
     """Give the standard deviation of the used parts of cpu and memory, without and with the pod: half their distance."""
     there = used[: MEMORY + 1]
-    return _half_distance(there / capacity), _half_distance((there[:, np.newaxis] + amounts) / capacity[:, np.newaxis])
+    with_pod = there[:, :, np.newaxis] + amounts
+    with_pod /= capacity[:, :, np.newaxis]
+    return _half_distance(there / capacity)[:, np.newaxis], _half_distance(with_pod)
 
 
 def _half_distance(parts: Floats) -> Floats:
@@ -91,8 +97,8 @@ def _half_distance(parts: Floats) -> Floats:
 def _deviations(window: Window, places: Places, amounts: Floats) -> tuple[Floats, Floats]:
     """Give the standard deviation of the used parts of any resources, without and with the pod."""
     capacity, used = window.alloc[places], window.used[places]
-    with_pod = [_deviation(used + amounts[:, i], capacity) for i in range(amounts.shape[1])]
-    return _deviation(used, capacity), np.stack(with_pod)
+    with_pod = [_deviation(used + amounts[:, :, i], capacity) for i in range(amounts.shape[2])]
+    return _deviation(used, capacity)[:, np.newaxis], np.stack(with_pod, axis=1)
 
 
 def _deviation(used: Ints | Floats, capacity: Ints) -> Floats:

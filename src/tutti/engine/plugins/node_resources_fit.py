@@ -84,16 +84,16 @@ class NodeResourcesFit(PodPlugin):
         return True
 
     def _lacking(self, window: Window, specs: Specs) -> Bools:
-        """Say for each resource, spec and row whether too little is left."""
+        """Say for each resource, row and spec whether too little is left."""
         places, amounts = self._wanted(window, specs)
         left = window.alloc[places] - window.used[places]
-        lacking: Bools = left[:, np.newaxis] < amounts
+        lacking: Bools = left[:, :, np.newaxis] < amounts
         return lacking
 
     def _short(self, asked: Asked, rows: Rows) -> list[tuple[str, Bools]]:
         """Say for each resource which of the rows have not enough left."""
         window, specs = Window(asked.cluster, rows), Specs((asked.spec,))
-        short = self._lacking(window, specs)[:, 0]
+        short = self._lacking(window, specs)[:, :, 0]
         names = asked.cluster.resources.names
         numbers = np.arange(len(names))[self._wanted(window, specs)[0]].tolist()
         messages = ("Too many pods" if n == PODS else f"Insufficient {names[n]}" for n in numbers)
@@ -113,7 +113,7 @@ class NodeResourcesFit(PodPlugin):
         """Evictions cannot help where the whole node is too small."""
         window = Window(asked.cluster, rows)
         places, amounts = self._wanted(window, Specs((asked.spec,)))
-        too_small = window.alloc[places] < amounts[:, 0]
+        too_small = window.alloc[places] < amounts[:, :, 0]
         too_small[np.arange(len(asked.cluster.resources))[places] == PODS] = False
         return ~np.logical_or.reduce(too_small)
 
@@ -131,8 +131,8 @@ class NodeResourcesFit(PodPlugin):
         floats = window.floats if scored.plain else None
         if floats is not None:
             return _least_allocated(*floats, scored.amounts)
-        capacity = window.alloc[scored.capacity][:, np.newaxis]
-        requested = window.used[scored.used][:, np.newaxis] + scored.amounts.astype(np.int64)
+        capacity = window.alloc[scored.capacity][:, :, np.newaxis]
+        requested = window.used[scored.used][:, :, np.newaxis] + scored.amounts.astype(np.int64)
         return self._weigh(np.broadcast_to(capacity, requested.shape), requested, scored.weights)
 
     def points(self, node: OneNode, spec: SpecClass) -> int:
@@ -198,10 +198,10 @@ def _least_allocated(capacity: Floats, used: Floats, amounts: Floats) -> Ints:
 
     Floats hold these integers exactly, and a rounded quotient of such integers has the same whole part.
     """
-    left: Floats = (capacity - used[NONZERO_CPU : NONZERO_MEMORY + 1])[:, np.newaxis] - amounts
+    left: Floats = (capacity - used[NONZERO_CPU : NONZERO_MEMORY + 1])[:, :, np.newaxis] - amounts
     np.maximum(left, 0.0, out=left)
     left *= float(MAX_SCORE)
-    left /= capacity[:, np.newaxis]
+    left /= capacity[:, :, np.newaxis]
     np.floor(left, out=left)
     scores: Ints = (left[0] + left[1]).astype(np.int64)
     scores >>= 1
@@ -217,12 +217,16 @@ def _places(numbers: list[int]) -> Places:
 
 
 def stacked(window: Window, names: list[str], amounts: Sequence[dict[str, int]]) -> tuple[Places, Ints]:
-    """Give the places of resources, and what each spec has of them, shaped to stand beside columns of rows."""
+    """Give the places of resources, and what each spec has of them.
+
+    The specs are the last axis (resources, rows, specs): numpy is fast along the last one, and there are many specs where
+    there are few rows.
+    """
     cluster = window.cluster
     numbers = [cluster.resources.place(name) for name in names]
     cluster.fit_resources()
     table = np.array([[spec.get(name, 0) for spec in amounts] for name in names], dtype=np.int64)
-    return _places(numbers), table.reshape(len(names), len(amounts), 1)
+    return _places(numbers), table.reshape(len(names), 1, len(amounts))
 
 
 def broken_line(shape: Shape) -> Ints:

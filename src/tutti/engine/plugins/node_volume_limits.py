@@ -14,8 +14,8 @@ from tutti.cluster.columns import Rows
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
 from tutti.engine.plugins.volumes import Disk
-from tutti.engine.verdict import AttemptError, Reason, Refusal, Variants
-from tutti.kube.objects import CSIDriver, CSINode, PersistentVolumeClaim, Pod, VolumeAttachment, Volume
+from tutti.engine.verdict import Reason, Refusal, Variants
+from tutti.kube.objects import CSIDriver, CSINode, PersistentVolumeClaim, Pod, Volume, VolumeAttachment
 
 
 class NodeVolumeLimits(ClusterPlugin):
@@ -25,6 +25,7 @@ class NodeVolumeLimits(ClusterPlugin):
     refusals = (
         Refusal("node(s) exceed max volume count", resolvable=True),
         Refusal("CSI driver is not installed on the node", resolvable=True),
+        Refusal("persistentvolumeclaim not found", resolvable=False),
     )
 
     def concerns(self, asked: Asked) -> bool:
@@ -38,7 +39,9 @@ class NodeVolumeLimits(ClusterPlugin):
         return _Limited(asked)
 
     def reason(self, asked: Asked, row: int, variant: int) -> Reason:
-        """Name the driver that is not installed."""
+        """Name the driver that is not installed, or the claim that is not there."""
+        if variant == 3:
+            return Reason(self.name, (_Limited(asked).missing_claim,), resolvable=False)
         if variant == 2:
             driver = _Limited(asked).missing_driver(row)
             return Reason(self.name, (f"{driver} CSI driver is not installed on the node",), resolvable=True)
@@ -59,24 +62,40 @@ class _Limited(Prepared):
     def __init__(self, asked: Asked) -> None:
         self._asked, self._cluster = asked, asked.cluster
 
-    # Claims that are missing are VolumeBinding's to refuse, before any node is looked at: nothing is counted until then.
+    @cached_property
+    def missing_claim(self) -> str:
+        """Which claim is not there; empty when all are, or when another one before it cannot be used at all."""
+        pod, namespace = self._asked.pod, self._asked.spec.namespace
+        for volume in self._asked.spec.volumes:
+            name = volumes.claim_name(pod, volume)
+            wish = volumes.claim(self._cluster, namespace, name) if name is not None else None
+            if name is not None and wish is None:
+                return f'looking up PVC {namespace}/{name}: persistentvolumeclaim "{name}" not found'
+            if wish is not None and volume.ephemeral is not None and volumes.not_created_for(pod, wish):
+                return ""
+        return ""
 
     @cached_property
     def _plain(self) -> set[Disk]:
         """The volumes on a node whose CSI drivers are not known: in-tree disks do not count there."""
-        return pod_disks(self._cluster, self._asked.pod, self._asked.spec.volumes, csi=False, new=True)
+        return pod_disks(self._cluster, self._asked.pod, self._asked.spec.volumes, csi=False)
 
     @cached_property
     def _csi(self) -> set[Disk]:
-        return pod_disks(self._cluster, self._asked.pod, self._asked.spec.volumes, csi=True, new=True)
+        return pod_disks(self._cluster, self._asked.pod, self._asked.spec.volumes, csi=True)
 
     @cached_property
     def _attached(self) -> dict[str, set[Disk]]:
         return _attached(self._cluster)
 
     def filter(self, rows: Selection) -> Variants:
-        """Refuse nodes that would go over a limit (1), or lack a driver that insists on being there (2)."""
+        """Refuse nodes that would go over a limit (1), or lack a driver that insists on being there (2).
+
+        A claim that is missing refuses all (3); VolumeBinding, where it is on, has done so before.
+        """
         numbers = range(self._cluster.nodes.size)[rows] if isinstance(rows, slice) else rows.tolist()
+        if self.missing_claim:
+            return np.full(len(numbers), 3, dtype=np.uint8)
         if not self._csi:
             return np.zeros(len(numbers), dtype=np.uint8)
         strict = any(_insists(self._cluster, disk.driver) for disk in self._csi)
@@ -100,7 +119,7 @@ class _Limited(Prepared):
         for pod in self._cluster.occupancy.volume_pods.get(row, ()):
             obj = self._cluster.pods.objects[pod]
             assert obj is not None
-            there |= pod_disks(self._cluster, obj, self._cluster.spec_of(pod).volumes, csi=True, new=False)
+            there |= pod_disks(self._cluster, obj, self._cluster.spec_of(pod).volumes, csi=True)
         added = new - there
         there |= self._attached.get(name, set())
         for driver in {disk.driver for disk in added}:
@@ -129,7 +148,7 @@ def _insists(cluster: Cluster, driver: str) -> bool:
     return isinstance(found, CSIDriver) and bool(found.spec.prevent_pod_scheduling_if_missing)
 
 
-def pod_disks(cluster: Cluster, pod: Pod, wanted: tuple[Volume, ...], *, csi: bool, new: bool) -> set[Disk]:
+def pod_disks(cluster: Cluster, pod: Pod, wanted: tuple[Volume, ...], *, csi: bool) -> set[Disk]:
     """Give a pod's volumes as CSI drivers count them; `csi` says that the node's drivers are known."""
     disks: set[Disk] = set()
     for volume in wanted:
@@ -140,8 +159,6 @@ def pod_disks(cluster: Cluster, pod: Pod, wanted: tuple[Volume, ...], *, csi: bo
         else:
             wish = volumes.claim(cluster, pod.metadata.namespace or "default", name)
             if wish is None:
-                if new:
-                    raise AttemptError(f"looking up PVC {pod.metadata.namespace}/{name}: not found")
                 continue
             if volume.ephemeral is not None:
                 volumes.owned_or_error(pod, wish)

@@ -1,0 +1,112 @@
+"""Kinds that the input lacks and that could have changed an answer, each named once.
+
+Contract: pure. `missing_kinds` looks at the pods that were asked about and at what was done for them, and gives a line
+for each kind of which there is no object. Empty lists leave no trace in what kubectl prints, so a line says that there
+are none, not that they were forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tutti.kube.objects import (
+    CSIDriver,
+    CSINode,
+    Namespace,
+    Object,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodAffinityTerm,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    RuntimeClass,
+    Service,
+    StatefulSet,
+    StorageClass,
+)
+from tutti.kube.owners import controller_of
+from tutti.kube.snapshot import Snapshot
+
+_OWNERS: tuple[type[Object], ...] = (ReplicaSet, StatefulSet, ReplicationController)
+
+
+def missing_kinds(snapshot: Snapshot, pods: Iterable[Pod], *, evictions: int = 0) -> list[str]:
+    """A line for each kind that is missing and mattered."""
+    asked = list(pods)
+    found = (*_of_new_pods(snapshot), *_of_spreading(asked), *_of_volumes(snapshot, asked))
+    wanted: dict[type[Object], str] = {}
+    for kind, why in found:
+        wanted.setdefault(kind, why)
+    if evictions:
+        wanted[PodDisruptionBudget] = f"{_counted(evictions, 'eviction')} may break budgets"
+    return [
+        f"there are no {kind.KIND}{'es' if kind.KIND.endswith('s') else 's'} in the input: {why}"
+        for kind, why in wanted.items()
+        if not snapshot.of(kind) and kind.KIND not in snapshot.present
+    ]
+
+
+_Lack = tuple[type[Object], str]
+
+
+def _of_new_pods(snapshot: Snapshot) -> Iterator[_Lack]:
+    """What the admission of new pods asked for."""
+    if PriorityClass.KIND in snapshot.missing:
+        yield PriorityClass, "new pods that name one have the priority they state themselves, or 0"
+    if RuntimeClass.KIND in snapshot.missing:
+        yield RuntimeClass, "new pods that name one have no overhead and no node selector from it"
+
+
+def _of_spreading(pods: list[Pod]) -> Iterator[_Lack]:
+    """What the default spreading of pods without constraints of their own looks at, and namespace selectors."""
+    free = [pod for pod in pods if not pod.spec.topology_spread_constraints]
+    owners = [owner.kind for pod in free if (owner := controller_of(pod)) is not None]
+    for kind in _OWNERS:
+        if number := owners.count(kind.KIND):
+            yield kind, f"{_counted(number, 'pod')} of such owners are not spread by default as kube-scheduler does"
+    if number := sum(bool(pod.metadata.labels) for pod in free):
+        yield Service, f"{_counted(number, 'pod')} without constraints would be spread as their services select them"
+    if number := sum(any(term.namespace_selector for term in _terms(pod)) for pod in pods):
+        yield Namespace, f"{_counted(number, 'pod')} select namespaces by label"
+
+
+def _of_volumes(snapshot: Snapshot, pods: list[Pod]) -> Iterator[_Lack]:
+    """What volume claims lead to."""
+    names = [name for pod in pods for name in _claims(pod)]
+    if not names:
+        return
+    yield PersistentVolumeClaim, f"{_counted(sum(bool(list(_claims(pod))) for pod in pods), 'pod')} use claims"
+    known = {claim.key: claim for claim in snapshot.of(PersistentVolumeClaim)}
+    claims = [known[name] for name in names if name in known]
+    bound = sum(bool(claim.spec.volume_name) for claim in claims)
+    if bound:
+        yield PersistentVolume, f"{_counted(bound, 'claim')} are bound to volumes"
+    if waiting := len(claims) - bound:
+        yield StorageClass, f"{_counted(waiting, 'claim')} wait for a volume"
+        yield CSIDriver, f"whether there is room for {_counted(waiting, 'new volume')} is not looked at"
+    if claims:
+        yield CSINode, "how many volumes a node takes is not known"
+
+
+def _claims(pod: Pod) -> Iterator[str]:
+    namespace = pod.metadata.namespace or "default"
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield f"{namespace}/{volume.persistent_volume_claim.claim_name}"
+        elif volume.ephemeral is not None:
+            yield f"{namespace}/{pod.metadata.name}-{volume.name}"
+
+
+def _terms(pod: Pod) -> Iterator[PodAffinityTerm]:
+    affinity = pod.spec.affinity
+    for part in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else ():
+        if part is not None:
+            yield from part.required or ()
+            yield from (weighted.pod_affinity_term for weighted in part.preferred or ())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

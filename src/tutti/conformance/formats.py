@@ -1,0 +1,94 @@
+"""Recorded cases of any format, run one after the other.
+
+Contract: each line of a file is one case, and its shape tells its format; a line that no format knows is an
+`InputError`, and so is one that its format cannot read. Lines do not depend on each other. A further format is one more `Format` in `FORMATS`. A family
+that Tutti does not support yet is counted, not run. Running a case never raises: what goes wrong in it is a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tutti.conformance.cases import read_case
+from tutti.conformance.kube_scheduler import answers, differences
+from tutti.exceptions import InputError
+
+UNSUPPORTED = frozenset(("dra",))
+"""Families whose answers need what is not there yet."""
+
+
+class Difference(NamedTuple):
+    """A decision that came out otherwise."""
+
+    case: str
+    place: int
+    """Which decision of the case, from 0."""
+    pod: str
+    fields: dict[str, tuple[Any, Any]]
+    """What was recorded and what Tutti says, for the fields that differ."""
+
+
+class Outcome(NamedTuple):
+    """How one case went."""
+
+    family: str
+    decisions: int
+    supported: bool = True
+    different: tuple[Difference, ...] = ()
+
+
+class Format(NamedTuple):
+    """A kind of recorded case: how to know it, and how to run it."""
+
+    name: str
+    recognises: Callable[[frozenset[str]], bool]
+    """Whether a line with these fields is of this format."""
+    run: Callable[[str, int, bytes], Outcome]
+    """Run the case of a file, a line number and the line."""
+
+
+def run_line(path: str, number: int, line: bytes) -> Outcome:
+    """Run the case in one line of a file."""
+    try:
+        fields = frozenset(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
+    except msgspec.DecodeError as error:
+        raise InputError(f"not a JSON object: {error}", file=path, obj=f"line {number}") from None
+    known = next((each for each in FORMATS if each.recognises(fields)), None)
+    if known is None:
+        names = ", ".join(each.name for each in FORMATS)
+        raise InputError(f"not a recorded case of a form known here ({names})", file=path, obj=f"line {number}")
+    return known.run(path, number, line)
+
+
+def _run_kube_scheduler(path: str, number: int, line: bytes) -> Outcome:
+    head = msgspec.json.decode(line, type=_Head)
+    if head.family in UNSUPPORTED:
+        return Outcome(head.family, len(head.expect), supported=False)
+    case = read_case(path, number, line)
+    different = []
+    got: list[dict[str, Any]] = []
+    failed: str | None = None
+    try:
+        got.extend(answers(case))
+    except Exception as error:  # a fault in one case is to be seen beside the others
+        failed = f"{type(error).__name__}: {error}"
+    for place, (expected, answer) in enumerate(zip_longest(case.expect, got)):
+        pod = str((expected or answer or {}).get("pod", ""))
+        if expected is None or answer is None:
+            different.append(Difference(case.name, place, pod, {"answer": (expected, failed or answer)}))
+        elif names := differences(expected, answer):
+            found = {name: (expected.get(name), answer.get(name)) for name in names}
+            different.append(Difference(case.name, place, pod, found))
+    return Outcome(case.family, len(case.expect), different=tuple(different))
+
+
+class _Head(msgspec.Struct):
+    family: str = "?"
+    expect: list[msgspec.Raw] = []
+
+
+FORMATS = (Format("kube-scheduler", lambda fields: "nodes" in fields and "expect" in fields, _run_kube_scheduler),)
