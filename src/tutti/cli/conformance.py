@@ -75,21 +75,22 @@ def _run(paths: Sequence[str], show: int, jobs: int) -> tuple[dict[str, Family],
 def _outcomes(paths: Sequence[str], jobs: int) -> Iterator[Outcome]:
     """Run every line of every file, in order, in several processes if there are enough lines."""
     from tutti.conformance.cases import read_lines
-    from tutti.conformance.formats import run_line
 
     lines = ((path, number, line) for path in paths for number, line in read_lines(path))
     first = list(islice(lines, _ENOUGH))
     if jobs == 1 or len(first) < _ENOUGH:
-        yield from (run_line(*each) for each in chain(first, lines))
+        yield from map(_run_line, chain(first, lines))
         return
-    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import Pool
 
-    with ProcessPoolExecutor(jobs, initializer=_leave_interrupts_to_parent) as pool:
-        try:
-            yield from pool.map(run_line, *zip(*chain(first, lines), strict=True), chunksize=4)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with Pool(jobs, initializer=_leave_interrupts_to_parent) as pool:  # leaving it ends the processes at once
+        yield from pool.imap(_run_line, chain(first, lines), chunksize=4)
+
+
+def _run_line(line: tuple[str, int, bytes]) -> Outcome:
+    from tutti.conformance.formats import run_line
+
+    return run_line(*line)
 
 
 def _leave_interrupts_to_parent() -> None:

@@ -1,8 +1,8 @@
 """Pod classes: pods that the scheduler cannot tell apart are looked at once.
 
 A pod's class is its spec class (everything in the spec that decides where it can go) times its label class (its
-namespace and those labels that some live selector looks at) times its controller. Both registries only grow; a rollback
-leaves them alone. Spec classes are found by the bytes of the spec, without the fields that decide nothing.
+namespace and those labels that some live selector looks at) times its controller. Both registries only grow; a
+rollback leaves them alone. Spec classes are found by the bytes of the spec, without the fields that decide nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +13,17 @@ from typing import NamedTuple
 import msgspec
 
 from tutti.cluster.terms import PodTerm, WeightedTerm, parse_term
-from tutti.kube.objects import Pod, PodAffinity, PodSpec, Toleration, TopologySpreadConstraint, Volume
+from tutti.kube.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint, Volume
 from tutti.kube.resources import host_ports, incoming_requests, placed_requests, score_requests
-from tutti.kube.selectors import NodeTerm, Requirement, Selector, equal_to, parse_label_selector, parse_node_selector, parse_node_term
+from tutti.kube.selectors import (
+    NodeTerm,
+    Requirement,
+    Selector,
+    equal_to,
+    parse_label_selector,
+    parse_node_selector,
+    parse_node_term,
+)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -187,7 +195,8 @@ def spec_key(pod: Pod) -> bytes:
     key = _encode(asked) + (pod.metadata.namespace or "").encode()
     status = pod.status
     if name or status.container_statuses or status.resources or status.allocated_resources:
-        sizes = [c for c in (*(status.container_statuses or ()), *(status.init_container_statuses or ())) if has_resources(c)]
+        every = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        sizes = [c for c in every if has_resources(c)]
         if name or sizes or status.resources or status.allocated_resources:
             key += _encode((name, sizes, status.allocated_resources, status.resources, _resize(pod)))
     return key
@@ -200,8 +209,3 @@ def has_resources(status: object) -> bool:
 
 def _resize(pod: Pod) -> str:
     return next((c.reason or "" for c in pod.status.conditions or () if c.type == "PodResizePending"), "")
-
-
-def bare_spec(spec: PodSpec) -> PodSpec:
-    """Give the spec without its node: that of the pod before it was placed."""
-    return spec if spec.node_name is None else msgspec.structs.replace(spec, node_name=None)

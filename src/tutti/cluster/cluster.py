@@ -11,7 +11,8 @@ Not for several threads at once: whoever borrows a cluster has it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 
 import numpy as np
 
@@ -72,6 +73,48 @@ class Cluster:
         self._fit_rows()
         for obj in objects:
             self._put(obj)
+
+    def copy(self) -> Cluster:
+        """Give a cluster of its own with the same picture; objects and parsed specs are shared."""
+        if self._marks:
+            raise ConflictError("a cluster cannot be copied between a mark and its rollback")
+        twin = copy(self)
+        twin.resources = self.resources.copy()
+        twin.nodes = self.nodes.copy(twin.resources)
+        twin.pods, twin.usages = self.pods.copy(), self.usages.copy(twin.resources)
+        twin.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
+        twin.labels = self.labels.copy(twin.namespace_labels)
+        twin.occupancy = self.occupancy.copy()
+        twin.services = {namespace: dict(services) for namespace, services in self.services.items()}
+        twin.holds = dict(self.holds)
+        twin.held_on = {node: dict(holds) for node, holds in self.held_on.items()}
+        twin.on_node = [set(pods) for pods in self.on_node]
+        twin.absent = {node: set(pods) for node, pods in self.absent.items()}
+        twin.touched = self.touched.copy()
+        twin._held_terms, twin._undo = {}, []
+        twin._spec_usage, twin._watched_specs = dict(self._spec_usage), set(self._watched_specs)
+        return twin
+
+    def edits(self) -> Iterator[Edit]:
+        """Give edits that build this picture from nothing."""
+        for objects in self.objects.values():
+            yield from map(Put, objects.values())
+        for name in sorted(self.nodes.row_of):
+            row = self.nodes.row_of[name]
+            node = self.nodes.objects[row]
+            if node is not None:
+                yield Put(node) if self.nodes.on[row] else PutTemplate(node)
+        for key in sorted(self.pods.row_of):
+            row = self.pods.row_of[key]
+            pod, node_name = self.pods.objects[row], self.pods.node_names[row]
+            if pod is None:
+                continue
+            yield Put(pod)
+            start = int(self.pods.start[row])
+            if node_name != (pod.spec.node_name or None):
+                yield Bind(key, node_name, None if start == NOT_STARTED else start) if node_name else Unbind(key)
+            elif self.holds.get(key) != self._own_hold(pod):
+                yield self.holds.get(key) or Release(key)
 
     # Edits ------------------------------------------------------------------------------------------------------------
 
@@ -439,7 +482,8 @@ class Cluster:
 
     def spec_of(self, pod: int) -> SpecClass:
         """Give the spec class of the pod in a row."""
-        return self.specs.classes[self.pods.spec[pod]]
+        spec: SpecClass = self.specs.classes[self.pods.spec[pod]]
+        return spec
 
     def label_class_of(self, pod: int) -> LabelClass:
         """Give the label class of the pod in a row, with the labels that its own spec looks at."""
@@ -447,7 +491,8 @@ class Cluster:
         if spec not in self._watched_specs:
             self.watch(self.specs.classes[spec].watched_keys)
             self._watched_specs.add(int(spec))
-        return self.labels.classes[self.pods.labels[pod]]
+        label_class: LabelClass = self.labels.classes[self.pods.labels[pod]]
+        return label_class
 
     def watch(self, keys: Iterable[str]) -> None:
         """Tell pods apart by these labels from now on."""

@@ -47,6 +47,12 @@ class ResourceNames:
             self.names.append(name)
         return place
 
+    def copy(self) -> ResourceNames:
+        """Copy the numbering."""
+        twin = ResourceNames()
+        twin.names, twin._place = list(self.names), dict(self._place)
+        return twin
+
     def vector(self, amounts: dict[str, int]) -> Ints:
         """Turn amounts by name into a vector by place."""
         places = {self.place(name): amount for name, amount in amounts.items()}

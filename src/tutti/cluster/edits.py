@@ -51,7 +51,7 @@ class Unbind(Edit, frozen=True, gc=False):
 
 
 class Hold(Edit, frozen=True, gc=False):
-    """Keep room on a node for a pending pod, until it is bound, released, or (if given) until a time in microseconds."""
+    """Keep room on a node for a pending pod until it is bound or released, or until a time (in microseconds)."""
 
     pod: str
     node: str

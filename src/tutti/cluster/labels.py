@@ -1,9 +1,9 @@
 """Label classes, and the tallies that select pods by their labels.
 
-A label class is a namespace with those labels that some registered selector looks at (`watched`). A counter tallies the
-pods that match all of its terms together; a held term tallies the pods that carry a term. Counters know which label
-classes match them and label classes know their counters, so that moving a pod costs the counters that it is in and no
-others. Both registries only grow.
+A label class is a namespace with those labels that some registered selector looks at (`watched`). A counter tallies
+the pods that match all of its terms together; a held term tallies the pods that carry a term. Counters know which
+label classes match them and label classes know their counters, so that moving a pod costs the counters that it is in
+and no others. Both registries only grow.
 """
 
 from __future__ import annotations
@@ -200,6 +200,18 @@ class LabelRegistry:
             ]
             label_class.held_version = self.version
         return label_class.held
+
+    def copy(self, namespace_labels: NamespaceLabels) -> LabelRegistry:
+        """Copy the classes and the counts."""
+        twin = LabelRegistry(namespace_labels)
+        twin.watched, twin.version = set(self.watched), self.version
+        for label_class in self.classes:
+            twin.of(label_class.namespace, label_class.labels)
+        for key, counter in self.counters.items():
+            twin.counter(key, size=0, fill=lambda new, _, old=counter: old.copy_to(new))  # type: ignore[misc]
+        for held_key, held in self.held.items():
+            held.copy_to(twin.held_term(held_key, size=0))
+        return twin
 
     def grow(self, size: int) -> None:
         """Make room for more rows in every tally."""

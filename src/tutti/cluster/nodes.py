@@ -9,11 +9,24 @@ then on. `shape` counts changes of which rows are on, of labels and of taints: w
 from __future__ import annotations
 
 from bisect import bisect_left
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 
-from tutti.cluster.columns import FIXED, NONZERO_CPU, NONZERO_MEMORY, UNLIMITED, Bools, Ints, Ints32, ResourceNames, RowLog, Rows, grown
+from tutti.cluster.columns import (
+    FIXED,
+    NONZERO_CPU,
+    NONZERO_MEMORY,
+    UNLIMITED,
+    Bools,
+    Ints,
+    Ints32,
+    ResourceNames,
+    RowLog,
+    Rows,
+    grown,
+)
 from tutti.kube.objects import Node, NodeImage, Taint
 from tutti.kube.resources import allocatable
 from tutti.kube.selectors import NODE_NAME_FIELD, NodeTerm, Requirement
@@ -35,6 +48,12 @@ class LabelColumn:
         if value is None:
             return -1
         return self.values.setdefault(value, len(self.values))
+
+    def copy(self) -> LabelColumn:
+        """Copy the column."""
+        twin = LabelColumn(0)
+        twin.values, twin.ids = dict(self.values), self.ids.copy()
+        return twin
 
     def meeting(self, requirement: Requirement, rows: Rows | slice) -> Bools:
         """Say for each row whether its value meets the requirement."""
@@ -181,6 +200,21 @@ class NodeTable:
         for number, known in enumerate(self._sorted, start=1):
             self.rank[self.row_of[known]] = number * _RANK_STEP
         self.rank_shape += 1
+
+    def copy(self, resources: ResourceNames) -> NodeTable:
+        """Copy the columns; the nodes themselves are shared."""
+        twin = copy(self)
+        twin.resources = resources
+        for field in ("on", "alloc", "used", "unschedulable", "rank", "taints"):
+            setattr(twin, field, getattr(self, field).copy())
+        for field in ("objects", "names", "free", "taint_sets", "_sorted"):
+            setattr(twin, field, list(getattr(self, field)))
+        for field in ("row_of", "_taint_ids", "image_size", "_domains"):
+            setattr(twin, field, dict(getattr(self, field)))
+        twin.labels = {key: column.copy() for key, column in self.labels.items()}
+        twin.image_rows = {name: set(rows) for name, rows in self.image_rows.items()}
+        twin.touched = self.touched.copy()
+        return twin
 
     # What a node says -------------------------------------------------------------------------------------------------
 

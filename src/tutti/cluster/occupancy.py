@@ -12,7 +12,8 @@ from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Bools, Rows
 from tutti.cluster.edits import TakenPort
 
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the address that a host port without an address stands for
+ANY_ADDRESS = "0.0.0.0"
+"""What a host port without an address stands for."""
 Port = tuple[str, str, int]
 
 

@@ -1,11 +1,13 @@
 """The pods of a cluster as columns: where each is, what it takes, how important it is.
 
-Contract: a pod keeps its row while it lives. `node` is the row of the node it stands on, -1 for a pod that is pending or
-whose node is not there. `usage` numbers what it takes from its node; `start` is `NOT_STARTED`, later than all times, for
-a pod that has not started. Pods that have finished are not here at all.
+Contract: a pod keeps its row while it lives. `node` is the row of the node it stands on, -1 for a pod that is pending
+or whose node is not there. `usage` numbers what it takes from its node; `start` is `NOT_STARTED`, later than all
+times, for a pod that has not started. Pods that have finished are not here at all.
 """
 
 from __future__ import annotations
+
+from copy import copy
 
 import numpy as np
 
@@ -37,6 +39,12 @@ class Usages:
             self.fit_resources()
             self.matrix[number] = vector
         return number
+
+    def copy(self, resources: ResourceNames) -> Usages:
+        """Copy the numbers."""
+        twin = Usages(resources)
+        twin.matrix, twin._known = self.matrix.copy(), dict(self._known)
+        return twin
 
     def fit_resources(self) -> None:
         """Make room for resources that were numbered since."""
@@ -85,6 +93,16 @@ class PodTable:
         del self.row_of[self.keys[row]]
         self.objects[row], self.keys[row], self.node_names[row] = None, "", None
         self.free.append(row)
+
+    def copy(self) -> PodTable:
+        """Copy the columns; the pods themselves are shared."""
+        twin = copy(self)
+        for field in self._FIELDS:
+            setattr(twin, field, getattr(self, field).copy())
+        for field in ("objects", "keys", "node_names", "free"):
+            setattr(twin, field, list(getattr(self, field)))
+        twin.row_of = dict(self.row_of)
+        return twin
 
     def _grow(self, size: int) -> None:
         for values in (self.objects, self.node_names):

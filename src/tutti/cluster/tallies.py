@@ -95,6 +95,10 @@ class Tally:
         """Make room for more rows."""
         self.column = grown(self.column, size)
 
+    def copy_to(self, twin: Tally) -> None:
+        """Give another tally the same counts; it makes its own views when it is asked."""
+        twin.column, twin.total, twin.some = self.column.copy(), self.total, dict(self.some)
+
     def view(self, key: str, nodes: NodeTable, *, eligible: Eligibility | None = None) -> DomainView:
         """Give the sums per value of a node label, over all nodes or over the eligible ones."""
         view = self.views.get((key, eligible))

@@ -1,7 +1,7 @@
 """Terms between pods: which pods one pod looks at.
 
-A `PodTerm` is an affinity term as the scheduler reads it: the namespaces it looks into, the labels it looks for, and the
-node label whose values are its domains. Terms are values: equal terms of different pods are one key.
+A `PodTerm` is an affinity term as the scheduler reads it: the namespaces it looks into, the labels it looks for, and
+the node label whose values are its domains. Terms are values: equal terms of different pods are one key.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Recorded cases of any format, run one after the other.
 
 Contract: each line of a file is one case, and its shape tells its format; a line that no format knows is an
-`InputError`, and so is one that its format cannot read. Lines do not depend on each other. A further format is one more `Format` in `FORMATS`. A family
-that Tutti does not support yet is counted, not run. Running a case never raises: what goes wrong in it is a difference.
+`InputError`, and so is one that its format cannot read. Lines do not depend on each other, so they can be run in any
+order or process. A further format is one more `Format` in `FORMATS`. A family that Tutti does not support yet is
+counted, not run. Running a case never raises: what goes wrong in it is a difference.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Batches: where many pods of one class go, found at once.
 
-Contract: the rows are those that deciding pod by pod would give. That holds for pods that do not look at each other and
-whose node scores do not depend on other nodes: then each node has a sequence of keys, its key after 0, 1, 2 ... copies,
-and deciding pod by pod always takes the largest head. A node that was just taken is taken again at once while its next
-key is not smaller, so the order of all picks is that of each sequence's running minimum.
+Contract: the rows are those that deciding pod by pod would give. That holds for pods that do not look at each other
+and whose node scores do not depend on other nodes: then each node has a sequence of keys, its key after 0, 1, 2 ...
+copies, and deciding pod by pod always takes the largest head. A node that was just taken is taken again at once while
+its next key is not smaller, so the order of all picks is that of each sequence's running minimum.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Engine:
         return self._decide(self.judge.ask(self.cluster.pod_row(pod)))
 
     def place(self, pods: Sequence[str], *, start: int | None = None, take_volumes: bool = True) -> list[Decision]:
-        """Decide and bind one pod after the other; `take_volumes` lets them have the volumes that were found for them."""
+        """Decide and bind one pod after the other; with `take_volumes` they take the volumes found for them."""
         cluster = self.cluster
         decisions: list[Decision] = []
         while len(decisions) < len(pods):

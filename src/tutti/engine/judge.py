@@ -1,8 +1,8 @@
 """The judge: which nodes can take a pod, and how good each is.
 
-Contract: a judge belongs to one cluster and one profile and changes nothing. Rows are numbered as in the cluster's node
-table, and columns here end with its last row in use. What the row plugins say is kept from pod to pod; the cluster
-plugins are asked for every pod, those of them that the pod concerns.
+Contract: a judge belongs to one cluster and one profile and changes nothing. Rows are numbered as in the cluster's
+node table, and columns here end with its last row in use. What the row plugins say is kept from pod to pod; the
+cluster plugins are asked for every pod, those of them that the pod concerns.
 """
 
 from __future__ import annotations
@@ -199,9 +199,7 @@ class Judge:
         mine, priority = asked.pod.key, asked.pod.spec.priority or 0
         name = cluster.nodes.names[row]
         promised = [
-            key
-            for key in cluster.held_on.get(name, ())
-            if key != mine and pods.priority[pods.row_of[key]] >= priority
+            key for key in cluster.held_on.get(name, ()) if key != mine and pods.priority[pods.row_of[key]] >= priority
         ]
         if not promised:
             return PASS, None
@@ -317,4 +315,3 @@ def selection(feasible: Bools) -> Selection:
 def _add(counts: dict[str, int], more: dict[str, int]) -> None:
     for message, number in more.items():
         counts[message] = counts.get(message, 0) + number
-

@@ -1,8 +1,9 @@
 """What the node plugins say of every node to all specs that ask the same of nodes.
 
-Contract: after `sync()`, `base` holds each node's place by name where the node may take such pods, and `NEVER` where it
-may not or is switched off. `raw` has the scores that are scaled to the feasible nodes, of the plugins by which nodes
-differ; those by which they do not differ add `constant` to every node. `generation` moves when all rows were asked anew.
+Contract: after `sync()`, `base` holds each node's place by name where the node may take such pods, and `NEVER` where
+it may not or is switched off. `raw` has the scores that are scaled to the feasible nodes, of the plugins by which
+nodes differ; those by which they do not differ add `constant` to every node. `generation` moves when all rows were
+asked anew.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class NodeTier:
         fresh = self._size != nodes.size or self._rank_shape != nodes.rank_shape
         if not fresh and self._read == nodes.touched.length:
             return
-        rows: Selection = nodes.touched.since(self._read)
+        rows = nodes.touched.since(self._read)
         self._size, self._rank_shape, self._read = nodes.size, nodes.rank_shape, nodes.touched.length
         if not fresh and 2 * len(rows) < nodes.size and self._judge(rows):
             return

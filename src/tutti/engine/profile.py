@@ -44,19 +44,21 @@ class Profile(NamedTuple):
     @staticmethod
     def default() -> Profile:
         """Give the default profile of Kubernetes 1.37."""
-        return Profile((
-            Enabled(NodeName()),
-            Enabled(NodeUnschedulable()),
-            Enabled(TaintToleration(), 3),
-            Enabled(NodeAffinity(), 2),
-            Enabled(NodePorts()),
-            Enabled(NodeResourcesFit(), 1),
-            Enabled(VolumeRestrictions()),
-            Enabled(NodeVolumeLimits()),
-            Enabled(VolumeBinding(), 1),
-            Enabled(VolumeZone()),
-            Enabled(PodTopologySpread(), 2),
-            Enabled(InterPodAffinity(), 2),
-            Enabled(NodeResourcesBalancedAllocation(), 1),
-            Enabled(ImageLocality(), 1),
-        ))
+        return Profile(
+            (
+                Enabled(NodeName()),
+                Enabled(NodeUnschedulable()),
+                Enabled(TaintToleration(), 3),
+                Enabled(NodeAffinity(), 2),
+                Enabled(NodePorts()),
+                Enabled(NodeResourcesFit(), 1),
+                Enabled(VolumeRestrictions()),
+                Enabled(NodeVolumeLimits()),
+                Enabled(VolumeBinding(), 1),
+                Enabled(VolumeZone()),
+                Enabled(PodTopologySpread(), 2),
+                Enabled(InterPodAffinity(), 2),
+                Enabled(NodeResourcesBalancedAllocation(), 1),
+                Enabled(ImageLocality(), 1),
+            )
+        )

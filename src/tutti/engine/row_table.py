@@ -1,12 +1,12 @@
 """What the row plugins say of every node, for many spec classes at once.
 
 Contract: the keys that `keys()` gives are what the row plugins would say now. A key that is not negative belongs to a
-feasible node; it holds the weighted sum of the scores that do not depend on the other feasible nodes, above the node's
-place by name, so that the largest key is the best node, and the first by name among equals.
+feasible node; it holds the weighted sum of the scores that do not depend on the other feasible nodes, above the
+node's place by name, so that the largest key is the best node, and the first by name among equals.
 
 Members are specs that ask the same of nodes and want the same kinds of resources. A member that is a few rows behind
-catches up in plain numbers; when one is further behind, all members catch up in one go, since numpy costs about the same
-for one spec as for hundreds.
+catches up in plain numbers; when one is further behind, all members catch up in one go, since numpy costs about the
+same for one spec as for hundreds.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class RowTable:
         for plugin in self._filters:
             answers = plugin.filter(window, specs)
             if answers is not None:
-                np.putmask(keys, answers, NEVER)
+                np.putmask(keys, answers.view(bool), NEVER)
         return keys
 
     def _one_key(self, place: int, spec: SpecClass, row: int) -> int:

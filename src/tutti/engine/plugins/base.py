@@ -1,8 +1,8 @@
 """What a plugin is: one rule of kube-scheduler, its filter, its score and its reasons side by side.
 
-Row plugins judge a node by the node itself (node plugins) and by the pods on it (pod plugins): their answers can be kept
-per spec class and renewed for the rows that changed. Cluster plugins also look at other nodes: they are prepared for
-every pod. All answer for any array of rows, one row included, at that cost.
+Row plugins judge a node by the node itself (node plugins) and by the pods on it (pod plugins): their answers can be
+kept per spec class and renewed for the rows that changed. Cluster plugins also look at other nodes: they are prepared
+for every pod. All answer for any array of rows, one row included, at that cost.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Window:
         self.cluster, self.nodes, self.rows = cluster, cluster.nodes, rows
         self._alloc: Ints | None = None
         self._used: Ints | None = None
-        self._floats: tuple[Floats, Floats] | None | bool = False
+        self._floats: tuple[Floats, Floats] | bool | None = False
 
     def __len__(self) -> int:
         return self.nodes.size if isinstance(self.rows, slice) else len(self.rows)
@@ -101,7 +101,6 @@ class Window:
             self._used = used if isinstance(rows, slice) else used.take(rows, axis=1)
         return self._used
 
-
     @property
     def floats(self) -> tuple[Floats, Floats] | None:
         """Cpu and memory offered, and the first five sums used, as floats: much faster to divide than integers.
@@ -118,7 +117,7 @@ class Window:
 
 
 class OneNode:
-    """One row of the node columns, as plain numbers; plugins keep what they derive of the node alone in `memo`."""
+    """One row of the node columns, as plain numbers; plugins keep what they derive of it in `memo`."""
 
     __slots__ = ("alloc", "cluster", "memo", "row", "used")
 
@@ -130,7 +129,7 @@ class OneNode:
 
 
 class Specs:
-    """Spec classes that are judged together: each answer is a column per spec. Plugins keep what they derive in `memo`."""
+    """Spec classes that are judged together, a column each; plugins keep what they derive in `memo`."""
 
     __slots__ = ("members", "memo")
 

@@ -172,7 +172,10 @@ class _Affinity(Prepared):
         """Copy the counts, with room for terms that only a moved pod carries."""
         return _Affinity(
             self._asked,
-            *({key: counts.copy() for key, counts in pool.items()} for pool in (self._sought, self._avoided, self._repelled)),
+            *(
+                {key: counts.copy() for key, counts in pool.items()}
+                for pool in (self._sought, self._avoided, self._repelled)
+            ),
         )
 
     def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:

@@ -45,7 +45,6 @@ class NodeResourcesBalancedAllocation(PodPlugin):
         balance += 75
         return balance
 
-
     def points(self, node: OneNode, spec: SpecClass) -> int:
         """Score the change on one node."""
         cpu, memory = node.alloc[CPU], node.alloc[MEMORY]
@@ -79,7 +78,7 @@ def _whole(deviation: Floats) -> Ints:
 
 
 def _half_distances(capacity: Floats, used: Floats, amounts: Floats) -> tuple[Floats, Floats]:
-    """Give the standard deviation of the used parts of cpu and memory, without and with the pod: half their distance."""
+    """Give the deviation of the used parts of cpu and memory, without and with the pod: half their distance."""
     there = used[: MEMORY + 1]
     with_pod = there[:, :, np.newaxis] + amounts
     with_pod /= capacity[:, :, np.newaxis]

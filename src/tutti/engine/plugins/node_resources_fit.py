@@ -41,7 +41,9 @@ class NodeResourcesFit(PodPlugin):
     name = "NodeResourcesFit"
     refusals = (Refusal("Insufficient resources", resolvable=True),)
 
-    def __init__(self, strategy: Strategy = _DEFAULT, *, ignored: Sequence[str] = (), ignored_groups: Sequence[str] = ()) -> None:
+    def __init__(
+        self, strategy: Strategy = _DEFAULT, *, ignored: Sequence[str] = (), ignored_groups: Sequence[str] = ()
+    ) -> None:
         self._strategy = strategy
         self._ignored, self._ignored_groups = frozenset(ignored), frozenset(ignored_groups)
         self._wanted_by: dict[int, list[tuple[int, int]]] = {}
@@ -69,7 +71,8 @@ class NodeResourcesFit(PodPlugin):
 
     def filter(self, window: Window, specs: Specs) -> Variants | None:
         """Refuse nodes that have not enough left of everything that is wanted."""
-        return np.logical_or.reduce(self._lacking(window, specs)).view(np.uint8)
+        lacking: Bools = np.logical_or.reduce(self._lacking(window, specs))
+        return lacking.view(np.uint8)
 
     def fits(self, node: OneNode, spec: SpecClass) -> bool:
         """Say whether enough is left of everything that is wanted."""
@@ -78,7 +81,7 @@ class NodeResourcesFit(PodPlugin):
             places = node.cluster.resources.place
             wanted = self._wanted_by[spec.number] = [(places(n), spec.requests[n]) for n in self._checked(spec)]
         alloc, used = node.alloc, node.used
-        for place, amount in wanted:
+        for place, amount in wanted:  # noqa: SIM110 - a generator costs as much as the whole check
             if alloc[place] - used[place] < amount:
                 return False
         return True
@@ -115,7 +118,8 @@ class NodeResourcesFit(PodPlugin):
         places, amounts = self._wanted(window, Specs((asked.spec,)))
         too_small = window.alloc[places] < amounts[:, :, 0]
         too_small[np.arange(len(asked.cluster.resources))[places] == PODS] = False
-        return ~np.logical_or.reduce(too_small)
+        hopeless: Bools = np.logical_or.reduce(too_small)
+        return ~hopeless
 
     # Score ------------------------------------------------------------------------------------------------------------
 
@@ -164,21 +168,22 @@ class NodeResourcesFit(PodPlugin):
         counted = there & (scores > 0) if ratio else there
         total = np.where(counted, scores * weights, 0).sum(axis=0)
         weight = np.maximum(np.where(counted, weights, 0).sum(axis=0), 1)
-        if ratio:
-            # This strategy alone rounds, half away from zero.
-            return np.floor(total / weight + 0.5).astype(np.int64)
-        return total // weight
+        # This strategy alone rounds, half away from zero.
+        average: Ints = np.floor(total / weight + 0.5).astype(np.int64) if ratio else total // weight
+        return average
 
     def _one(self, requested: Ints, capacity: Ints) -> Ints:
+        """Score one resource; positive integers divide as in Go."""
+        scores: Ints
         match self._strategy.type:
             case "LeastAllocated":
-                # What is overfull scores 0; positive integers divide as in Go.
-                return np.maximum(capacity - requested, 0) * MAX_SCORE // capacity
+                scores = np.maximum(capacity - requested, 0) * MAX_SCORE // capacity
             case "MostAllocated":
-                return np.minimum(requested, capacity) * MAX_SCORE // capacity
+                scores = np.minimum(requested, capacity) * MAX_SCORE // capacity
             case _:
                 used = np.where(requested > capacity, MAX_SCORE, requested * MAX_SCORE // capacity)
-                return broken_line(self._strategy.shape)[used]
+                scores = broken_line(self._strategy.shape)[used]
+        return scores
 
 
 class _Scored(NamedTuple):
@@ -219,8 +224,8 @@ def _places(numbers: list[int]) -> Places:
 def stacked(window: Window, names: list[str], amounts: Sequence[dict[str, int]]) -> tuple[Places, Ints]:
     """Give the places of resources, and what each spec has of them.
 
-    The specs are the last axis (resources, rows, specs): numpy is fast along the last one, and there are many specs where
-    there are few rows.
+    The specs are the last axis (resources, rows, specs): numpy is fast along the last one, and where there are few
+    rows there are many specs.
     """
     cluster = window.cluster
     numbers = [cluster.resources.place(name) for name in names]

@@ -87,7 +87,7 @@ class _Part(NamedTuple):
 
 
 def _part(asked: Asked, constraint: SpreadConstraint, rows: Selection, keys: tuple[str, ...]) -> _Part:
-    """Score count times the logarithm of the number of domains, plus the skew; nodes without the label score nothing."""
+    """Score counts times the logarithm of the number of domains, plus the skew; without the label nothing."""
     nodes = asked.cluster.nodes
     extra = constraint.max_skew - 1
     domains = nodes.domains(constraint.topology_key)
@@ -97,7 +97,7 @@ def _part(asked: Asked, constraint: SpreadConstraint, rows: Selection, keys: tup
         tally = matching(asked, constraint.selector)
         counts = tally.column[rows]
         most = tally.total if tally.total < _FEW else int(counts.max())
-        values = np.arange(most + 2) * math.log(len(counts) + 2) + extra
+        values: NDArray[np.float64] = np.arange(most + 2, dtype=np.float64) * math.log(len(counts) + 2) + extra
         values[-1] = 0.0
         if domains.everywhere:
             return _Part(counts, values)

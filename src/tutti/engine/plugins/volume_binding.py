@@ -1,9 +1,9 @@
 """VolumeBinding: the pod's claims can be met on the node, by bound volumes, free ones or new ones.
 
 Bound volumes must be reachable from the node. Claims that wait for their first consumer take the smallest free volume
-that fits, or a new one where the class and the storage capacity allow it. Nodes that reach the same volumes, classes and
-capacities get the same answer, so the search runs once per such group of nodes. `reserve` gives the edits with which a
-placed pod takes what was found.
+that fits, or a new one where the class and the storage capacity allow it. Nodes that reach the same volumes, classes
+and capacities get the same answer, so the search runs once per such group of nodes. `reserve` gives the edits with
+which a placed pod takes what was found.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 
 _WRONG_NODE, _NO_VOLUME, _NO_SPACE, _GONE = 1, 2, 3, 4
-_BOTH = {frozenset((_WRONG_NODE, _NO_VOLUME)): 5, frozenset((_WRONG_NODE, _NO_SPACE)): 6, frozenset((_GONE, _NO_VOLUME)): 7}
+_BOTH = {
+    frozenset((_WRONG_NODE, _NO_VOLUME)): 5,
+    frozenset((_WRONG_NODE, _NO_SPACE)): 6,
+    frozenset((_GONE, _NO_VOLUME)): 7,
+}
 _MESSAGES = {
     _WRONG_NODE: "node(s) didn't match PersistentVolume's node affinity",
     _NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
@@ -59,10 +63,9 @@ class VolumeBinding(ClusterPlugin):
     """See the module."""
 
     name = "VolumeBinding"
-    refusals = tuple(Refusal(_MESSAGES[i], resolvable=False) for i in (1, 2, 3, 4)) + (
-        Refusal(_MESSAGES[1] + " and " + _MESSAGES[2], resolvable=False),
-        Refusal(_MESSAGES[1] + " and " + _MESSAGES[3], resolvable=False),
-        Refusal(_MESSAGES[4] + " and others", resolvable=False),
+    refusals = (
+        *(Refusal(_MESSAGES[i], resolvable=False) for i in _MESSAGES),
+        *(Refusal(" and ".join(_MESSAGES[i] for i in sorted(both)), resolvable=False) for both in _BOTH),
     )
 
     def __init__(self, shape: Shape = ((0, MAX_SCORE), (MAX_SCORE, 0))) -> None:
@@ -148,7 +151,10 @@ def reserve(asked: Asked, prepared: list[Prepared | None], row: int) -> list[Edi
     edits: list[Edit] = []
     for wish, volume in found.bindings:
         reference = ObjectReference(
-            kind="PersistentVolumeClaim", namespace=wish.metadata.namespace, name=wish.metadata.name, uid=wish.metadata.uid
+            kind="PersistentVolumeClaim",
+            namespace=wish.metadata.namespace,
+            name=wish.metadata.name,
+            uid=wish.metadata.uid,
         )
         spec = msgspec.structs.replace(volume.spec, claim_ref=reference)
         note = {**(volume.metadata.annotations or {}), BOUND_BY_CONTROLLER: "yes"}
@@ -156,7 +162,9 @@ def reserve(asked: Asked, prepared: list[Prepared | None], row: int) -> list[Edi
         edits.append(Put(msgspec.structs.replace(volume, metadata=meta, spec=spec)))
     for wish, _ in found.provisions:
         note = {**(wish.metadata.annotations or {}), SELECTED_NODE: asked.cluster.nodes.names[row]}
-        edits.append(Put(msgspec.structs.replace(wish, metadata=msgspec.structs.replace(wish.metadata, annotations=note))))
+        edits.append(
+            Put(msgspec.structs.replace(wish, metadata=msgspec.structs.replace(wish.metadata, annotations=note)))
+        )
     return edits
 
 
@@ -205,7 +213,10 @@ class _Claims(Prepared):
         self._reached: dict[str, Bools] = {}
         self._capacities: dict[str, Bools] = {}
         names = {volumes.class_name(w) for w in waiting}
-        everything = (self._cluster.objects["PersistentVolume"][name] for name in sorted(self._cluster.objects["PersistentVolume"]))
+        everything = (
+            self._cluster.objects["PersistentVolume"][name]
+            for name in sorted(self._cluster.objects["PersistentVolume"])
+        )
         self._free = [
             v for v in everything if isinstance(v, PersistentVolume) and names and volumes.volume_class_name(v) in names
         ]
@@ -347,7 +358,9 @@ class _Claims(Prepared):
             for term in terms
         )
 
-    def _space(self, wish: PersistentVolumeClaim, made_by: StorageClass, row: int) -> tuple[bool, CSIStorageCapacity | None]:
+    def _space(
+        self, wish: PersistentVolumeClaim, made_by: StorageClass, row: int
+    ) -> tuple[bool, CSIStorageCapacity | None]:
         """Say whether the class can make the volume for the row, if its driver tells how much it can make."""
         requests = (wish.spec.resources.requests if wish.spec.resources else None) or {}
         driver = self._cluster.objects["CSIDriver"].get(made_by.provisioner)
@@ -370,7 +383,11 @@ class _Claims(Prepared):
         if rows is None:
             selector = parse_label_selector(capacity.node_topology)
             nodes = self._cluster.nodes
-            rows = np.zeros(nodes.size, dtype=bool) if selector.nothing else nodes.meeting(selector.requirements, slice(None))
+            rows = (
+                np.zeros(nodes.size, dtype=bool)
+                if selector.nothing
+                else nodes.meeting(selector.requirements, slice(None))
+            )
             self._capacities[key] = rows
         return rows
 
@@ -419,7 +436,8 @@ def _translated(volume: PersistentVolume, terms: tuple[NodeTerm, ...], key: str)
     """Name zones by the driver's label; zones that only stand in the volume's labels are added."""
     if any(r.key in _ZONES for term in terms for r in term.labels):
         return tuple(
-            term._replace(labels=tuple(r._replace(key=key) if r.key in _ZONES else r for r in term.labels)) for term in terms
+            term._replace(labels=tuple(r._replace(key=key) if r.key in _ZONES else r for r in term.labels))
+            for term in terms
         )
     zones = _label_zones(volume)
     if not zones:

@@ -8,7 +8,7 @@ from tutti.cluster.classes import SpecClass
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
 from tutti.engine.verdict import Reason, Refusal, Variants
-from tutti.kube.objects import Pod, RbdDisk, Volume
+from tutti.kube.objects import GceDisk, IscsiDisk, Pod, RbdDisk, Volume
 
 
 class VolumeRestrictions(ClusterPlugin):
@@ -18,7 +18,8 @@ class VolumeRestrictions(ClusterPlugin):
     refusals = (
         Refusal("node(s) had no available disk", resolvable=True),
         Refusal(
-            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
+            "another pod",
             resolvable=True,
         ),
     )
@@ -63,7 +64,10 @@ class _Restricted(Prepared):
             taken = np.zeros(cluster.nodes.size, dtype=bool)
             for row, pods in cluster.occupancy.volume_pods.items():
                 taken[row] = any(
-                    _conflict(mine, theirs) for pod in pods for theirs in cluster.spec_of(pod).volumes for mine in self._disks
+                    _conflict(mine, theirs)
+                    for pod in pods
+                    for theirs in cluster.spec_of(pod).volumes
+                    for mine in self._disks
                 )
             answers[taken[rows]] = 1
         return answers
@@ -81,17 +85,28 @@ class _Restricted(Prepared):
 
 def _conflict(mine: Volume, theirs: Volume) -> bool:
     """Say whether two volumes are one disk that both cannot mount."""
-    if mine.gce_persistent_disk and theirs.gce_persistent_disk:
-        gce, other = mine.gce_persistent_disk, theirs.gce_persistent_disk
-        if gce.pd_name == other.pd_name and not (gce.read_only and other.read_only):
-            return True
-    if mine.aws_elastic_block_store and theirs.aws_elastic_block_store:
-        if mine.aws_elastic_block_store.volume_id == theirs.aws_elastic_block_store.volume_id:
-            return True
-    if mine.iscsi and theirs.iscsi:
-        if mine.iscsi.iqn == theirs.iscsi.iqn and not (mine.iscsi.read_only and theirs.iscsi.read_only):
-            return True
-    return bool(mine.rbd and theirs.rbd and _same_image(mine.rbd, theirs.rbd))
+    return bool(
+        (
+            mine.gce_persistent_disk
+            and theirs.gce_persistent_disk
+            and _same_gce(mine.gce_persistent_disk, theirs.gce_persistent_disk)
+        )
+        or (mine.aws_elastic_block_store and mine.aws_elastic_block_store.volume_id == _aws(theirs))
+        or (mine.iscsi and theirs.iscsi and _same_iscsi(mine.iscsi, theirs.iscsi))
+        or (mine.rbd and theirs.rbd and _same_image(mine.rbd, theirs.rbd))
+    )
+
+
+def _aws(volume: Volume) -> str | None:
+    return volume.aws_elastic_block_store.volume_id if volume.aws_elastic_block_store else None
+
+
+def _same_gce(mine: GceDisk, theirs: GceDisk) -> bool:
+    return mine.pd_name == theirs.pd_name and not (mine.read_only and theirs.read_only)
+
+
+def _same_iscsi(mine: IscsiDisk, theirs: IscsiDisk) -> bool:
+    return mine.iqn == theirs.iqn and not (mine.read_only and theirs.read_only)
 
 
 def _same_image(mine: RbdDisk, theirs: RbdDisk) -> bool:
