@@ -19,10 +19,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent / "kube-scheduler"
 GENERATOR = HERE / "gen_cases.py"
 sys.path.insert(0, str(HERE))
-from gen_cases import FAMILIES, MORE  # noqa: E402
+from gen_cases import FAMILIES, MORE, PROFILES  # noqa: E402
 
 UNSUPPORTED = {"dra"}
-ALL_FAMILIES = [family for family in [*FAMILIES, *MORE] if family not in UNSUPPORTED]
+ALL_FAMILIES = [family for family in [*FAMILIES, *MORE, *PROFILES] if family not in UNSUPPORTED]
 LARGE_DIVISOR = 10  # a case of `large` asks as much as dozens of others
 
 
@@ -70,7 +70,7 @@ def answer(oracle: Path, folder: Path, cases: int, seed: int, family: str) -> in
     count = max(1, cases // LARGE_DIVISOR) if family == "large" else cases
     generate = [sys.executable, str(GENERATOR), str(seed), str(count), family]
     # Some pods of the first families would not pass validation, so those are asked as they are.
-    ask = [str(oracle.resolve()), *(["-admit"] if family in MORE else [])]
+    ask = [str(oracle.resolve()), *([] if family in FAMILIES else ["-admit"])]
     with case_file(folder, seed, family).open("wb") as out:
         drawn = subprocess.run(generate, stdout=subprocess.PIPE, check=True).stdout
         subprocess.run(ask, input=drawn, stdout=out, check=True)

@@ -22,7 +22,7 @@ _Said = Callable[[NodeAccount], tuple[object, ...]]
 
 FEW = 20
 """Up to so many nodes each has its own line."""
-_EXAMPLES = 3
+_EXAMPLES, _LINES = 3, 15
 _SHORT = {
     "TaintToleration": "TAINTS", "NodeAffinity": "AFFINITY", "NodeResourcesFit": "FIT", "VolumeBinding": "VOLUMES",
     "PodTopologySpread": "SPREAD", "InterPodAffinity": "PODS", "NodeResourcesBalancedAllocation": "BALANCE",
@@ -130,7 +130,9 @@ def _table(
         groups: dict[tuple[object, ...], list[str]] = {}
         for node in nodes:
             groups.setdefault(said(node), []).append(node.name)
-        return table(("NODES", "NAMES", *headers), ((len(n), _examples(n), *cells) for cells, n in groups.items()))
+        rows = [(len(names), _examples(names), *cells) for cells, names in groups.items()]
+        text = table(("NODES", "NAMES", *headers), rows[:_LINES])
+        return text if len(rows) <= _LINES else f"{text}\n... {len(rows) - _LINES:,} more lines; -o wide has every node"
     if free is None:
         return table(("NODE", *headers), ((node.name, *said(node)) for node in nodes))
     return table(("NODE", "FREE", *headers), ((node.name, free.on(node.name), *said(node)) for node in nodes))

@@ -46,7 +46,8 @@ def command(
     snapshot, cluster = load_cluster(paths)
     key = find_pod(snapshot, cluster, pod, namespace)
     account = account_of(Engine(cluster, profile), key)
-    for line in missing_kinds(snapshot, [cluster.pod(key)], evictions=len(account.evicts)):
+    asked = [each for each in snapshot.pods if each.key == key]
+    for line in missing_kinds(snapshot, asked, evictions=len(account.evicts)):
         remark(line)
     if form in ("json", "yaml"):
         click.echo(structured(account, form))

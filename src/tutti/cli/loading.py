@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """The prepared objects and the cluster made of them."""
+    """The prepared objects, and the cluster made of them without volumes that nothing is known about."""
 
     snapshot: Snapshot
     cluster: Cluster
@@ -33,11 +33,14 @@ class Loaded(NamedTuple):
 def load_cluster(paths: Sequence[str]) -> Loaded:
     """Read files into a cluster."""
     with busy("reading"):
+        from tutti.cli.unknown_volumes import KnownVolumes
         from tutti.cluster import Cluster
-        from tutti.kube.objects import KINDS
+        from tutti.kube.objects import KINDS, Pod
 
         snapshot = _prepared(paths)
-        cluster = Cluster(obj for kind in KINDS for obj in snapshot.objects.get(kind, ()))
+        known = KnownVolumes(snapshot)
+        objects = snapshot.objects | {Pod.KIND: [known.within(pod) for pod in snapshot.pods]}
+        cluster = Cluster(obj for kind in KINDS for obj in objects.get(kind, ()))
         gc.collect()
         gc.freeze()
     for note in snapshot.notes:
@@ -45,6 +48,8 @@ def load_cluster(paths: Sequence[str]) -> Loaded:
     if snapshot.skipped:
         others = ", ".join(f"{number} {kind}" for kind, number in snapshot.skipped.items())
         remark(f"objects of kinds that do not matter here were left out: {others}")
+    if homeless := sum(map(len, cluster.absent.values())):
+        remark(f"{homeless:,} pods are on nodes that are not in the input, and count nowhere")
     return Loaded(snapshot, cluster)
 
 
@@ -58,7 +63,10 @@ def _prepared(paths: Sequence[str]) -> Snapshot:
 
     snapshot = load(paths)
     new = [each for each in snapshot.of(CronJob) if not is_stored(each)]
-    return prepare(replace(snapshot, objects={**snapshot.objects, CronJob.KIND: new}), cron_jobs=True)
+    try:
+        return prepare(replace(snapshot, objects={**snapshot.objects, CronJob.KIND: new}), cron_jobs=True)
+    except InputError as error:  # after loading, objects do not know their file any more
+        raise InputError(error.problem, file=", ".join(paths), obj=error.obj, field=error.field) from None
 
 
 def load_profile(path: str | None, scheduler_name: str | None) -> Profile:

@@ -7,14 +7,15 @@ are none, not that they were forgotten.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from tutti.cli.unknown_volumes import KnownVolumes, claim_name
 from tutti.kube.objects import (
     CSIDriver,
     CSINode,
     Namespace,
     Object,
-    PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     PodAffinityTerm,
@@ -25,7 +26,6 @@ from tutti.kube.objects import (
     RuntimeClass,
     Service,
     StatefulSet,
-    StorageClass,
 )
 from tutti.kube.owners import controller_of
 from tutti.kube.snapshot import Snapshot
@@ -66,38 +66,25 @@ def _of_spreading(pods: list[Pod]) -> Iterator[_Lack]:
     owners = [owner.kind for pod in free if (owner := controller_of(pod)) is not None]
     for kind in _OWNERS:
         if number := owners.count(kind.KIND):
-            yield kind, f"{_counted(number, 'pod')} of such owners are not spread by default as kube-scheduler does"
+            yield kind, f"{_counted(number, 'pod')} of such owners may be spread otherwise than here"
     if number := sum(bool(pod.metadata.labels) for pod in free):
-        yield Service, f"{_counted(number, 'pod')} without constraints would be spread as their services select them"
+        yield Service, f"{_counted(number, 'pod')} may be spread otherwise than here, over what their services select"
     if number := sum(any(term.namespace_selector for term in _terms(pod)) for pod in pods):
         yield Namespace, f"{_counted(number, 'pod')} select namespaces by label"
 
 
 def _of_volumes(snapshot: Snapshot, pods: list[Pod]) -> Iterator[_Lack]:
     """What volume claims lead to."""
-    names = [name for pod in pods for name in _claims(pod)]
-    if not names:
-        return
-    yield PersistentVolumeClaim, f"{_counted(sum(bool(list(_claims(pod))) for pod in pods), 'pod')} use claims"
-    known = {claim.key: claim for claim in snapshot.of(PersistentVolumeClaim)}
-    claims = [known[name] for name in names if name in known]
-    bound = sum(bool(claim.spec.volume_name) for claim in claims)
-    if bound:
-        yield PersistentVolume, f"{_counted(bound, 'claim')} are bound to volumes"
-    if waiting := len(claims) - bound:
-        yield StorageClass, f"{_counted(waiting, 'claim')} wait for a volume"
-        yield CSIDriver, f"whether there is room for {_counted(waiting, 'new volume')} is not looked at"
+    known = KnownVolumes(snapshot)
+    blind = Counter(kind for pod in pods for kind in set(known.unknown(pod)))
+    for kind, number in blind.items():
+        yield kind, f"{_counted(number, 'pod')} placed without regard to some volumes"
+    names = {claim_name(pod, volume) for pod in pods for volume in pod.spec.volumes or ()}
+    claims = [claim for claim in snapshot.of(PersistentVolumeClaim) if claim.key in names]
     if claims:
         yield CSINode, "how many volumes a node takes is not known"
-
-
-def _claims(pod: Pod) -> Iterator[str]:
-    namespace = pod.metadata.namespace or "default"
-    for volume in pod.spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            yield f"{namespace}/{volume.persistent_volume_claim.claim_name}"
-        elif volume.ephemeral is not None:
-            yield f"{namespace}/{pod.metadata.name}-{volume.name}"
+    if any(not claim.spec.volume_name for claim in claims):
+        yield CSIDriver, "whether there is room for new volumes is not looked at"
 
 
 def _terms(pod: Pod) -> Iterator[PodAffinityTerm]:

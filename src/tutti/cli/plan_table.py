@@ -24,14 +24,13 @@ _STATUS = {"gated": "Gated"}
 _Row = tuple[object, ...]
 
 
-def plan_table(plan: Plan, cluster: Cluster, *, wide: bool, with_namespace: bool) -> str:
-    """The table of a plan; the namespace has a column if the user asked for several or several came up."""
+def plan_table(plan: Plan, cluster: Cluster, *, wide: bool, namespaced: bool | None) -> str:
+    """The table of a plan, empty if it has no lines; namespaces have a column if asked for, or if several came up."""
     rows = list(_rows(plan, cluster, wide=wide))
-    namespaces = {row[0] for row in rows}
-    drop = () if wide else _WIDE
-    if not with_namespace or (len(namespaces) == 1 and not wide):
-        drop = (*drop, "NAMESPACE")
-    return without_columns(_HEADERS, rows, drop)
+    if namespaced is None:
+        namespaced = len({row[0] for row in rows}) > 1
+    drop = (*(() if wide else _WIDE), *(() if namespaced else ("NAMESPACE",)))
+    return without_columns(_HEADERS, rows, drop) if rows else ""
 
 
 def names(plan: Plan) -> str:

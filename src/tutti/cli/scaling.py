@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tutti.cli.unknown_volumes import KnownVolumes
 from tutti.cluster import Edit, Put, Remove
 from tutti.exceptions import InputError, NotFoundError
 from tutti.kube.objects import (
@@ -49,7 +50,9 @@ def scaled(snapshot: Snapshot, text: str, replicas: int, *, namespace: str | Non
     )
     new: dict[tuple[str, str], Object] = {(claim.KIND, claim.key): claim for claim in change.claims}
     admit(new, change.added, admission_of(snapshot))
-    edits: list[Edit] = [Put(obj) for obj in (*change.objects, *new.values())]
+    known = KnownVolumes(snapshot)
+    edits: list[Edit] = [Put(obj) for obj in change.objects]
+    edits += [Put(known.within(obj) if isinstance(obj, Pod) else obj) for obj in new.values()]
     edits += [Remove(Pod.KIND, pod.key) for pod in change.removed]
     there = len(change.added) or -len(change.removed)
     note = f"{text} is scaled to {replicas}: {abs(there)} pod{'' if abs(there) == 1 else 's'}"

@@ -78,11 +78,12 @@ def command(
     shown = {pod.key for pod in waiting if chosen(pod.key, pod.metadata.labels or {})}
     with busy(f"placing {len(waiting):,} pods"):
         plan = schedule(cluster, profile=profile, preemption=not no_preemption)
-    considered = [pod for pod in waiting if not_considered(pod, profile) is None]
+    as_given = {pod.key: pod for pod in snapshot.pods}
+    considered = [as_given.get(pod.key, pod) for pod in waiting if not_considered(pod, profile) is None]
     for line in missing_kinds(snapshot, considered, evictions=len(plan.evictions)):
         remark(line)
     plan = _shown(plan, shown)
-    _print(plan, cluster, form=form, with_namespace=all_namespaces or not namespace)
+    _print(plan, cluster, form=form, namespaced=True if all_namespaces else False if namespace else None)
     if fail_unschedulable and plan.unschedulable:
         raise click.exceptions.Exit(1)
 
@@ -112,7 +113,7 @@ def _shown(plan: Plan, pods: set[str]) -> Plan:
     )
 
 
-def _print(plan: Plan, cluster: Cluster, *, form: str, with_namespace: bool) -> None:
+def _print(plan: Plan, cluster: Cluster, *, form: str, namespaced: bool | None) -> None:
     from tutti.cli.plan_table import names, plan_table, summary
     from tutti.cli.tables import structured
 
@@ -123,5 +124,6 @@ def _print(plan: Plan, cluster: Cluster, *, form: str, with_namespace: bool) -> 
     elif form == "name":
         click.echo(names(plan))
     else:
-        click.echo(plan_table(plan, cluster, wide=form == "wide", with_namespace=with_namespace))
-        click.echo(f"\n{summary(plan)}")
+        if lines := plan_table(plan, cluster, wide=form == "wide", namespaced=namespaced):
+            click.echo(f"{lines}\n")
+        click.echo(summary(plan))

@@ -106,15 +106,11 @@ class Cluster:
                 yield Put(node) if self.nodes.on[row] else PutTemplate(node)
         for key in sorted(self.pods.row_of):
             row = self.pods.row_of[key]
-            pod, node_name = self.pods.objects[row], self.pods.node_names[row]
+            pod = self.pods.objects[row]
             if pod is None:
                 continue
             yield Put(pod)
-            start = int(self.pods.start[row])
-            if node_name != (pod.spec.node_name or None):
-                yield Bind(key, node_name, None if start == NOT_STARTED else start) if node_name else Unbind(key)
-            elif self.holds.get(key) != self._own_hold(pod):
-                yield self.holds.get(key) or Release(key)
+            yield from self._since_put(row, pod)
 
     # Edits ------------------------------------------------------------------------------------------------------------
 
@@ -305,16 +301,23 @@ class Cluster:
         """Log how to bring a pod back as it is now: its object, its place, and what is held for it."""
         if not self._marks:
             return
-        old, key = self.pods.objects[row], self.pods.keys[row]
-        if old is None:
-            return
-        node, hold = self.pods.node_names[row], self.holds.get(key)
-        if node != (old.spec.node_name or None):
-            start = int(self.pods.start[row])
-            self._undo.append(Bind(key, node, None if start == NOT_STARTED else start) if node else Unbind(key))
-        elif not node and hold != self._own_hold(old):
-            self._undo.append(hold if hold is not None else Release(key))
-        self._undo.append(Put(old))
+        old = self.pods.objects[row]
+        if old is not None:
+            self._undo += reversed((Put(old), *self._since_put(row, old)))
+
+    def _since_put(self, row: int, pod: Pod) -> list[Edit]:
+        """Give the edits that have moved a pod, or what is held for it, away from what its object says."""
+        key, node, hold = self.pods.keys[row], self.pods.node_names[row], self.holds.get(self.pods.keys[row])
+        start = int(self.pods.start[row])
+        edits: list[Edit] = []
+        if node != (pod.spec.node_name or None) or start != _started(pod):
+            if pod.spec.node_name:
+                edits.append(Unbind(key))
+            if node:
+                edits.append(Bind(key, node, None if start == NOT_STARTED else start))
+        if not node and hold != self._own_hold(pod):
+            edits.append(hold if hold is not None else Release(key))
+        return edits
 
     @staticmethod
     def _own_hold(pod: Pod) -> Hold | None:
@@ -331,7 +334,7 @@ class Cluster:
         pods.objects[row] = pod
         pods.spec[row], pods.usage[row] = spec.number, usage
         pods.priority[row] = pod.spec.priority or 0
-        pods.start[row] = micros(pod.status.start_time) if pod.status.start_time else NOT_STARTED
+        pods.start[row] = _started(pod)
         pods.terminating[row] = meta.deletion_timestamp is not None
         pods.labels[row] = self.labels.of(meta.namespace or "default", meta.labels).number
 
@@ -436,8 +439,8 @@ class Cluster:
         self._undo_with(Bind(key, name, None if start == NOT_STARTED else start))
         self._leave(row)
         pod = self.pods.objects[row]
-        started = pod.status.start_time if pod is not None else None
-        self.pods.start[row] = micros(started) if started else NOT_STARTED
+        assert pod is not None
+        self.pods.start[row] = _started(pod)
 
     def _hold(self, hold: Hold, *, undo: bool = True) -> None:
         old = self.holds.get(hold.pod)
@@ -526,3 +529,8 @@ class Cluster:
     def watch_selector(self, selector: Selector) -> None:
         """Tell pods apart by the labels that a selector looks at."""
         self.watch(selector.keys)
+
+
+def _started(pod: Pod) -> int:
+    """Give when a pod started, in microseconds."""
+    return micros(pod.status.start_time) if pod.status.start_time else NOT_STARTED

@@ -17,12 +17,13 @@ from tutti.engine.config_args import make
 from tutti.engine.config_points import POINTS, Expanded, check_name, expand
 from tutti.engine.config_text import Place, parse_one, read
 from tutti.engine.config_types import API_VERSION, KIND, Configuration, SchedulerProfile
+from tutti.engine.node_tier import NEVER
 from tutti.engine.plugins.base import MAX_SCORE, Plugin
 from tutti.engine.profile import DEFAULT_SCHEDULER, Enabled, Profile
 
 _GROUP = API_VERSION.partition("/")[0]
-_MOST_WEIGHT = ((1 << (61 - RANK_BITS)) - 1) // MAX_SCORE
-"""What weights may add up to: the engine keeps scores beside the nodes' places in one integer."""
+_MOST_WEIGHT = ((-NEVER >> RANK_BITS) - 1) // MAX_SCORE
+"""What weights may add up to: the engine keeps scores and the nodes' places by name in one integer."""
 
 
 def load_profile(text: bytes, *, file: str, scheduler_name: str | None = None) -> Profile:

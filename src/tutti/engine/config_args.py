@@ -39,6 +39,8 @@ _POLICIES = (None, "Honor", "Ignore")
 def make(name: str, tree: dict[str, Any] | None, place: Place) -> Plugin | None:
     """Make a plugin with its arguments; without any, it has those of the default profile."""
     kind, maker = _MAKERS.get(name, (wire.Args, None))
+    if maker is None and tree:
+        raise place.fault(f"{name} takes no arguments")
     args = read(tree or {}, kind, place)
     if args.api_version not in (None, wire.API_VERSION):
         raise place.at("apiVersion").fault(f'"{args.api_version}" is not {wire.API_VERSION}')

@@ -57,9 +57,9 @@ def _explain(engine: Engine, asked: Asked, filtered: Filtered) -> Explanation:
     names = [nodes.names[row] for row in rows.tolist()]
     rejected = {}
     if not filtered.alone:
-        verdict = engine.judge.verdicts(asked, filtered)
+        verdicts = engine.judge.verdicts(asked, filtered).tolist()
         for row in np.flatnonzero(nodes.on[: nodes.length] & ~filtered.feasible).tolist():
-            reason = filtered.reasons.get(row) or engine.judge.reason(asked, row, int(verdict[row]))
+            reason = filtered.reasons.get(row) or engine.judge.reason(asked, row, verdicts[row])
             rejected[nodes.names[row]] = reason
     scores: dict[str, int] = {}
     plugin_scores: dict[str, dict[str, int]] = {}

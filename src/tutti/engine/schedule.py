@@ -3,8 +3,8 @@
 Contract: pure but for the cluster it is given, which stands as the plan leaves it afterwards (mark it before and roll
 it back after for a what-if). Pods are tried as kube-scheduler's queue sorts them: higher priority first, then the
 older, then by name; pods without a creation time are new and come last. A pod that fits nowhere has others evicted as
-DefaultPreemption would: the victims go, and the pod takes its place at once. Victims do not come back as pending pods:
-that is their controllers' work. Messages are those of kube-scheduler, to the letter.
+DefaultPreemption would: the victims go, their budgets shrink, and the pod takes its place at once. Victims do not come
+back as pending pods: that is their controllers' work. Messages are those of kube-scheduler, to the letter.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Hold, Remove, Unbind
+from tutti.cluster.edits import Hold, Put, Remove, Unbind
 from tutti.engine.engine import Decision, Engine
 from tutti.engine.plugins.base import controller
 from tutti.engine.preempt import Candidate, preempt
 from tutti.engine.profile import Profile
 from tutti.engine.verdict import PASS, Reason
-from tutti.kube.objects import Pod
+from tutti.kube.objects import Pod, PodDisruptionBudget
+from tutti.kube.selectors import parse_label_selector
 from tutti.kube.times import micros
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
@@ -228,6 +230,17 @@ def _in_vain(engine: Engine, key: str) -> dict[str, int]:
     return counts
 
 
+def spent_budgets(cluster: Cluster, victim: Pod) -> Iterator[PodDisruptionBudget]:
+    """Give the disruption budgets of a pod as its eviction leaves them: its controller counts one disruption less."""
+    for budget in list(cluster.objects[PodDisruptionBudget.KIND].values()):
+        assert isinstance(budget, PodDisruptionBudget)
+        selector, allowed = parse_label_selector(budget.spec.selector), budget.status.disruptions_allowed or 0
+        near = (budget.metadata.namespace or "default") == (victim.metadata.namespace or "default")
+        mine = near and selector.matches(victim.metadata.labels or {})
+        if allowed and mine and selector.requirements:
+            yield replace(budget, status=replace(budget.status, disruptions_allowed=allowed - 1))
+
+
 class _Session:
     """One pass over the queue."""
 
@@ -237,37 +250,41 @@ class _Session:
         self.evictions: list[Eviction] = []
         self.unschedulable: list[Unschedulable] = []
         self.left_out: list[NotConsidered] = []
+        self._failed: dict[tuple[object, ...], Failure] = {}
+        """What pods were refused with since the cluster last changed."""
 
     def run(self, queue: Sequence[str]) -> None:
         """Place the pods in this order."""
-        for alike in self._alike(queue):
-            self._run_alike(alike)
+        for kind, alike in groupby(queue, self._kind):
+            known = self._failed.get(kind)
+            if known is None:
+                self._place_alike(kind, list(alike))
+            else:
+                self.unschedulable += [self._refused(pod, known) for pod in alike]
 
-    def _alike(self, queue: Sequence[str]) -> Iterator[list[str]]:
-        """Cut the queue where the next pod can be told from the one before."""
+    def _kind(self, key: str) -> tuple[object, ...]:
+        """Give what tells a pod from others."""
         cluster, pods = self.engine.cluster, self.engine.cluster.pods
+        row, pod = cluster.pod_row(key), cluster.pod(key)
+        looks = int(pods.spec[row]), int(pods.labels[row]), controller(pod)
+        return key if key in cluster.holds else "", looks, pod.spec.priority, pod.spec.preemption_policy
 
-        def kind(key: str) -> tuple[object, ...]:
-            row, pod = cluster.pod_row(key), cluster.pod(key)
-            own = key if key in cluster.holds else None
-            return (own, int(pods.spec[row]), int(pods.labels[row]), pod.spec.priority, pod.spec.preemption_policy,
-                    controller(pod))  # fmt: skip
-
-        for _, group in groupby(queue, kind):
-            yield list(group)
-
-    def _run_alike(self, todo: list[str]) -> None:
+    def _place_alike(self, kind: tuple[object, ...], todo: list[str]) -> None:
         """Place pods that cannot be told apart: when one fits nowhere, neither do those behind it."""
         size = 1
         while todo:
             decisions = self.engine.place(todo[:size])
-            self.binds += [self._bound(d) for d in decisions if d.node is not None]
+            bound = [self._bound(d) for d in decisions if d.node is not None]
             failed = [d for d in decisions if d.node is None]
             todo = [d.pod for d in failed] + todo[size:]
             size *= _GROWTH
+            if bound:
+                self.binds += bound
+                self._failed.clear()
             if failed:
                 found = failure(self.engine, failed[0]) if self._preemption else Failure(failed[0])
                 if found.candidate is None:
+                    self._failed[kind] = found
                     self.unschedulable += [self._refused(pod, found) for pod in todo]
                     return
                 self._evict(todo.pop(0), found.candidate)
@@ -279,8 +296,11 @@ class _Session:
         for victim in candidate.victims:
             priority = int(cluster.pods.priority[cluster.pod_row(victim)])
             self.evictions.append(Eviction(victim, candidate.node, by=pod, priority=priority))
+            for budget in spent_budgets(cluster, cluster.pod(victim)):
+                cluster.apply(Put(budget))
             cluster.apply(Remove("Pod", victim))
         cluster.apply(Hold(pod, candidate.node))
+        self._failed.clear()
         decision = self.engine.place([pod])[0]
         if decision.node is None:
             self.unschedulable.append(self._refused(pod, Failure(decision)))

@@ -34,6 +34,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         """All objects of one kind."""
         return self.objects.get(kind.KIND, [])  # type: ignore[return-value]
 
+    def every(self) -> list[Object]:
+        """All objects, kind by kind."""
+        return [obj for objects in self.objects.values() for obj in objects]
+
     def given(self, kind: type[_Some]) -> list[_Some] | None:
         """All objects of one kind; None when nobody gave that kind."""
         return self.of(kind) if kind.KIND in self.present else None

@@ -8,6 +8,7 @@ for every pod. All answer for any array of rows, one row included, at that cost.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,6 +52,11 @@ def controller(pod: Pod) -> tuple[str, str, str] | None:
     return None
 
 
+@lru_cache(maxsize=256)
+def _reason(plugin: str, refusal: Refusal) -> Reason:
+    return Reason(plugin, (refusal.message,), refusal.resolvable)
+
+
 class Plugin:
     """A rule; `refusals[i - 1]` is what its answer i means."""
 
@@ -59,8 +65,7 @@ class Plugin:
 
     def reason(self, asked: Asked, row: int, variant: int) -> Reason:
         """Say why a row was refused with an answer."""
-        refusal = self.refusals[variant - 1]
-        return Reason(self.name, (refusal.message,), refusal.resolvable)
+        return _reason(self.name, self.refusals[variant - 1])
 
     def tally(self, asked: Asked, rows: Rows, variant: int) -> dict[str, int]:
         """Count the messages for the rows that were refused with an answer."""

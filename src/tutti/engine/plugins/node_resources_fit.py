@@ -59,7 +59,11 @@ class NodeResourcesFit(PodPlugin):
         return sorted(n for n, amount in spec.requests.items() if amount > 0 and not self._ignores(n))
 
     def _ignores(self, name: str) -> bool:
-        return "/" in name and (name in self._ignored or name.split("/", 1)[0] in self._ignored_groups)
+        domain, slash, _ = name.partition("/")
+        # Only extended resources can be ignored, and a name with this in it is none.
+        if not slash or "kubernetes.io/" in name:
+            return False
+        return name in self._ignored or domain in self._ignored_groups
 
     def _wanted(self, window: Window, specs: Specs) -> tuple[Places, Ints]:
         """Give the places of the checked resources, and how much each spec wants of them."""

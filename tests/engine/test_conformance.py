@@ -1,0 +1,53 @@
+"""kube-scheduler's recorded answers: every decision, in every part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tutti.conformance.cases import Case, read_cases
+from tutti.conformance.kube_scheduler import answers, differences
+
+FILES = ("kube-scheduler.jsonl.gz", "kube-scheduler-more.jsonl.gz")
+HERE = Path(__file__).parent.parent / "conformance"
+FAMILIES = (
+    ("resources", "taints", "node-affinity", "pod-affinity", "spread", "default-spread", "ports", "images", "volumes",
+     "preemption", "mixed"),
+    ("gates", "nominated", "owners", "spread-policies", "affinity-namespaces", "pod-resources", "volumes-more", "sequence",
+     "large", "preempt-execute"),
+)  # fmt: skip
+DECISIONS = (4096, 6921 - 238)
+"""How many decisions the files hold, those on devices left out."""
+
+
+def cases(file: str, family: str) -> list[Case]:
+    return [case for case in read_cases(str(HERE / file)) if case.family == family]
+
+
+@pytest.mark.parametrize(("file", "family"), [(f, name) for f, names in zip(FILES, FAMILIES, strict=True) for name in names])
+def test_every_recorded_decision_is_ours(file: str, family: str) -> None:
+    found = cases(file, family)
+    assert found
+    for case in found:
+        got = list(answers(case))
+        assert len(got) == len(case.expect), case.name
+        for expected, answer in zip(case.expect, got, strict=True):
+            assert not differences(expected, answer), (case.name, answer["pod"])
+
+
+@pytest.mark.parametrize(("file", "families", "number"), list(zip(FILES, FAMILIES, DECISIONS, strict=True)))
+def test_no_family_is_left_out(file: str, families: tuple[str, ...], number: int) -> None:
+    counted = {family: 0 for family in families}
+    for case in read_cases(str(HERE / file)):
+        if case.family != "dra":
+            counted[case.family] += len(case.expect)
+    assert sum(counted.values()) == number
+
+
+def test_a_changed_answer_is_noticed() -> None:
+    case = cases(FILES[0], "resources")[0]
+    answer = next(answers(case))
+    assert differences(case.expect[0], answer) == []
+    assert differences(case.expect[0], {**answer, "feasible": []}) == ["feasible"]
+    assert differences({**case.expect[0], "placed": "elsewhere"}, answer) == ["placed"]
