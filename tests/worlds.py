@@ -32,9 +32,7 @@ class World:
             yield self.namespace(name)
         for name in ("fast", "wait"):
             mode = "WaitForFirstConsumer" if name == "wait" else "Immediate"
-            yield k.StorageClass(
-                metadata=k.ObjectMeta(name=name), provisioner="disk.example", volume_binding_mode=mode
-            )
+            yield k.StorageClass(metadata=k.ObjectMeta(name=name), provisioner="disk.example", volume_binding_mode=mode)
         for number in range(self.nodes - 1):
             yield self.node(f"node-{number}")
         yield self.service()
@@ -54,7 +52,11 @@ class World:
         if draw.random() < 0.5:
             labels["disk"] = draw.choice(("ssd", "hdd"))
         taints = [k.Taint(key="dedicated", value="ml", effect=draw.choice(("NoSchedule", "PreferNoSchedule")))]
-        size = {"cpu": draw.choice(("2", "4")), "memory": draw.choice(("4Gi", "8Gi")), "pods": draw.choice(("4", "110"))}
+        size = {
+            "cpu": draw.choice(("2", "4")),
+            "memory": draw.choice(("4Gi", "8Gi")),
+            "pods": draw.choice(("4", "110")),
+        }
         if draw.random() < 0.3:
             size["example.com/gpu"] = "2"
         images = [k.NodeImage(names=[image], size_bytes=600_000_000) for image in IMAGES if draw.random() < 0.3]
@@ -92,7 +94,11 @@ class World:
             requests["example.com/gpu"] = 1
         if draw.random() < 0.1:
             requests = {}
-        ports = [k.ContainerPort(container_port=80, host_port=8080)] if self.ports and not bound and draw.random() < 0.1 else None
+        ports = (
+            [k.ContainerPort(container_port=80, host_port=8080)]
+            if self.ports and not bound and draw.random() < 0.1
+            else None
+        )
         container = k.Container(
             name="main", image=draw.choice(IMAGES), resources=k.ResourceRequirements(requests=requests), ports=ports
         )
@@ -114,7 +120,9 @@ class World:
         draw = self.random
         own = k.LabelSelector(match_labels={"app": draw.choice((app, draw.choice(APPS)))})
         scope = k.LabelSelector(match_labels={"team": "red"}) if draw.random() < 0.3 else None
-        term = k.PodAffinityTerm(label_selector=own, topology_key=draw.choice((HOSTNAME, ZONE)), namespace_selector=scope)
+        term = k.PodAffinityTerm(
+            label_selector=own, topology_key=draw.choice((HOSTNAME, ZONE)), namespace_selector=scope
+        )
         wish = k.WeightedPodAffinityTerm(weight=draw.randrange(1, 100), pod_affinity_term=term)
         match draw.randrange(4):
             case 0:

@@ -83,8 +83,8 @@ def test_profiles_are_found_by_name():
         {"schedulerName": "second", **profile(preEnqueue=([], ["*"]))},
     )
     assert load(tree).scheduler_name == "first"
-    assert load(tree, scheduler_name="second")[1:] == ("second", False, True)
-    assert load(tree, scheduler_name="first")[1:] == ("first", True, False)
+    assert load(tree, scheduler_name="second")[1:4] == ("second", False, True)
+    assert load(tree, scheduler_name="first")[1:4] == ("first", True, False)
     tree["profiles"].append({"schedulerName": "default-scheduler"})
     assert load(tree).scheduler_name == "default-scheduler"
     with pytest.raises(InputError, match='no profile is named "third", only first, second, default-scheduler'):
@@ -134,4 +134,4 @@ def test_order_of_filters():
     named = ["InterPodAffinity", "PrioritySort", "NodeName", "DefaultBinder"]
     alone = load(config(profile(multiPoint=(named, ["*"]))))
     assert parts(alone) == [("InterPodAffinity", 1), ("NodeName", 0)]
-    assert alone[2:] == (False, False)
+    assert alone[2:] == (False, False, False)

@@ -25,7 +25,9 @@ def cases(file: str, family: str) -> list[Case]:
     return [case for case in read_cases(str(HERE / file)) if case.family == family]
 
 
-@pytest.mark.parametrize(("file", "family"), [(f, name) for f, names in zip(FILES, FAMILIES, strict=True) for name in names])
+@pytest.mark.parametrize(
+    ("file", "family"), [(f, name) for f, names in zip(FILES, FAMILIES, strict=True) for name in names]
+)
 def test_every_recorded_decision_is_ours(file: str, family: str) -> None:
     found = cases(file, family)
     assert found

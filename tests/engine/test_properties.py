@@ -51,9 +51,7 @@ def pod(number: int, cpu: str, memory: str) -> k.Pod:
 def test_a_batch_is_what_deciding_one_by_one_gives(
     nodes: list[tuple[str, str, str]], cpu: str, memory: str, count: int, soft: bool
 ) -> None:
-    objects: list[k.Object] = [
-        node(i, c, m, pods=p, soft=soft and i % 3 == 0) for i, (c, m, p) in enumerate(nodes)
-    ]
+    objects: list[k.Object] = [node(i, c, m, pods=p, soft=soft and i % 3 == 0) for i, (c, m, p) in enumerate(nodes)]
     objects += [pod(i, cpu, memory) for i in range(count)]
     at_once, singly = Cluster(objects), Cluster(objects)
     keys = pending(at_once)
@@ -105,7 +103,7 @@ def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
             continue
         for spec in specs:
             window = Window(cluster, rows)
-            answers, scores = plugin.filter(window, Specs((spec,))), plugin.score(window, Specs((spec,)))
+            answers, scores = plugin.filter(window, Specs(spec)), plugin.score(window, Specs(spec))
             for place, row in enumerate(rows.tolist()):
                 one = OneNode(cluster, row)
                 assert plugin.fits(one, spec) == (answers is None or not answers[place, 0])

@@ -48,8 +48,9 @@ class Cluster:
         self.labels = LabelRegistry(self.namespace_labels)
         self.occupancy = Occupancy()
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
-        self.services: dict[str, dict[str, Service]] = {}
-        """Services by namespace and name."""
+        self.services: dict[tuple[str, str, str], dict[str, Service]] = {}
+        """Services by namespace and one label pair that the pods they select have, then by name."""
+        self._service_pairs: dict[tuple[str, str], tuple[str, str]] = {}
         self.holds: dict[str, Hold] = {}
         """What is held, by pod."""
         self.held_on: dict[str, dict[str, Hold]] = {}
@@ -85,7 +86,8 @@ class Cluster:
         twin.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
         twin.labels = self.labels.copy(twin.namespace_labels)
         twin.occupancy = self.occupancy.copy()
-        twin.services = {namespace: dict(services) for namespace, services in self.services.items()}
+        twin.services = {pair: dict(services) for pair, services in self.services.items()}
+        twin._service_pairs = dict(self._service_pairs)
         twin.holds = dict(self.holds)
         twin.held_on = {node: dict(holds) for node, holds in self.held_on.items()}
         twin.on_node = [set(pods) for pods in self.on_node]
@@ -196,16 +198,39 @@ class Cluster:
         elif isinstance(obj, Service):
             # Default spreading asks which services select a pod: pods must differ where a service can tell them apart.
             self.workloads_version += 1
-            services = self.services.setdefault(obj.metadata.namespace or "default", {})
-            if there:
-                services[obj.metadata.name] = obj
-                self.watch(obj.spec.selector or ())
-            else:
-                del services[obj.metadata.name]
+            self._index_service(obj, there=there)
         elif kind in _OWNERS:
             self.workloads_version += 1
         elif isinstance(obj, Namespace):
             self.labels.namespaces_changed(self._fill)
+
+    def _index_service(self, service: Service, *, there: bool) -> None:
+        """Keep a service where the pods that it selects find it: under one label pair that they all have."""
+        namespace, name = service.metadata.namespace or "default", service.metadata.name
+        if there:
+            # It may stand under another pair.
+            self._index_service(service, there=False)
+            selector = service.spec.selector
+            if selector:
+                pair = min(selector.items())
+                self.services.setdefault((namespace, *pair), {})[name] = service
+                self._service_pairs[namespace, name] = pair
+                self.watch(selector)
+        else:
+            known = self._service_pairs.pop((namespace, name), None)
+            if known is not None:
+                del self.services[namespace, *known][name]
+
+    def services_of(self, pod: Pod) -> list[Service]:
+        """Give the services that select a pod."""
+        namespace, labels = pod.metadata.namespace or "default", pod.metadata.labels or {}
+        found = []
+        for pair in labels.items():
+            for service in self.services.get((namespace, *pair), {}).values():
+                selector = service.spec.selector or {}
+                if all(labels.get(key) == value for key, value in selector.items()):
+                    found.append(service)
+        return found
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
         """Give the labels of a namespace, None if there is no such namespace."""

@@ -31,9 +31,9 @@ from tutti.kube.objects import Node, NodeImage, Taint
 from tutti.kube.resources import allocatable
 from tutti.kube.selectors import NODE_NAME_FIELD, NodeTerm, Requirement
 
-RANK_BITS = 42
+RANK_BITS = 36
 _EXACT = 2**45
-_RANK_STEP = 1 << 20
+_RANK_STEP = 1 << 16
 
 
 class LabelColumn:

@@ -41,7 +41,7 @@ def pick(
     rows = np.flatnonzero(keys >= 0)
     if not len(rows):
         return []
-    specs = Specs((spec,))
+    specs = Specs(spec)
     levels = min(2 + 2 * -(-count // len(rows)), max(2, _MOST_CELLS // len(rows)))
     sequences = np.empty((levels, len(rows)), dtype=np.int64)
     sequences[0] = keys[rows]

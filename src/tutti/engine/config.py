@@ -90,6 +90,7 @@ def _profile(profile: SchedulerProfile, name: str, place: Place) -> Profile:
         scheduler_name=name,
         gates="SchedulingGates" in points["preEnqueue"],
         preempts="DefaultPreemption" in points["postFilter"],
+        devices="DynamicResources" in points["filter"],
     )
 
 

@@ -70,7 +70,7 @@ _TOGETHER = {
     "VolumeZone": _FILTER,
 }
 """Points at which Tutti has a plugin together or not at all: its pre-filter alone can turn a pod down."""
-_NEEDS = {
+_NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
     "preFilter": {
         "NodePorts": ("filter",),
         "NodeResourcesFit": ("filter",),

@@ -86,7 +86,7 @@ class Engine:
             return Decision(pod, held=held, nodes=nodes.count)
         if not nodes.count:
             return Decision(pod, error="no nodes available to schedule pods")
-        if spec.resource_claims:
+        if spec.resource_claims and self.profile.devices:
             claims = ((c.resource_claim_name or c.resource_claim_template_name or c.name) for c in spec.resource_claims)
             message = f"resource claim(s) {', '.join(claims)}: Tutti does not allocate devices yet"
             refused = Reason("DynamicResources", (message,), resolvable=False)

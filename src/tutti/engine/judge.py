@@ -132,6 +132,8 @@ class Judge:
             left_out[[row for row in map(self.cluster.nodes.row_of.get, narrowed) if row is not None]] = False
             feasible &= ~left_out
         reasons = self._with_holds(asked, states, feasible) if self.cluster.held_on else {}
+        if left_out is not None:
+            reasons = {row: reason for row, reason in reasons.items() if not left_out[row]}
         return Filtered(feasible, states, reasons, left_out=left_out)
 
     def _prepare(self, asked: Asked) -> States | Reason:
@@ -146,7 +148,7 @@ class Judge:
 
     def judge(self, asked: Asked, states: States, rows: Rows) -> Verdicts:
         """Ask every filter about some rows as they are now, without what is kept from before."""
-        window, specs = Window(self.cluster, rows), Specs((asked.spec,))
+        window, specs = Window(self.cluster, rows), Specs(asked.spec)
         verdict = np.full(len(rows), PASS, dtype=np.int16)
         for place, (plugin, _, filters) in enumerate(self.profile.plugins):
             answers: Variants | None = None
@@ -242,7 +244,7 @@ class Judge:
     def plugin_scores(self, asked: Asked, filtered: Filtered, rows: Rows) -> dict[str, Ints]:
         """Give the weighted score of every plugin that scores the pod, for the feasible rows."""
         scores: dict[str, Ints] = {}
-        window, specs = Window(self.cluster, rows), Specs((asked.spec,))
+        window, specs = Window(self.cluster, rows), Specs(asked.spec)
         states = {place: state for (place, _, _), state in zip(self._cluster_plugins, filtered.states, strict=True)}
         for place, (plugin, weight, _) in enumerate(self.profile.plugins):
             scored: Ints | None = None

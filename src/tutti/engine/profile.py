@@ -39,7 +39,11 @@ class Profile(NamedTuple):
     plugins: tuple[Enabled, ...]
     scheduler_name: str = DEFAULT_SCHEDULER
     gates: bool = True
+    """Whether SchedulingGates holds pods back."""
     preempts: bool = True
+    """Whether DefaultPreemption evicts pods."""
+    devices: bool = True
+    """Whether DynamicResources looks at resource claims; Tutti refuses pods with claims then."""
 
     @staticmethod
     def default() -> Profile:

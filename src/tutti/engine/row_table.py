@@ -199,7 +199,7 @@ class RowTable:
                 if self._own is not None:
                     self._own = np.vstack((self._own, np.zeros_like(self._own)))
         place = self._place[spec.number] = len(self._place)
-        self._specs = self._specs.with_member(spec)
+        self._specs.members.append(spec)
         self._versions.append([])
         self._checked.append(self._nodes_read)
         self._read.append(0)
@@ -214,7 +214,7 @@ class RowTable:
         self._versions[place] = self._now(spec)
         self._read[place] = self._cluster.touched.length
         window = Window(self._cluster, slice(None))
-        keys = self.keys_in(window, Specs((spec,)))[:, 0]
+        keys = self.keys_in(window, Specs(spec))[:, 0]
         own = np.zeros(self._cluster.nodes.size, dtype=np.int64)
         for plugin, weight in self._rules.node_scores:
             scored = plugin.score(window, spec)

@@ -138,13 +138,9 @@ class Specs:
 
     __slots__ = ("members", "memo")
 
-    def __init__(self, members: tuple[SpecClass, ...] = ()) -> None:
-        self.members = members
+    def __init__(self, *members: SpecClass) -> None:
+        self.members = list(members)
         self.memo: dict[str, Any] = {}
-
-    def with_member(self, spec: SpecClass) -> Specs:
-        """Give these and one more."""
-        return Specs((*self.members, spec))
 
 
 class RowPlugin(Plugin):
@@ -191,12 +187,12 @@ class PodPlugin(RowPlugin):
 
     def fits(self, node: OneNode, spec: SpecClass) -> bool:
         """Say of one node what `filter` says of many: for a single row plain numbers beat columns by far."""
-        answers = self.filter(Window(node.cluster, np.array([node.row])), Specs((spec,)))
+        answers = self.filter(Window(node.cluster, np.array([node.row])), Specs(spec))
         return answers is None or not answers[0, 0]
 
     def points(self, node: OneNode, spec: SpecClass) -> int:
         """Give for one node what `score` gives for many; 0 when the plugin does not score such pods."""
-        scored = self.score(Window(node.cluster, np.array([node.row])), Specs((spec,)))
+        scored = self.score(Window(node.cluster, np.array([node.row])), Specs(spec))
         return 0 if scored is None else int(scored[0, 0])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import CPU, MEMORY, Ints
 from tutti.engine.plugins.base import MAX_SCORE, Floats, OneNode, PodPlugin, Specs, Window
-from tutti.engine.plugins.node_resources_fit import NATIVE, Places, stacked
+from tutti.engine.plugins.node_resources_fit import NATIVE, Places, Stack
 
 _PLAIN = slice(CPU, MEMORY + 1)
 _DEFAULT = ("cpu", "memory")
@@ -28,16 +28,17 @@ class NodeResourcesBalancedAllocation(PodPlugin):
 
     def score(self, window: Window, specs: Specs) -> Ints | None:
         """Score 75 for no change, up to 100 for a better balance, down to 50 for a worse one."""
-        scored: tuple[Places, Floats] | None = specs.memo.get("balanced")
-        if scored is None:
+        stack: Stack | None = specs.memo.get("balanced")
+        if stack is None:
             names = list(self.shape(specs.members[0]))
-            places, amounts = stacked(window, names, [spec.balanced_requests for spec in specs.members])
-            scored = specs.memo["balanced"] = places, amounts.astype(np.float64)
-        places, extra = scored
-        if not len(extra):
+            stack = specs.memo["balanced"] = Stack(window, names, dtype=np.float64)
+        places, amounts = stack.places, stack.amounts(specs, lambda spec: spec.balanced_requests)
+        if not len(amounts):
             return None
         floats = window.floats if places == _PLAIN else None
-        before, after = _half_distances(*floats, extra) if floats is not None else _deviations(window, places, extra)
+        before, after = (
+            _half_distances(*floats, amounts) if floats is not None else _deviations(window, places, amounts)
+        )
         balance = _whole(after)
         balance -= _whole(before)
         # That is 50 + (50 + after - before) / 2 without the fraction; the sum is never negative.

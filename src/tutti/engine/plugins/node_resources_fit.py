@@ -6,7 +6,7 @@ without requests do not all go to one node. Scores are integers, divided as kube
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,11 +67,11 @@ class NodeResourcesFit(PodPlugin):
 
     def _wanted(self, window: Window, specs: Specs) -> tuple[Places, Ints]:
         """Give the places of the checked resources, and how much each spec wants of them."""
-        wanted: tuple[Places, Ints] | None = specs.memo.get("fit")
-        if wanted is None:
+        stack: Stack | None = specs.memo.get("fit")
+        if stack is None:
             names = sorted(self._checked(specs.members[0]), key=window.cluster.resources.place)
-            wanted = specs.memo["fit"] = stacked(window, names, [spec.requests for spec in specs.members])
-        return wanted
+            stack = specs.memo["fit"] = Stack(window, names)
+        return stack.places, stack.amounts(specs, lambda spec: spec.requests)
 
     def filter(self, window: Window, specs: Specs) -> Variants | None:
         """Refuse nodes that have not enough left of everything that is wanted."""
@@ -99,7 +99,7 @@ class NodeResourcesFit(PodPlugin):
 
     def _short(self, asked: Asked, rows: Rows) -> list[tuple[str, Bools]]:
         """Say for each resource which of the rows have not enough left."""
-        window, specs = Window(asked.cluster, rows), Specs((asked.spec,))
+        window, specs = Window(asked.cluster, rows), Specs(asked.spec)
         short = self._lacking(window, specs)[:, :, 0]
         names = asked.cluster.resources.names
         numbers = np.arange(len(names))[self._wanted(window, specs)[0]].tolist()
@@ -119,7 +119,7 @@ class NodeResourcesFit(PodPlugin):
     def resolvable(self, asked: Asked, rows: Rows, variant: int) -> Bools:
         """Evictions cannot help where the whole node is too small."""
         window = Window(asked.cluster, rows)
-        places, amounts = self._wanted(window, Specs((asked.spec,)))
+        places, amounts = self._wanted(window, Specs(asked.spec))
         too_small = window.alloc[places] < amounts[:, :, 0]
         too_small[np.arange(len(asked.cluster.resources))[places] == PODS] = False
         hopeless: Bools = np.logical_or.reduce(too_small)
@@ -136,11 +136,12 @@ class NodeResourcesFit(PodPlugin):
         scored: _Scored | None = specs.memo.get("fit score")
         if scored is None:
             scored = specs.memo["fit score"] = self._prepare_score(window, specs)
+        amounts = scored.stack.amounts(specs, lambda spec: spec.scored_requests)
         floats = window.floats if scored.plain else None
         if floats is not None:
-            return _least_allocated(*floats, scored.amounts)
-        capacity = window.alloc[scored.capacity][:, :, np.newaxis]
-        requested = window.used[scored.used][:, :, np.newaxis] + scored.amounts.astype(np.int64)
+            return _least_allocated(*floats, amounts)
+        capacity = window.alloc[scored.stack.places][:, :, np.newaxis]
+        requested = window.used[scored.used][:, :, np.newaxis] + amounts
         return self._weigh(np.broadcast_to(capacity, requested.shape), requested, scored.weights)
 
     def points(self, node: OneNode, spec: SpecClass) -> int:
@@ -158,11 +159,11 @@ class NodeResourcesFit(PodPlugin):
 
     def _prepare_score(self, window: Window, specs: Specs) -> _Scored:
         counted = self._scored(specs.members[0])
-        capacity, amounts = stacked(window, [n for n, _ in counted], [spec.scored_requests for spec in specs.members])
         weights = np.array([w for _, w in counted], dtype=np.int64).reshape(len(counted), 1, 1)
         numbers = [_NONZERO.get(n, window.cluster.resources.place(n)) for n, _ in counted]
         plain = self._strategy == _DEFAULT
-        return _Scored(capacity, _places(numbers), amounts.astype(np.float64) if plain else amounts, weights, plain)
+        stack = Stack(window, [n for n, _ in counted], dtype=np.float64 if plain else np.int64)
+        return _Scored(stack, _places(numbers), weights, plain)
 
     def _weigh(self, capacity: Ints, requested: Ints, weights: Ints) -> Ints:
         """Average the scores of the resources; one that a node lacks does not count there."""
@@ -191,15 +192,13 @@ class NodeResourcesFit(PodPlugin):
 
 
 class _Scored(NamedTuple):
-    """What is scored: which columns, how much each spec adds, how much each resource weighs."""
+    """What is scored: how much each spec adds, to which sums, and how much each resource weighs."""
 
-    capacity: Places
+    stack: Stack
     used: Places
-    amounts: Any
-    """Floats for the default strategy, else integers."""
     weights: Ints
     plain: bool
-    """Whether it is the default strategy."""
+    """Whether it is the default strategy, which is scored in floats."""
 
 
 def _least_allocated(capacity: Floats, used: Floats, amounts: Floats) -> Ints:
@@ -225,17 +224,28 @@ def _places(numbers: list[int]) -> Places:
     return numbers
 
 
-def stacked(window: Window, names: list[str], amounts: Sequence[dict[str, int]]) -> tuple[Places, Ints]:
-    """Give the places of resources, and what each spec has of them.
+class Stack:
+    """How much specs want of some resources, as an array that grows with the specs.
 
-    The specs are the last axis (resources, rows, specs): numpy is fast along the last one, and where there are few
-    rows there are many specs.
+    The specs are the last axis (resources, rows, specs): numpy is fast along the last one, and where there are few rows
+    there are many specs.
     """
-    cluster = window.cluster
-    numbers = [cluster.resources.place(name) for name in names]
-    cluster.fit_resources()
-    table = np.array([[spec.get(name, 0) for spec in amounts] for name in names], dtype=np.int64)
-    return _places(numbers), table.reshape(len(names), 1, len(amounts))
+
+    def __init__(self, window: Window, names: list[str], dtype: type[np.generic] = np.int64) -> None:
+        cluster = window.cluster
+        self._names = names
+        self.places = _places([cluster.resources.place(name) for name in names])
+        cluster.fit_resources()
+        self._amounts: Any = np.zeros((len(names), 1, 0), dtype=dtype)
+
+    def amounts(self, specs: Specs, of: Callable[[SpecClass], dict[str, int]]) -> Any:
+        """Give the amounts of all specs; those that joined since the last time are looked at now."""
+        known = self._amounts.shape[2]
+        if known < len(specs.members):
+            new = [[of(spec).get(name, 0) for spec in specs.members[known:]] for name in self._names]
+            column = np.array(new, dtype=self._amounts.dtype).reshape(len(self._names), 1, len(specs.members) - known)
+            self._amounts = np.concatenate((self._amounts, column), axis=2)
+        return self._amounts
 
 
 def broken_line(shape: Shape) -> Ints:

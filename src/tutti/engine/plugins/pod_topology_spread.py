@@ -100,12 +100,10 @@ def _joined(constraint: SpreadConstraint, labels: dict[str, str]) -> SpreadConst
 
 def default_selector(cluster: Cluster, pod: Pod) -> Selector:
     """Give what all Services that select the pod and its controller select by, together."""
-    namespace, labels = pod.metadata.namespace or "default", pod.metadata.labels or {}
+    namespace = pod.metadata.namespace or "default"
     merged: dict[str, str] = {}
-    for service in cluster.services.get(namespace, {}).values():
-        wanted = service.spec.selector
-        if wanted is not None and all(labels.get(k) == v for k, v in wanted.items()):
-            merged |= wanted
+    for service in cluster.services_of(pod):
+        merged |= service.spec.selector or {}
     owner = controller(pod)
     if owner is None:
         return equal_to(merged)

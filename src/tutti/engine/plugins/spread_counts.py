@@ -59,6 +59,10 @@ def soft_scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selecti
 
 
 def _scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selection, keys: tuple[str, ...]) -> Ints:
+    if isinstance(rows, slice) and len(constraints) == 2:
+        scores = _sparse_scores(asked, constraints, rows, keys)
+        if scores is not None:
+            return scores
     parts = [_part(asked, constraint, rows, keys) for constraint in constraints]
     cells = math.prod(len(part.values) for part in parts)
     if cells > _MOST_CELLS:
@@ -68,15 +72,44 @@ def _scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selection, 
     index = parts[0].digits
     for part in parts[1:]:
         index = index * len(part.values) + part.digits
-    there = np.zeros(cells, dtype=bool)
-    there[index] = True
+    there = np.bincount(index, minlength=cells) > 0
     # The sum in the order of the constraints, as kube-scheduler adds them.
-    raw = np.zeros(1)
-    for part in parts:
-        raw = (raw[:, np.newaxis] + part.values).ravel()
+    raw = parts[0].values
+    for part in parts[1:]:
+        raw = np.add.outer(raw, part.values).ravel()
     table = np.zeros(cells, dtype=np.int64)
     table[there] = _favour_low(_round(raw[there]))
-    return table[index]
+    return table.take(index, mode="clip")
+
+
+def _sparse_scores(
+    asked: Asked, constraints: list[SpreadConstraint], rows: slice, keys: tuple[str, ...]
+) -> Ints | None:
+    """Score by host and one more label when all nodes are feasible and few have any of the pods.
+
+    Nodes without any have the score of their domain; the others are scored one by one.
+    """
+    nodes = asked.cluster.nodes
+    host, other = sorted(constraints, key=lambda c: c.topology_key != HOSTNAME)
+    tally = matching(asked, host.selector)
+    if host.topology_key != HOSTNAME or other.topology_key == HOSTNAME or len(tally.some) > _FEW:
+        return None
+    if not nodes.domains(HOSTNAME).everywhere:
+        return None
+    domains, part = nodes.domains(other.topology_key), _part(asked, other, rows, keys)
+    busy = np.fromiter(tally.some, np.intp, len(tally.some))
+    counts = np.fromiter(tally.some.values(), np.float64, len(busy))
+    weight, extra = math.log(len(part.digits) + 2), host.max_skew - 1
+    where = domains.digits[busy]
+    idle = domains.nodes_in > np.bincount(where, minlength=len(domains.nodes_in))
+    raw = np.concatenate(((part.values + extra)[idle], (counts * weight + extra) + part.values[where]))
+    scores = _favour_low(_round(raw))
+    per_domain = np.zeros(len(idle), dtype=np.int64)
+    number = np.count_nonzero(idle)
+    per_domain[idle] = scores[:number]
+    result = per_domain.take(part.digits, mode="clip")
+    result[busy] = scores[number:]
+    return result
 
 
 class _Part(NamedTuple):
