@@ -19,12 +19,19 @@ from tutti.cli.main import COMMANDS, cli
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
 PROGRAM = str(Path(sys.executable).with_name("tutti"))
+INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tutti.cli.main import main
+main()
+"""
+"""`tutti`, also where the tests run in the background, so that interrupts are ignored from the start."""
 
 
 def test_help_lists_every_command_without_importing_any(tutti: Tutti) -> None:
     started = time.perf_counter()
     done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
-    print(f"tutti --help took {1000 * (time.perf_counter() - started):.0f} ms")
+    sys.stdout.write(f"tutti --help took {1000 * (time.perf_counter() - started):.0f} ms (the bar is 200 ms)\n")
     assert all(name in done.stdout for name in COMMANDS)
     code = "import sys, tutti.cli.main; print(*sorted({'numpy', 'msgspec', 'rich', 'yaml'} & set(sys.modules)))"
     heavy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -55,7 +62,12 @@ def test_completion_scripts_ask_tutti(tutti: Tutti, shell: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("tutti sch", "schedule"), ("tutti schedule --dr", "--drain"), ("tutti schedule -o w", "wide"), ("tutti completion f", "fish")],
+    [
+        ("tutti sch", "schedule"),
+        ("tutti schedule --dr", "--drain"),
+        ("tutti schedule -o w", "wide"),
+        ("tutti completion f", "fish"),
+    ],
 )
 def test_completion_offers_commands_options_and_values(words: str, offered: str) -> None:
     env = {**os.environ, "_TUTTI_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
@@ -105,7 +117,9 @@ def test_a_bad_field_is_named_with_its_object(tutti: Tutti, write: Write) -> Non
 def test_an_object_that_an_api_server_would_refuse_is_named_with_its_file(tutti: Tutti, write: Write) -> None:
     new = pod("p", priorityClassName="urgent")
     del new["metadata"]["uid"], new["status"]
-    path = write(node("a"), {"kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": {"name": "x"}}, new)
+    path = write(
+        node("a"), {"kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": {"name": "x"}}, new
+    )
     run = tutti("schedule", "-f", path)
     assert run.code == 2
     assert run.err == f'error: {path}: pod default/p: spec.priorityClassName: there is no PriorityClass "urgent"\n'
@@ -132,12 +146,11 @@ def test_a_reader_that_goes_away_is_no_fault(write: Write) -> None:
 def test_ctrl_c_is_130_without_a_word(command: str) -> None:
     # Standard input never ends, so that no run but the long demo does before the signal comes.
     run = subprocess.Popen(
-        [PROGRAM, *command.split()],
+        [sys.executable, "-c", INTERRUPTIBLE, *command.split()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     time.sleep(1.5)
     run.send_signal(signal.SIGINT)

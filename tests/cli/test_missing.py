@@ -29,7 +29,7 @@ def test_owners_and_services(tutti: Tutti, write: Write) -> None:
     pods = [pod(f"p-{number}", labels={"app": "x"}, owner=("ReplicaSet", "r")) for number in range(3)]
     assert notes(tutti("schedule", "-f", write(node("a"), *pods))) == [
         "note: there are no ReplicaSets in the input: 3 pods of such owners may be spread otherwise than here",
-        "note: there are no Services in the input: 3 pods may be spread otherwise than here, over what their services select",
+        "note: there are no Services in the input: 3 pods may be spread otherwise than here",
     ]
 
 

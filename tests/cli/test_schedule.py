@@ -23,7 +23,7 @@ def small(write: Write) -> str:
         node("b", taints=[{"key": "gpu", "effect": "NoSchedule"}]),
         pod("fits", labels={"app": "web"}),
         pod("large", cpu="64", namespace="batch", tolerations=[{"key": "gpu", "operator": "Exists"}]),
-        pod("gated", schedulingGates=[{"name": "example.com/quota"}]),
+        pod("gated", schedulingGates=[{"name": "quota"}]),
         pod("elsewhere", schedulerName="volcano"),
         pod("going", metadata={"deletionTimestamp": "2026-11-02T08:00:00Z"}),
         pod("done") | {"status": {"phase": "Succeeded"}},
@@ -50,7 +50,7 @@ def test_wide_lists_also_what_was_not_considered(tutti: Tutti, write: Write) -> 
         "NAME        STATUS    PRIORITY   REQUESTS   SCORE   NODE     MESSAGE",
         "fits        Placed    0          cpu=1      454     a",
         "elsewhere   Skipped   0          cpu=1              <none>   schedulerName is volcano",
-        "gated       Gated     0          cpu=1              <none>   waiting for scheduling gates: [example.com/quota]",
+        "gated       Gated     0          cpu=1              <none>   waiting for scheduling gates: [quota]",
         "going       Skipped   0          cpu=1              <none>   the pod is being deleted",
         "",
     ]
@@ -72,7 +72,9 @@ def test_names(tutti: Tutti, write: Write) -> None:
 
 
 def test_a_namespace_or_labels_choose_what_is_shown_not_what_is_placed(tutti: Tutti, write: Write) -> None:
-    path = write(node("a"), pod("first", cpu="3", namespace="x"), pod("second", cpu="3", namespace="y", labels={"k": "v"}))
+    path = write(
+        node("a"), pod("first", cpu="3", namespace="x"), pod("second", cpu="3", namespace="y", labels={"k": "v"})
+    )
     for chosen in (("-n", "y"), ("-l", "k=v"), ("-l", "k in (u,v),!other")):
         run = tutti("schedule", "-f", path, *chosen)
         assert "second" in run.out
@@ -105,7 +107,12 @@ def test_without_nodes(tutti: Tutti, write: Write) -> None:
 def test_the_queue_goes_by_priority_age_and_name(tutti: Tutti, write: Write) -> None:
     old, new = ({"creationTimestamp": f"2026-11-0{day}T08:00:00Z"} for day in (1, 2))
     path = write(
-        node("a"), pod("d"), pod("c", metadata=new), pod("b", metadata=new), pod("a", metadata=old), pod("z", priority=5)
+        node("a"),
+        pod("d"),
+        pod("c", metadata=new),
+        pod("b", metadata=new),
+        pod("a", metadata=old),
+        pod("z", priority=5),
     )
     assert [line.split()[0] for line in tutti("schedule", "-f", path, "-o", "name").lines] == [
         "pod/z", "pod/a", "pod/b", "pod/c", "pod/d",

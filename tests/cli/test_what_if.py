@@ -69,7 +69,10 @@ def test_cordon_keeps_pods_and_takes_no_more(tutti: Tutti, write: Write) -> None
 
 
 def test_added_nodes_are_like_the_one_named_but_fresh(tutti: Tutti, write: Write) -> None:
-    taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, {"key": "gpu", "effect": "NoSchedule"}]
+    taints = [
+        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+        {"key": "gpu", "effect": "NoSchedule"},
+    ]
     bears = [{"key": "gpu", "operator": "Exists"}]
     path = write(
         node("a", labels={"pool": "gpu"}, unschedulable=True, taints=taints),
@@ -90,7 +93,9 @@ def test_added_nodes_are_like_the_one_named_but_fresh(tutti: Tutti, write: Write
 
 def test_adding_goes_before_draining(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), pod("p", on="a", owner=("ReplicaSet", "r")))
-    assert binds(tutti("schedule", "-f", path, "--drain", "a", "--add", "a=1", "-o", "json")) == {"default/p": "a-new-1"}
+    assert binds(tutti("schedule", "-f", path, "--drain", "a", "--add", "a=1", "-o", "json")) == {
+        "default/p": "a-new-1"
+    }
 
 
 @pytest.mark.parametrize("name", ["deployment/web", "deploy/web", "deployments/web", "deployment.apps/web", "rs/web-1"])

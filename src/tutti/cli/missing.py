@@ -68,7 +68,7 @@ def _of_spreading(pods: list[Pod]) -> Iterator[_Lack]:
         if number := owners.count(kind.KIND):
             yield kind, f"{_counted(number, 'pod')} of such owners may be spread otherwise than here"
     if number := sum(bool(pod.metadata.labels) for pod in free):
-        yield Service, f"{_counted(number, 'pod')} may be spread otherwise than here, over what their services select"
+        yield Service, f"{_counted(number, 'pod')} may be spread otherwise than here"
     if number := sum(any(term.namespace_selector for term in _terms(pod)) for pod in pods):
         yield Namespace, f"{_counted(number, 'pod')} select namespaces by label"
 

@@ -60,7 +60,7 @@ class Cluster:
         self.absent: dict[str, set[int]] = {}
         """Pods whose node is not there: they count nowhere until it comes (back)."""
         self.touched = RowLog()
-        """Rows on which a pod came or went."""
+        """Rows on which a pod came or went, or the node itself changed."""
         self.workloads_version = 0
         """Moves when services or owners change."""
         self.storage_version = 0
@@ -248,11 +248,12 @@ class Cluster:
             old = self.nodes.objects[row]
             if old is not None:
                 self._undo_with(Put(old))
-            self.nodes.put(obj)
+            self.touched.add(self.nodes.put(obj))
             self.fit_resources()
             return
         self._undo_with(Remove("Node", name))
         row = self.nodes.put(obj, on=on is not False)
+        self.touched.add(row)
         self.fit_resources()
         self._fit_rows()
         for pod in sorted(self.absent.pop(name, ())):
@@ -270,13 +271,14 @@ class Cluster:
         for pod in sorted(self.on_node[row]):
             self._detach(pod)
             self.absent.setdefault(name, set()).add(pod)
-        self.nodes.remove(name)
+        self.touched.add(self.nodes.remove(name))
 
     def _switch(self, edit: Switch) -> None:
         row = self.node_row(edit.node)
         if bool(self.nodes.on[row]) != edit.on:
             self._undo_with(Switch(edit.node, on=not edit.on))
             self.nodes.switch(row, on=edit.on)
+            self.touched.add(row)
 
     def node_row(self, name: str) -> int:
         """Give the row of a node."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +32,8 @@ from tutti.kube.selectors import NODE_NAME_FIELD, NodeTerm, Requirement
 
 RANK_BITS = 36
 _EXACT = 2**45
+_FEW = 32
+"""Rows up to which what is derived from nodes follows them one by one."""
 _RANK_STEP = 1 << 16
 
 
@@ -65,18 +66,44 @@ class LabelColumn:
         return answers
 
 
-class Domains(NamedTuple):
-    """The values of one label over all nodes that take part, while the nodes keep their shape."""
+class Domains:
+    """The values of one label over all nodes that take part, as numbers to index tables with.
 
-    digits: Rows
-    """The value's number per row; where the label is missing, the number behind the last."""
-    nodes_in: Ints
-    """How many nodes that take part have each value; last, how many have none."""
+    `digits` is the value's number per row, counted from 1; 0 where the label is missing. `nodes_in` says how many nodes
+    that take part have each. Both follow the nodes row by row.
+    """
+
+    def __init__(self, nodes: NodeTable, key: str) -> None:
+        self._nodes, self._key = nodes, key
+        self._size = -1
+        self._read = 0
+        self.digits: Rows = np.zeros(0, dtype=np.intp)
+        self._counted: Bools = np.zeros(0, dtype=bool)
+        self.nodes_in: Ints = np.zeros(0, dtype=np.int64)
 
     @property
     def everywhere(self) -> bool:
         """Whether every node has the label."""
-        return not self.nodes_in[-1]
+        return not self.nodes_in[0]
+
+    def sync(self) -> None:
+        """Follow the nodes."""
+        nodes, column = self._nodes, self._nodes.column(self._key)
+        rows = nodes.touched.since(self._read)
+        self._read = nodes.touched.length
+        if self._size != nodes.size or len(rows) > _FEW:
+            self._size = nodes.size
+            self.digits, self._counted = column.ids.astype(np.intp) + 1, nodes.on.copy()
+            self.nodes_in = np.bincount(self.digits[nodes.on], minlength=len(column.values) + 1)
+            return
+        if len(self.nodes_in) <= len(column.values):
+            self.nodes_in = grown(self.nodes_in, len(column.values) + 1)
+        for row in set(rows.tolist()):
+            if self._counted[row]:
+                self.nodes_in[self.digits[row]] -= 1
+            self.digits[row], self._counted[row] = column.ids[row] + 1, nodes.on[row]
+            if self._counted[row]:
+                self.nodes_in[self.digits[row]] += 1
 
 
 class NodeTable:
@@ -103,7 +130,7 @@ class NodeTable:
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_ids: dict[tuple[tuple[str, str | None, str], ...], int] = {(): 0}
         self.labels: dict[str, LabelColumn] = {}
-        self._domains: dict[str, tuple[int, Domains]] = {}
+        self._domains: dict[str, Domains] = {}
         self.image_rows: dict[str, set[int]] = {}
         self.image_size: dict[str, int] = {}
         self.images_shape = 0
@@ -209,8 +236,9 @@ class NodeTable:
             setattr(twin, field, getattr(self, field).copy())
         for field in ("objects", "names", "free", "taint_sets", "_sorted"):
             setattr(twin, field, list(getattr(self, field)))
-        for field in ("row_of", "_taint_ids", "image_size", "_domains"):
+        for field in ("row_of", "_taint_ids", "image_size"):
             setattr(twin, field, dict(getattr(self, field)))
+        twin._domains = {}
         twin.labels = {key: column.copy() for key, column in self.labels.items()}
         twin.image_rows = {name: set(rows) for name, rows in self.image_rows.items()}
         twin.touched = self.touched.copy()
@@ -280,13 +308,11 @@ class NodeTable:
 
     def domains(self, key: str) -> Domains:
         """Give the values of a label as numbers to index tables with."""
-        known = self._domains.get(key)
-        if known is None or known[0] != self.shape:
-            column = self.column(key)
-            digits = np.where(column.ids < 0, len(column.values), column.ids).astype(np.intp)
-            nodes_in = np.bincount(digits[self.on], minlength=len(column.values) + 1)
-            known = self._domains[key] = (self.shape, Domains(digits, nodes_in))
-        return known[1]
+        domains = self._domains.get(key)
+        if domains is None:
+            domains = self._domains[key] = Domains(self, key)
+        domains.sync()
+        return domains
 
     def meeting(self, requirements: tuple[Requirement, ...], rows: Rows | slice) -> Bools:
         """Say for each row whether its labels meet all the requirements."""

@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutti.cluster.columns import Bools, Ints, Ints32, grown
+from tutti.cluster.columns import Bools, Ints, Ints32, Rows, grown
 from tutti.cluster.nodes import NodeTable
 from tutti.kube.objects import Taint, Toleration
 from tutti.kube.selectors import NodeTerm, Requirement
+
+_FEW = 32
+"""Rows up to which a view follows nodes one by one."""
 
 
 class Eligibility(NamedTuple):
@@ -25,17 +28,16 @@ class Eligibility(NamedTuple):
     terms: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] | None = None
 
-    def mask(self, nodes: NodeTable) -> Bools:
-        """Say for every row whether it counts."""
-        every = slice(None)
-        mask = nodes.on & nodes.meeting(self.labels, every)
+    def mask(self, nodes: NodeTable, rows: Rows | slice) -> Bools:
+        """Say for each row whether it counts."""
+        mask: Bools = nodes.on[rows] & nodes.meeting(self.labels, rows)
         for key in self.keys:
-            mask &= nodes.column(key).ids >= 0
+            mask &= nodes.column(key).ids[rows] >= 0
         if self.terms is not None:
-            mask &= nodes.in_any_term(self.terms, every)
+            mask &= nodes.in_any_term(self.terms, rows)
         if self.tolerations is not None:
             refused = [untolerated(taints, self.tolerations) for taints in nodes.taint_sets]
-            mask &= ~np.array(refused)[nodes.taints]
+            mask &= ~np.array(refused)[nodes.taints[rows]]
         return mask
 
 
@@ -89,7 +91,7 @@ class Tally:
         rows = np.flatnonzero(column)
         self.some = dict(zip(rows.tolist(), column[rows].tolist(), strict=True))
         for view in self.views.values():
-            view.shape = -1
+            view.reset()
 
     def grow(self, size: int) -> None:
         """Make room for more rows."""
@@ -112,35 +114,64 @@ class DomainView:
     """The counts of a tally per domain.
 
     `counts[d]` is the sum over the rows of domain d, `nodes_in[d]` how many rows there are; both only over eligible
-    rows that are on. `domain` is the domain of each row, -1 where there is none.
+    rows that are on. `domain` is the domain of each row, -1 where there is none. The view follows pods as they move, and
+    nodes row by row when it is asked.
     """
 
-    __slots__ = ("counts", "domain", "eligible", "key", "mask", "nodes", "nodes_in", "shape", "tally")
+    __slots__ = ("_eligible", "_nodes", "_read", "_shape", "_tally", "counts", "domain", "key", "mask", "nodes_in")
 
     def __init__(self, tally: Tally, key: str, nodes: NodeTable, *, eligible: Eligibility | None) -> None:
-        self.tally, self.key, self.nodes, self.eligible = tally, key, nodes, eligible
-        self.shape = -1
+        self._tally, self.key, self._nodes, self._eligible = tally, key, nodes, eligible
+        self._shape = self._read = -1
         self.counts: Ints = np.zeros(0, dtype=np.int64)
         self.nodes_in: Ints = self.counts
         self.domain: Ints32 = np.zeros(0, dtype=np.int32)
         self.mask: Bools = np.zeros(0, dtype=bool)
 
+    def reset(self) -> None:
+        """Build the view anew when it is asked the next time."""
+        self._shape = self._read = -1
+
     def sync(self) -> None:
-        """Build the view anew if the nodes have changed their shape."""
-        nodes = self.nodes
-        if self.shape == nodes.shape:
+        """Follow the nodes, if their shape has changed."""
+        nodes = self._nodes
+        if self._shape == nodes.shape:
             return
-        column = nodes.column(self.key)
-        self.domain = column.ids
-        self.mask = (nodes.on if self.eligible is None else self.eligible.mask(nodes)) & (column.ids >= 0)
+        rows = nodes.touched.since(self._read) if self._read >= 0 else None
+        self._shape, self._read = nodes.shape, nodes.touched.length
+        if rows is None or len(rows) > _FEW or len(self.domain) != nodes.size:
+            self._build()
+        else:
+            self._patch(np.unique(rows))
+
+    def _eligible_in(self, rows: Rows | slice) -> Bools:
+        on: Bools = self._nodes.on[rows] if self._eligible is None else self._eligible.mask(self._nodes, rows)
+        return on & (self._nodes.column(self.key).ids[rows] >= 0)
+
+    def _build(self) -> None:
+        column = self._nodes.column(self.key)
+        self.domain = column.ids.copy()
+        self.mask = self._eligible_in(slice(None))
         rows = np.flatnonzero(self.mask)
-        domains = column.ids[rows]
-        size = len(column.values)
+        domains, size = column.ids[rows], len(column.values)
         self.nodes_in = np.bincount(domains, minlength=size)
-        self.counts = np.bincount(domains, weights=self.tally.column[rows], minlength=size).astype(np.int64)
-        self.shape = nodes.shape
+        self.counts = np.bincount(domains, weights=self._tally.column[rows], minlength=size).astype(np.int64)
+
+    def _patch(self, rows: Rows) -> None:
+        column = self._nodes.column(self.key)
+        if len(self.counts) < len(column.values):
+            self.counts, self.nodes_in = (grown(a, len(column.values)) for a in (self.counts, self.nodes_in))
+        for row, counts in zip(rows.tolist(), self._eligible_in(rows).tolist(), strict=True):
+            number = self._tally.column[row]
+            if self.mask[row]:
+                self.counts[self.domain[row]] -= number
+                self.nodes_in[self.domain[row]] -= 1
+            self.domain[row], self.mask[row] = column.ids[row], counts
+            if counts:
+                self.counts[self.domain[row]] += number
+                self.nodes_in[self.domain[row]] += 1
 
     def add(self, row: int, number: int) -> None:
-        """Follow one change of the tally; a stale view is built anew anyway."""
-        if self.shape == self.nodes.shape and self.mask[row]:
+        """Follow one change of the tally."""
+        if self._read >= 0 and row < len(self.mask) and self.mask[row]:
             self.counts[self.domain[row]] += number

@@ -119,16 +119,12 @@ class RowTable:
         return place
 
     def _sync_nodes(self) -> None:
-        """Follow changes of nodes themselves."""
-        nodes = self._cluster.nodes
+        """Follow changes of nodes themselves; their rows stand in the log of touched rows as well."""
+        self._nodes_read = self._cluster.nodes.touched.length
         self.tier.sync()
-        rows = nodes.touched.since(self._nodes_read)
-        self._nodes_read = nodes.touched.length
-        if self._generation != self.tier.generation or 2 * len(rows) > nodes.size:
+        if self._generation != self.tier.generation:
             self._generation = self.tier.generation
             self._forget()
-        elif self._place:
-            self._judge(rows)
 
     def _check(self, place: int, spec: SpecClass) -> None:
         """Ask anew about a member if changes of some nodes have moved its scores of others."""

@@ -266,7 +266,7 @@ class _Session:
         """Give what tells a pod from others."""
         cluster, pods = self.engine.cluster, self.engine.cluster.pods
         row, pod = cluster.pod_row(key), cluster.pod(key)
-        looks = int(pods.spec[row]), int(pods.labels[row]), controller(pod)
+        looks = int(pods.spec[row]), cluster.label_class_of(row).number, controller(pod)
         return key if key in cluster.holds else "", looks, pod.spec.priority, pod.spec.preemption_policy
 
     def _place_alike(self, kind: tuple[object, ...], todo: list[str]) -> None:

@@ -92,7 +92,7 @@ class InterPodAffinity(ClusterPlugin):
             return scaled[digits]
         raw = np.zeros(len(nodes.on[rows]), dtype=np.int64)
         for key, table in weights.items():
-            raw += table[nodes.column(key).ids[rows]]
+            raw += table[nodes.domains(key).digits[rows]]
         return _scaled(raw)
 
 
@@ -115,7 +115,7 @@ def _pool(pool: Counts, view: DomainView) -> None:
 
 
 def _weigh(weights: dict[str, Ints], tally: Tally, key: str, weight: int, nodes: NodeTable) -> None:
-    """Add a term's weight for every pod, per domain; the last entry is for nodes without the label."""
+    """Add a term's weight for every pod, per domain; the first entry is for nodes without the label."""
     if not tally.total:
         return
     counts = tally.view(key, nodes).counts
@@ -124,7 +124,7 @@ def _weigh(weights: dict[str, Ints], tally: Tally, key: str, weight: int, nodes:
     table = weights.get(key)
     if table is None:
         table = weights[key] = np.zeros(len(counts) + 1, dtype=np.int64)
-    table[:-1] += weight * counts
+    table[1:] += weight * counts
 
 
 class _Affinity(Prepared):
@@ -149,18 +149,18 @@ class _Affinity(Prepared):
         return answers
 
     def _tables(self) -> dict[str, Variants]:
-        """Give the answer per domain, by topology key; last, the one for nodes without the label."""
+        """Give the answer per domain, by topology key; first, the one for nodes without the label."""
         tables: dict[str, Variants] = {}
         for pool, answer in ((self._repelled, 3), (self._avoided, 2)):
             for key, counts in pool.items():
                 table = tables.setdefault(key, np.zeros(len(counts) + 1, dtype=np.uint8))
-                table[:-1][counts > 0] = answer
+                table[1:][counts > 0] = answer
         first = bool(self._sought) and not any(counts.any() for counts in self._sought.values()) and self._is_first()
         for key, counts in self._sought.items():
             table = tables.setdefault(key, np.zeros(len(counts) + 1, dtype=np.uint8))
-            table[-1] = 1
+            table[0] = 1
             if not first:
-                table[:-1][counts <= 0] = 1
+                table[1:][counts <= 0] = 1
         return tables
 
     def _is_first(self) -> bool:

@@ -39,11 +39,10 @@ class NodeResourcesBalancedAllocation(PodPlugin):
         before, after = (
             _half_distances(*floats, amounts) if floats is not None else _deviations(window, places, amounts)
         )
+        # 50 + (50 + after - before) / 2 without the fraction; the sum is never negative.
         balance = _whole(after)
-        balance -= _whole(before)
-        # That is 50 + (50 + after - before) / 2 without the fraction; the sum is never negative.
+        balance -= _whole(before) - 150
         balance >>= 1
-        balance += 75
         return balance
 
     def points(self, node: OneNode, spec: SpecClass) -> int:

@@ -136,10 +136,10 @@ class NodeResourcesFit(PodPlugin):
         scored: _Scored | None = specs.memo.get("fit score")
         if scored is None:
             scored = specs.memo["fit score"] = self._prepare_score(window, specs)
-        amounts = scored.stack.amounts(specs, lambda spec: spec.scored_requests)
         floats = window.floats if scored.plain else None
         if floats is not None:
-            return _least_allocated(*floats, amounts)
+            return _least_allocated(*floats, scored.hundredfold.amounts(specs, lambda spec: spec.scored_requests))
+        amounts = scored.stack.amounts(specs, lambda spec: spec.scored_requests)
         capacity = window.alloc[scored.stack.places][:, :, np.newaxis]
         requested = window.used[scored.used][:, :, np.newaxis] + amounts
         return self._weigh(np.broadcast_to(capacity, requested.shape), requested, scored.weights)
@@ -162,8 +162,9 @@ class NodeResourcesFit(PodPlugin):
         weights = np.array([w for _, w in counted], dtype=np.int64).reshape(len(counted), 1, 1)
         numbers = [_NONZERO.get(n, window.cluster.resources.place(n)) for n, _ in counted]
         plain = self._strategy == _DEFAULT
-        stack = Stack(window, [n for n, _ in counted], dtype=np.float64 if plain else np.int64)
-        return _Scored(stack, _places(numbers), weights, plain)
+        names = [n for n, _ in counted]
+        hundredfold = Stack(window, names, dtype=np.float64, times=MAX_SCORE)
+        return _Scored(Stack(window, names), hundredfold, _places(numbers), weights, plain)
 
     def _weigh(self, capacity: Ints, requested: Ints, weights: Ints) -> Ints:
         """Average the scores of the resources; one that a node lacks does not count there."""
@@ -195,6 +196,7 @@ class _Scored(NamedTuple):
     """What is scored: how much each spec adds, to which sums, and how much each resource weighs."""
 
     stack: Stack
+    hundredfold: Stack
     used: Places
     weights: Ints
     plain: bool
@@ -202,16 +204,16 @@ class _Scored(NamedTuple):
 
 
 def _least_allocated(capacity: Floats, used: Floats, amounts: Floats) -> Ints:
-    """Score by the default strategy: cpu and memory, least allocated, of equal weight.
+    """Score by the default strategy: cpu and memory, least allocated, of equal weight; amounts come a hundredfold.
 
     Floats hold these integers exactly, and a rounded quotient of such integers has the same whole part.
     """
-    left: Floats = (capacity - used[NONZERO_CPU : NONZERO_MEMORY + 1])[:, :, np.newaxis] - amounts
-    np.maximum(left, 0.0, out=left)
-    left *= float(MAX_SCORE)
-    left /= capacity[:, :, np.newaxis]
-    np.floor(left, out=left)
-    scores: Ints = (left[0] + left[1]).astype(np.int64)
+    left = (capacity - used[NONZERO_CPU : NONZERO_MEMORY + 1]) * MAX_SCORE
+    scaled: Floats = left[:, :, np.newaxis] - amounts
+    np.maximum(scaled, 0.0, out=scaled)
+    scaled /= capacity[:, :, np.newaxis]
+    np.floor(scaled, out=scaled)
+    scores: Ints = (scaled[0] + scaled[1]).astype(np.int64)
     scores >>= 1
     return scores
 
@@ -231,9 +233,9 @@ class Stack:
     there are many specs.
     """
 
-    def __init__(self, window: Window, names: list[str], dtype: type[np.generic] = np.int64) -> None:
+    def __init__(self, window: Window, names: list[str], *, dtype: type[np.generic] = np.int64, times: int = 1) -> None:
         cluster = window.cluster
-        self._names = names
+        self._names, self._times = names, times
         self.places = _places([cluster.resources.place(name) for name in names])
         cluster.fit_resources()
         self._amounts: Any = np.zeros((len(names), 1, 0), dtype=dtype)
@@ -242,7 +244,7 @@ class Stack:
         """Give the amounts of all specs; those that joined since the last time are looked at now."""
         known = self._amounts.shape[2]
         if known < len(specs.members):
-            new = [[of(spec).get(name, 0) for spec in specs.members[known:]] for name in self._names]
+            new = [[of(spec).get(name, 0) * self._times for spec in specs.members[known:]] for name in self._names]
             column = np.array(new, dtype=self._amounts.dtype).reshape(len(self._names), 1, len(specs.members) - known)
             self._amounts = np.concatenate((self._amounts, column), axis=2)
         return self._amounts

@@ -134,7 +134,7 @@ def _part(asked: Asked, constraint: SpreadConstraint, rows: Selection, keys: tup
         values[-1] = 0.0
         if domains.everywhere:
             return _Part(counts, values)
-        return _Part(np.where(digits == len(domains.nodes_in) - 1, most + 1, counts), values)
+        return _Part(np.where(digits == 0, most + 1, counts), values)
     view = counted_view(asked, constraint, keys)
     if isinstance(rows, slice):
         number = np.count_nonzero(domains.nodes_in)
@@ -143,8 +143,8 @@ def _part(asked: Asked, constraint: SpreadConstraint, rows: Selection, keys: tup
         there[digits] = True
         number = np.count_nonzero(there)
     # Nodes without the label are one more domain.
-    values = np.zeros(len(view.counts) + 1)
-    values[:-1] = view.counts * math.log(number + 2) + extra
+    values = np.zeros(len(domains.nodes_in))
+    values[1:] = view.counts * math.log(number + 2) + extra
     return _Part(digits, values)
 
 

@@ -1,0 +1,38 @@
+"""Terminal captures in the documents are what the commands print: ```text blocks that start with `$ tutti`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```text\n(\$ tutti.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def captures() -> list[tuple[str, str]]:
+    """Every command that is shown with its output, and that output."""
+    found = []
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for block in BLOCK.findall(path.read_text("utf-8")):
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = part.partition("\n")
+                found.append((command, output.strip("\n")))
+    return found
+
+
+def test_the_readme_and_the_first_steps_have_captures() -> None:
+    assert len(captures()) >= 4
+
+
+@pytest.mark.parametrize(("command", "output"), captures())
+def test_captures_are_true(
+    tutti: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, command: str, output: str
+) -> None:
+    monkeypatch.chdir(ROOT / "examples" / "getting-started")
+    assert tutti(*shlex.split(command)[1:]).out.strip("\n") == output
