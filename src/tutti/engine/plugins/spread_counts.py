@@ -23,6 +23,7 @@ _MOST_CELLS = 4096
 
 
 def counted_view(asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...]) -> DomainView:
+    """Give the counts per domain over the nodes that a constraint counts."""
     spec = asked.spec
     eligible = Eligibility(
         keys=keys,
@@ -87,29 +88,45 @@ def _sparse_scores(
 ) -> Ints | None:
     """Score by host and one more label when all nodes are feasible and few have any of the pods.
 
-    Nodes without any have the score of their domain; the others are scored one by one.
+    Nodes without any have the score of their domain; the others are scored one by one, in plain numbers.
     """
-    nodes = asked.cluster.nodes
-    host, other = sorted(constraints, key=lambda c: c.topology_key != HOSTNAME)
-    tally = matching(asked, host.selector)
-    if host.topology_key != HOSTNAME or other.topology_key == HOSTNAME or len(tally.some) > _FEW:
+    host, other = constraints if constraints[0].topology_key == HOSTNAME else reversed(constraints)
+    if host.topology_key != HOSTNAME or other.topology_key == HOSTNAME:
         return None
-    if not nodes.domains(HOSTNAME).everywhere:
+    nodes, busy = asked.cluster.nodes, matching(asked, host.selector).some
+    domains = nodes.domains(other.topology_key)
+    if len(busy) > _FEW or len(domains.nodes_in) > _FEW or not nodes.domains(HOSTNAME).everywhere:
         return None
-    domains, part = nodes.domains(other.topology_key), _part(asked, other, rows, keys)
-    busy = np.fromiter(tally.some, np.intp, len(tally.some))
-    counts = np.fromiter(tally.some.values(), np.float64, len(busy))
-    weight, extra = math.log(len(part.digits) + 2), host.max_skew - 1
-    where = domains.digits[busy]
-    idle = domains.nodes_in > np.bincount(where, minlength=len(domains.nodes_in))
-    raw = np.concatenate(((part.values + extra)[idle], (counts * weight + extra) + part.values[where]))
-    scores = _favour_low(_round(raw))
-    per_domain = np.zeros(len(idle), dtype=np.int64)
-    number = np.count_nonzero(idle)
-    per_domain[idle] = scores[:number]
-    result = per_domain.take(part.digits, mode="clip")
-    result[busy] = scores[number:]
+    digits = domains.digits[rows]
+    weight = math.log(np.count_nonzero(domains.nodes_in) + 2)
+    extra = other.max_skew - 1
+    values = [0.0, *(count * weight + extra for count in counted_view(asked, other, keys).counts.tolist())]
+    weight, extra = math.log(len(digits) + 2), host.max_skew - 1
+    # Floats add the same in either order, so the order of the two constraints does not matter.
+    where = np.fromiter(busy, np.intp, len(busy))
+    idle = domains.nodes_in.tolist()
+    raw = []
+    for count, digit in zip(busy.values(), digits[where].tolist(), strict=True):
+        raw.append(_half_up((count * weight + extra) + values[digit]))
+        idle[digit] -= 1
+    per_domain = [_half_up(value + extra) if number else None for value, number in zip(values, idle, strict=True)]
+    there = [value for value in per_domain if value is not None] + raw
+    top, low = max(there), min(there)
+    table = np.array([0 if value is None else _favour(value, top, low) for value in per_domain])
+    result: Ints = table.take(digits, mode="clip")
+    result[where] = [_favour(value, top, low) for value in raw]
     return result
+
+
+def _half_up(raw: float) -> int:
+    """Round a number that is not negative, halves up."""
+    whole = int(raw)
+    return whole + 1 if raw - whole >= 0.5 else whole
+
+
+def _favour(raw: int, top: int, low: int) -> int:
+    """Turn a count into a score from 0 to 100, the lowest best."""
+    return MAX_SCORE * (top + low - raw) // top if top else MAX_SCORE
 
 
 class _Part(NamedTuple):
