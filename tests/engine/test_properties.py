@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ from tests.worlds import World
 from tutti.cluster import Cluster, Remove
 from tutti.engine import Engine, explain
 from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
+from tutti.engine.preempt import _Budgets, _Evictions, _Room
+from tutti.engine.verdict import Reason
 from tutti.kube import objects as k
 
 SIZES = st.sampled_from(("100m", "250m", "333m", "1", "1500m", "0"))
@@ -145,3 +148,35 @@ def test_a_pod_that_left_makes_room_again() -> None:
     cluster.apply(Remove("Pod", first.pod))
     assert engine.place([second.pod])[0].node == "node-00"
     assert np.count_nonzero(cluster.nodes.used[0]) == 1
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=100)
+def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> None:
+    draw = random.Random(seed)
+    objects: list[k.Object] = [node(i, "2", "4Gi", pods=draw.choice(("4", "110"))) for i in range(4)]
+    for i in range(24):
+        running = pod(i, draw.choice(("100m", "500m", "1")), draw.choice(("256Mi", "1Gi", "0")))
+        meta = msgspec.structs.replace(running.metadata, labels={"app": draw.choice("ab")})
+        spec = msgspec.structs.replace(
+            running.spec, node_name=f"node-0{draw.randrange(4)}", priority=draw.choice((0, 5, 10))
+        )
+        status = k.PodStatus(start_time=f"2026-01-01T00:{draw.randrange(60):02}:00Z")
+        objects.append(msgspec.structs.replace(running, metadata=meta, spec=spec, status=status))
+    objects.append(
+        k.PodDisruptionBudget(
+            metadata=k.ObjectMeta(name="a", namespace="default"),
+            spec=k.BudgetSpec(selector=k.LabelSelector(match_labels={"app": "a"})),
+            status=k.BudgetStatus(disruptions_allowed=draw.randrange(3)),
+        )
+    )
+    asking = pod(99, "1500m", "1Gi")
+    objects.append(msgspec.structs.replace(asking, spec=msgspec.structs.replace(asking.spec, priority=7)))
+    engine = Engine(Cluster(objects))
+    asked = engine.judge.ask(engine.cluster.pod_row("default/pod-0099"))
+    filtered = engine.judge.filter(asked)
+    assert not isinstance(filtered, Reason)
+    trial = _Evictions(engine.judge, asked, filtered, {})
+    room = _Room(engine.judge, asked)
+    for row, lower in trial._lower(engine.cluster.nodes.rows_on()).items():
+        assert room.candidate(row, lower, _Budgets(engine.cluster)) == trial._try(row, lower)

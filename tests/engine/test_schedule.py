@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from tests.worlds import World
 from tutti.cluster import Cluster, Hold, Remove
 from tutti.engine import Engine, Profile, preempt
-from tutti.engine.schedule import Plan, failure, in_queue_order, not_considered, pending, schedule
+from tutti.engine.plan import Plan
+from tutti.engine.schedule import failure, in_queue_order, not_considered, pending, schedule
 from tutti.kube import objects as k
 
 WAITING = "2026-01-01T00:00:00Z"
@@ -178,7 +179,7 @@ def one_by_one(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
         (decision,) = engine.place([key])
         if decision.node is None and decision.error is None:
             found = preempt(engine, key)
-            if found is not None and found.chosen:
+            if found.chosen:
                 for victim in found.chosen[0].victims:
                     cluster.apply(Remove("Pod", victim))
                 cluster.apply(Hold(key, found.chosen[0].node))

@@ -16,7 +16,7 @@ from tutti.kube.resources import incoming_requests
 
 if TYPE_CHECKING:
     from tutti.cluster import Cluster
-    from tutti.engine.schedule import Plan
+    from tutti.engine.plan import Plan
 
 _HEADERS = ("NAMESPACE", "NAME", "STATUS", "PRIORITY", "REQUESTS", "SCORE", "NODE", "MESSAGE")
 _WIDE = ("PRIORITY", "REQUESTS", "SCORE")

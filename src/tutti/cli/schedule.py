@@ -16,7 +16,7 @@ from tutti.cli import options
 
 if TYPE_CHECKING:
     from tutti.cluster import Cluster
-    from tutti.engine.schedule import Plan
+    from tutti.engine.plan import Plan
 
 
 @click.command("schedule")
@@ -103,7 +103,7 @@ def _chooser(namespace: str | None, selector: str | None) -> Callable[[str, dict
 
 def _shown(plan: Plan, pods: set[str]) -> Plan:
     """The part of a plan that is about these pods, with the evictions they cause."""
-    from tutti.engine.schedule import Plan
+    from tutti.engine.plan import Plan
 
     return Plan.of(
         (each for each in plan.binds if each.pod in pods),

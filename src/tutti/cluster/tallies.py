@@ -114,8 +114,8 @@ class DomainView:
     """The counts of a tally per domain.
 
     `counts[d]` is the sum over the rows of domain d, `nodes_in[d]` how many rows there are; both only over eligible
-    rows that are on. `domain` is the domain of each row, -1 where there is none. The view follows pods as they move, and
-    nodes row by row when it is asked.
+    rows that are on. `domain` is the domain of each row, -1 where there is none. The view follows pods as they move,
+    and nodes row by row when it is asked.
     """
 
     __slots__ = ("_eligible", "_nodes", "_read", "_shape", "_tally", "counts", "domain", "key", "mask", "nodes_in")

@@ -63,7 +63,7 @@ class _Run:
 
     def _preempt(self, answer: Answer, key: str, start: int | None) -> None:
         found = preempt(self._engine, key)
-        if found is None:
+        if found.ineligible is not None or "prefilter" in answer:
             return
         told: Answer = {
             "candidates": {c.node: sorted(c.victims) for c in found.candidates},

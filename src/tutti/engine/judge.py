@@ -164,6 +164,10 @@ class Judge:
                 np.minimum(verdict, encode(place, state.filter(rows)), out=verdict)
         return verdict
 
+    def room_wanted(self, asked: Asked) -> list[tuple[int, int]]:
+        """Give the resources, by their places, that filters check for room, and how much of each the pod wants."""
+        return [want for plugin in self.rules.pod_filters for want in plugin.room(self.cluster, asked.spec)]
+
     # Nominations ------------------------------------------------------------------------------------------------------
 
     def _promised(self, asked: Asked, states: States) -> Filtered | None:

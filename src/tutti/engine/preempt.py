@@ -14,15 +14,21 @@ import msgspec
 import numpy as np
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.columns import Bools
+from tutti.cluster.columns import Bools, Rows
 from tutti.cluster.edits import Bind, Unbind
 from tutti.cluster.pods import NOT_STARTED
 from tutti.engine.engine import Engine
-from tutti.engine.judge import Filtered, States
+from tutti.engine.judge import Filtered, Judge, States
 from tutti.engine.plugins.base import Asked
+from tutti.engine.plugins.node_resources_fit import shortage
 from tutti.engine.verdict import PASS, AttemptError, Reason
 from tutti.kube.objects import PodDisruptionBudget
 from tutti.kube.selectors import Selector, parse_label_selector
+
+NEVER = "not eligible due to preemptionPolicy=Never."
+LEAVING = "not eligible due to a terminating pod on the nominated node."
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NO_HELP = "Preemption is not helpful for scheduling"
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -40,23 +46,38 @@ class Preemption(msgspec.Struct, frozen=True):
 
     candidates: tuple[Candidate, ...] = ()
     chosen: tuple[Candidate, ...] = ()
+    failed: dict[str, int] = {}
+    """How many nodes are no candidates, for each reason."""
+    ineligible: str | None = None
+    """Why the pod may not preempt, or need not."""
 
 
-def preempt(engine: Engine, pod: str) -> Preemption | None:
-    """Say what evictions would make a pod fit that fits nowhere; None when it may not preempt."""
-    asked = engine.judge.ask(engine.cluster.pod_row(pod))
-    if not engine.profile.preempts or asked.pod.spec.preemption_policy == "Never":
-        return None
+def preempt(engine: Engine, pod: str) -> Preemption:
+    """Say what evictions would make a pod fit that fits nowhere."""
+    nodes, judge = engine.cluster.nodes, engine.judge
+    asked = judge.ask(engine.cluster.pod_row(pod))
+    if not engine.profile.preempts:
+        return Preemption(ineligible="the profile does not preempt.")
+    if asked.pod.spec.preemption_policy == "Never":
+        return Preemption(ineligible=NEVER)
+    stopped = engine.stopped(asked)
+    if stopped is not None:
+        return Preemption(failed={NO_HELP: nodes.count})
     try:
-        filtered = engine.judge.filter(asked)
-    except AttemptError:
-        return None
-    if isinstance(filtered, Reason) or filtered.feasible.any():
-        return None  # no pre-filter refuses all nodes for a reason that evictions could cure
-    curable = engine.judge.curable(asked, filtered)
+        filtered = judge.filter(asked)
+    except AttemptError as error:
+        return Preemption(ineligible=str(error))
+    if isinstance(filtered, Reason):
+        # No pre-filter refuses all nodes for a reason that evictions could cure.
+        return Preemption(failed={NO_HELP: nodes.count})
+    if filtered.feasible.any():
+        return Preemption(ineligible="the pod fits without.")
+    curable = judge.curable(asked, filtered)
     if not _may_preempt(engine.cluster, asked, curable):
-        return None
-    return _Evictions(engine, asked, filtered).run(np.flatnonzero(curable).tolist())
+        return Preemption(ineligible=LEAVING)
+    rows = np.flatnonzero(curable)
+    failed = {NO_HELP: nodes.count - len(rows)} if len(rows) < nodes.count else {}
+    return _Evictions(judge, asked, filtered, failed).run(rows)
 
 
 def _may_preempt(cluster: Cluster, asked: Asked, curable: Bools) -> bool:
@@ -123,54 +144,76 @@ class _Budgets:
 class _Evictions:
     """The dry runs for one pod."""
 
-    def __init__(self, engine: Engine, asked: Asked, filtered: Filtered) -> None:
-        self._judge, self._asked, self._filtered = engine.judge, asked, filtered
-        self._cluster = engine.cluster
-        self._budgets = _Budgets(engine.cluster)
+    def __init__(self, judge: Judge, asked: Asked, filtered: Filtered, failed: dict[str, int]) -> None:
+        self._judge, self._asked, self._filtered, self._failed = judge, asked, filtered, failed
+        self._cluster = judge.cluster
+        self._budgets = _Budgets(judge.cluster)
 
-    def run(self, rows: list[int]) -> Preemption:
+    def run(self, rows: Rows) -> Preemption:
         """Try every row that evictions could help."""
-        candidates = [c for row in rows if (c := self._try(row)) is not None]
+        lower = self._lower(rows)
+        if len(lower) < len(rows):
+            self._fail((NO_VICTIMS,), len(rows) - len(lower))
+        # Where nothing but room decides, and no room is held, room can be reckoned without moving pods.
+        only_room = not any(self._filtered.states) and not self._asked.spec.ports
+        room = _Room(self._judge, self._asked) if only_room and not self._cluster.held_on else None
+        candidates = []
+        for row, pods in lower.items():
+            found = self._try(row, pods) if room is None else room.candidate(row, pods, self._budgets)
+            if not isinstance(found, Candidate):
+                self._fail(found)
+            elif found.victims:
+                candidates.append(found)
         candidates.sort(key=lambda c: c.node)
         if not candidates:
-            return Preemption()
+            return Preemption(failed=self._failed)
         costs = [self._cost(c) for c in candidates]
         least = min(costs)
         chosen = tuple(c for c, cost in zip(candidates, costs, strict=True) if cost == least)
-        return Preemption(tuple(candidates), chosen)
+        return Preemption(tuple(candidates), chosen, self._failed)
 
-    def _try(self, row: int) -> Candidate | None:
-        cluster, pods = self._cluster, self._cluster.pods
-        priority = self._asked.pod.spec.priority or 0
-        lower = [p for p in cluster.on_node[row] if pods.priority[p] < priority]
-        if not lower:
-            return None
-        lower.sort(key=lambda p: (-int(pods.priority[p]), int(pods.start[p]), pods.keys[p]))
-        prepared = [state.fork() if state is not None else None for state in self._filtered.states]
+    def _lower(self, rows: Rows) -> dict[int, list[int]]:
+        """Give the pods of lower priority on some rows, the most important first; rows without any are left out."""
+        pods = self._cluster.pods
+        wanted = np.zeros(self._cluster.nodes.size + 1, dtype=bool)
+        wanted[rows] = True  # a pod without a node has -1, which picks the last
+        length = pods.length
+        chosen = np.flatnonzero(
+            wanted[pods.node[:length]] & (pods.priority[:length] < (self._asked.pod.spec.priority or 0))
+        )
+        columns = (pods.node, pods.priority, pods.start)
+        found: dict[int, list[tuple[int, int, str, int]]] = {}
+        for pod, row, priority, start in zip(chosen.tolist(), *(c[chosen].tolist() for c in columns), strict=True):
+            found.setdefault(row, []).append((-priority, start, pods.keys[pod], pod))
+        return {row: [entry[3] for entry in sorted(found[row])] for row in sorted(found)}
+
+    def _fail(self, messages: tuple[str, ...], number: int = 1) -> None:
+        for message in messages:
+            self._failed[message] = self._failed.get(message, 0) + number
+
+    def _try(self, row: int, lower: list[int]) -> Candidate | tuple[str, ...]:
+        """Take all lower pods away, and put back those that need not go; or say why that does not help."""
+        cluster, judge, asked = self._cluster, self._judge, self._asked
+        states = [state.fork() if state is not None else None for state in self._filtered.states]
         mark = cluster.mark()
         try:
             for pod in lower:
-                self._move(prepared, pod, row, -1)
-            if self._judge.judge_with_holds(self._asked, prepared, row) != PASS:
-                return None
+                self._move(states, pod, row, -1)
+            verdict = judge.judge_with_holds(asked, states, row)
+            if verdict != PASS:
+                return judge.reason(asked, row, verdict).messages
             broken = self._budgets.violating(lower)
-            victims = []
-            violations = 0
-            for pod in (*(p for p in lower if p in broken), *(p for p in lower if p not in broken)):
-                self._move(prepared, pod, row, 1)
-                if self._judge.judge_with_holds(self._asked, prepared, row) != PASS:
-                    self._move(prepared, pod, row, -1)
-                    victims.append(pod)
-                    violations += pod in broken
+            victims = set()
+            for pod in _in_turn(lower, broken):
+                self._move(states, pod, row, 1)
+                if judge.judge_with_holds(asked, states, row) != PASS:
+                    self._move(states, pod, row, -1)
+                    victims.add(pod)
         finally:
             cluster.rollback(mark)
-        order = {pod: place for place, pod in enumerate(lower)}
-        victims.sort(key=order.__getitem__)
-        if not victims:
-            return None
-        return Candidate(cluster.nodes.names[row], tuple(pods.keys[p] for p in victims), violations)
+        return _candidate(cluster, row, lower, victims, broken)
 
-    def _move(self, prepared: States, pod: int, row: int, number: int) -> None:
+    def _move(self, states: States, pod: int, row: int, number: int) -> None:
         """Take a pod off the node, or put it back."""
         cluster = self._cluster
         key = cluster.pods.keys[pod]
@@ -180,7 +223,7 @@ class _Evictions:
             cluster.apply(Unbind(key))
         else:
             cluster.apply(Bind(key, cluster.nodes.names[row]))
-        for state in prepared:
+        for state in states:
             if state is not None:
                 state.moved(obj, cluster.spec_of(pod), row, number)
 
@@ -193,3 +236,52 @@ class _Evictions:
         started = [int(pods.start[r]) for r, p in zip(rows, priorities, strict=True) if p == highest]
         earliest = min(started, default=NOT_STARTED)
         return (candidate.violations, highest, sum(p + 2**31 for p in priorities), len(rows), -earliest)
+
+
+def _in_turn(lower: list[int], broken: set[int]) -> list[int]:
+    """Give the order in which pods are put back: first those whose eviction would break a budget."""
+    return [p for p in lower if p in broken] + [p for p in lower if p not in broken]
+
+
+def _candidate(cluster: Cluster, row: int, lower: list[int], victims: set[int], broken: set[int]) -> Candidate:
+    keys = tuple(cluster.pods.keys[pod] for pod in lower if pod in victims)
+    return Candidate(cluster.nodes.names[row], keys, len(victims & broken))
+
+
+class _Room:
+    """What is left on nodes, for a pod that is refused for want of room alone."""
+
+    def __init__(self, judge: Judge, asked: Asked) -> None:
+        self._cluster = judge.cluster
+        wanted = judge.room_wanted(asked)
+        self._places = [place for place, _ in wanted]
+        self._amounts = [amount for _, amount in wanted]
+        self._usages: dict[int, list[int]] = {}
+
+    def _usage(self, pod: int) -> list[int]:
+        number = int(self._cluster.pods.usage[pod])
+        usage = self._usages.get(number)
+        if usage is None:
+            usage = self._usages[number] = self._cluster.usages.matrix[number, self._places].tolist()
+        return usage
+
+    def candidate(self, row: int, lower: list[int], budgets: _Budgets) -> Candidate | tuple[str, ...]:
+        """Find the victims on a node; or say what it lacks even without all lower pods."""
+        nodes = self._cluster.nodes
+        left = (nodes.alloc[self._places, row] - nodes.used[self._places, row]).tolist()
+        usages = {pod: self._usage(pod) for pod in lower}
+        for usage in usages.values():
+            left = [a + b for a, b in zip(left, usage, strict=True)]
+        left = [a - b for a, b in zip(left, self._amounts, strict=True)]
+        if min(left) < 0:
+            names = self._cluster.resources.names
+            return tuple(shortage(names, place) for place, a in zip(self._places, left, strict=True) if a < 0)
+        broken = budgets.violating(lower)
+        victims = set()
+        for pod in _in_turn(lower, broken):
+            after = [a - b for a, b in zip(left, usages[pod], strict=True)]
+            if min(after) < 0:
+                victims.add(pod)
+            else:
+                left = after
+        return _candidate(self._cluster, row, lower, victims, broken)

@@ -9,99 +9,26 @@ back as pending pods: that is their controllers' work. Messages are those of kub
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Hold, Put, Remove, Unbind
+from tutti.cluster.edits import Hold, Put, Remove
 from tutti.engine.engine import Decision, Engine
+from tutti.engine.plan import Bound, Eviction, NotConsidered, Plan, Unschedulable
 from tutti.engine.plugins.base import controller
 from tutti.engine.preempt import Candidate, preempt
 from tutti.engine.profile import Profile
-from tutti.engine.verdict import PASS, Reason
 from tutti.kube.objects import Pod, PodDisruptionBudget
 from tutti.kube.selectors import parse_label_selector
 from tutti.kube.times import micros
 
-_NEVER = "not eligible due to preemptionPolicy=Never."
-_LEAVING = "not eligible due to a terminating pod on the nominated node."
-_NO_VICTIMS = "No preemption victims found for incoming pod"
-_NO_HELP = "Preemption is not helpful for scheduling"
 _NEW = 2**63
 _GROWTH = 16
 """How much larger the next attempt with like pods is: one tells whether they fit at all."""
-
-
-class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    pod: str
-
-
-class Bound(_Part, frozen=True, gc=False):
-    """A pod with the node it goes to; the score is that of the node, `evicts` whom the pod pushes away there."""
-
-    node: str
-    priority: int = 0
-    score: int | None = None
-    evicts: tuple[str, ...] = ()
-    budgets_broken: int = 0
-
-
-class Eviction(_Part, frozen=True, gc=False):
-    """A pod that has to go, and for whom."""
-
-    node: str
-    by: str
-    priority: int = 0
-
-
-class Unschedulable(_Part, frozen=True, gc=False):
-    """A pod that fits nowhere; `reasons` counts the nodes that refuse it with each message."""
-
-    message: str
-    priority: int = 0
-    nodes: int = 0
-    reasons: dict[str, int] = {}
-
-
-class NotConsidered(_Part, frozen=True, gc=False):
-    """A pending pod that the scheduler does not try."""
-
-    cause: str
-    message: str
-
-
-class Plan(msgspec.Struct, frozen=True, rename="camel"):
-    """What is to be done, and why the rest cannot be; each list in the order of the queue."""
-
-    counts: dict[str, int]
-    binds: tuple[Bound, ...] = ()
-    evictions: tuple[Eviction, ...] = ()
-    unschedulable: tuple[Unschedulable, ...] = ()
-    not_considered: tuple[NotConsidered, ...] = ()
-
-    @staticmethod
-    def of(
-        binds: Iterable[Bound],
-        evictions: Iterable[Eviction],
-        unschedulable: Iterable[Unschedulable],
-        not_considered: Iterable[NotConsidered],
-    ) -> Plan:
-        """Make a plan of its lists, and count them."""
-        parts = tuple(binds), tuple(evictions), tuple(unschedulable), tuple(not_considered)
-        placed, evicted, refused, others = map(len, parts)
-        counts = {"pending": placed + refused + others, "binds": placed, "evictions": evicted}
-        return Plan({**counts, "unschedulable": refused, "notConsidered": others}, *parts)
-
-    @property
-    def causes(self) -> Counter[str]:
-        """How many pods were not considered for each cause."""
-        return Counter(each.cause for each in self.not_considered)
 
 
 def schedule(
@@ -182,52 +109,16 @@ def failure(engine: Engine, decision: Decision) -> Failure:
     """Look for evictions that would cure a refusal; the cluster is as before afterwards."""
     if not engine.profile.preempts or decision.error is not None or decision.held is not None:
         return Failure(decision)
-    pod = engine.cluster.pod(decision.pod)
-    if pod.spec.preemption_policy == "Never":
-        return Failure(decision, after=f"preemption: {_NEVER}")
-    if decision.refused is not None:
-        return Failure(decision, after=_preemption_failed({_NO_HELP: decision.nodes}, decision))
-    placed = engine.cluster.pods.node >= 0
-    if (engine.cluster.pods.priority[placed] < (pod.spec.priority or 0)).any():
-        found = preempt(engine, decision.pod)
-        if found is None:
-            return Failure(decision, after=f"preemption: {_LEAVING}")
-        if found.chosen:
-            return Failure(decision, found.candidates, found.chosen[0])
-    return Failure(decision, after=_preemption_failed(_in_vain(engine, decision.pod), decision))
+    found = preempt(engine, decision.pod)
+    if found.ineligible is not None:
+        return Failure(decision, after=f"preemption: {found.ineligible}")
+    if found.chosen:
+        return Failure(decision, found.candidates, found.chosen[0])
+    return Failure(decision, after=_preemption_failed(found.failed, decision))
 
 
 def _preemption_failed(counts: dict[str, int], decision: Decision) -> str:
     return f"preemption: {fit_error(Decision(decision.pod, nodes=decision.nodes, reasons=counts))}"
-
-
-def _in_vain(engine: Engine, key: str) -> dict[str, int]:
-    """Count why evictions help on no node: not there, nobody to evict, or what still refuses the pod without them."""
-    cluster, pods, judge = engine.cluster, engine.cluster.pods, engine.judge
-    asked = judge.ask(cluster.pod_row(key))
-    filtered = judge.filter(asked)
-    if isinstance(filtered, Reason):
-        return {_NO_HELP: cluster.nodes.count}
-    curable = np.flatnonzero(judge.curable(asked, filtered)).tolist()
-    counts = {_NO_HELP: cluster.nodes.count - len(curable)} if len(curable) < cluster.nodes.count else {}
-    priority = asked.pod.spec.priority or 0
-    for row in curable:
-        lower = [pod for pod in cluster.on_node[row] if pods.priority[pod] < priority]
-        messages: tuple[str, ...] = (_NO_VICTIMS,)
-        if lower:
-            states = [state.fork() if state is not None else None for state in filtered.states]
-            mark = cluster.mark()
-            for pod in lower:
-                for state in states:
-                    if state is not None:
-                        state.moved(cluster.pod(pods.keys[pod]), cluster.spec_of(pod), row, -1)
-                cluster.apply(Unbind(pods.keys[pod]))
-            verdict = judge.judge_with_holds(asked, states, row)
-            messages = judge.reason(asked, row, verdict).messages if verdict != PASS else ()
-            cluster.rollback(mark)
-        for message in messages:
-            counts[message] = counts.get(message, 0) + 1
-    return counts
 
 
 def spent_budgets(cluster: Cluster, victim: Pod) -> Iterator[PodDisruptionBudget]:

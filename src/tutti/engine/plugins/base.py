@@ -185,6 +185,10 @@ class PodPlugin(RowPlugin):
         """Score each row and spec, or None when the plugin does not score such pods."""
         return None
 
+    def room(self, cluster: Cluster, spec: SpecClass) -> list[tuple[int, int]]:
+        """Give what the filter wants left on a node: places of resources and amounts, if that is what it looks at."""
+        return []
+
     def fits(self, node: OneNode, spec: SpecClass) -> bool:
         """Say of one node what `filter` says of many: for a single row plain numbers beat columns by far."""
         answers = self.filter(Window(node.cluster, np.array([node.row])), Specs(spec))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Rows
 from tutti.engine.plugins.base import MAX_SCORE, Asked, Floats, OneNode, PodPlugin, Specs, Window
 from tutti.engine.verdict import Reason, Refusal, Variants
@@ -78,12 +79,17 @@ class NodeResourcesFit(PodPlugin):
         lacking: Bools = np.logical_or.reduce(self._lacking(window, specs))
         return lacking.view(np.uint8)
 
-    def fits(self, node: OneNode, spec: SpecClass) -> bool:
-        """Say whether enough is left of everything that is wanted."""
+    def room(self, cluster: Cluster, spec: SpecClass) -> list[tuple[int, int]]:
+        """Give the places of everything that is wanted, with the amounts."""
         wanted = self._wanted_by.get(spec.number)
         if wanted is None:
-            places = node.cluster.resources.place
-            wanted = self._wanted_by[spec.number] = [(places(n), spec.requests[n]) for n in self._checked(spec)]
+            place = cluster.resources.place
+            wanted = self._wanted_by[spec.number] = [(place(n), spec.requests[n]) for n in self._checked(spec)]
+        return wanted
+
+    def fits(self, node: OneNode, spec: SpecClass) -> bool:
+        """Say whether enough is left of everything that is wanted."""
+        wanted = self._wanted_by.get(spec.number) or self.room(node.cluster, spec)
         alloc, used = node.alloc, node.used
         for place, amount in wanted:  # noqa: SIM110 - a generator costs as much as the whole check
             if alloc[place] - used[place] < amount:
@@ -103,8 +109,7 @@ class NodeResourcesFit(PodPlugin):
         short = self._lacking(window, specs)[:, :, 0]
         names = asked.cluster.resources.names
         numbers = np.arange(len(names))[self._wanted(window, specs)[0]].tolist()
-        messages = ("Too many pods" if n == PODS else f"Insufficient {names[n]}" for n in numbers)
-        return list(zip(messages, short, strict=True))
+        return list(zip((shortage(names, n) for n in numbers), short, strict=True))
 
     def reason(self, asked: Asked, row: int, variant: int) -> Reason:
         """Name every resource that the node lacks."""
@@ -190,6 +195,11 @@ class NodeResourcesFit(PodPlugin):
                 used = np.where(requested > capacity, MAX_SCORE, requested * MAX_SCORE // capacity)
                 scores = broken_line(self._strategy.shape)[used]
         return scores
+
+
+def shortage(names: list[str], place: int) -> str:
+    """Say what a node lacks."""
+    return "Too many pods" if place == PODS else f"Insufficient {names[place]}"
 
 
 class _Scored(NamedTuple):
