@@ -226,10 +226,12 @@ def a_pod(i: int) -> dict[str, Any]:
                                  "controller": True, "blockOwnerDeletion": True}],
         },
         "spec": {
-            "containers": [container], "nodeName": f"node-{i % 5000:05}", "priority": 0, "schedulerName": "default-scheduler",
-            "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "serviceAccountName": "default",
+            "containers": [container], "nodeName": f"node-{i % 5000:05}", "priority": 0,
+            "schedulerName": "default-scheduler", "restartPolicy": "Always", "dnsPolicy": "ClusterFirst",
+            "serviceAccountName": "default",
             "tolerations": [
-                {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+                {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute",
+                 "tolerationSeconds": 300}
                 for why in ("not-ready", "unreachable")
             ],
             "volumes": [{"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": [

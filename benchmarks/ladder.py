@@ -34,7 +34,7 @@ def main() -> None:
         print("no oracle (it needs Go): the peer's columns stay empty, and so do the inputs: nothing to run")
         return
     header = ("SHAPE", "NODES", "PODS", "PLACED", "PODS/S", "PEER/S", "RATIO", "MEMORY", "PEER", "LOAD", "ASKED AGAIN")
-    print("%-20s %6s %7s %7s %9s %8s %8s %8s %7s %7s  %s" % header, flush=True)
+    print("{:20} {:>6} {:>7} {:>7} {:>9} {:>8} {:>8} {:>8} {:>7} {:>7}  {}".format(*header), flush=True)
     for shape in options.shapes:
         before: dict[int, float] = {}
         for nodes in options.nodes:

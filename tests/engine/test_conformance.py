@@ -14,8 +14,8 @@ HERE = Path(__file__).parent.parent / "conformance"
 FAMILIES = (
     ("resources", "taints", "node-affinity", "pod-affinity", "spread", "default-spread", "ports", "images", "volumes",
      "preemption", "mixed"),
-    ("gates", "nominated", "owners", "spread-policies", "affinity-namespaces", "pod-resources", "volumes-more", "sequence",
-     "large", "preempt-execute"),
+    ("gates", "nominated", "owners", "spread-policies", "affinity-namespaces", "pod-resources", "volumes-more",
+     "sequence", "large", "preempt-execute"),
 )  # fmt: skip
 DECISIONS = (4096, 6921 - 238)
 """How many decisions the files hold, those on devices left out."""
@@ -40,7 +40,7 @@ def test_every_recorded_decision_is_ours(file: str, family: str) -> None:
 
 @pytest.mark.parametrize(("file", "families", "number"), list(zip(FILES, FAMILIES, DECISIONS, strict=True)))
 def test_no_family_is_left_out(file: str, families: tuple[str, ...], number: int) -> None:
-    counted = {family: 0 for family in families}
+    counted = dict.fromkeys(families, 0)
     for case in read_cases(str(HERE / file)):
         if case.family != "dra":
             counted[case.family] += len(case.expect)

@@ -23,17 +23,13 @@ from tutti.cluster.labels import Counter, CounterKey, HeldKey, HeldTerm, LabelCl
 from tutti.cluster.nodes import NodeTable
 from tutti.cluster.occupancy import Occupancy
 from tutti.cluster.pods import NOT_STARTED, PodTable, Usages
+from tutti.cluster.services import ServiceIndex
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service
 from tutti.kube.resources import placed_requests
-from tutti.kube.selectors import Selector
 from tutti.kube.times import micros
 
 _OWNERS = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
-_STORAGE = frozenset((
-    "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity",
-    "VolumeAttachment",
-))  # fmt: skip
 
 
 class Cluster:
@@ -48,9 +44,7 @@ class Cluster:
         self.labels = LabelRegistry(self.namespace_labels)
         self.occupancy = Occupancy()
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
-        self.services: dict[tuple[str, str, str], dict[str, Service]] = {}
-        """Services by namespace and one label pair that the pods they select have, then by name."""
-        self._service_pairs: dict[tuple[str, str], tuple[str, str]] = {}
+        self.services = ServiceIndex()
         self.holds: dict[str, Hold] = {}
         """What is held, by pod."""
         self.held_on: dict[str, dict[str, Hold]] = {}
@@ -63,8 +57,6 @@ class Cluster:
         """Rows on which a pod came or went, or the node itself changed."""
         self.workloads_version = 0
         """Moves when services or owners change."""
-        self.storage_version = 0
-        """Moves when an object that volumes depend on changes, or a pod with volumes moves."""
         self._held_terms: dict[int, list[tuple[HeldTerm, int]]] = {}
         self._spec_usage: dict[int, int] = {}
         self._watched_specs: set[int] = set()
@@ -86,8 +78,7 @@ class Cluster:
         twin.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
         twin.labels = self.labels.copy(twin.namespace_labels)
         twin.occupancy = self.occupancy.copy()
-        twin.services = {pair: dict(services) for pair, services in self.services.items()}
-        twin._service_pairs = dict(self._service_pairs)
+        twin.services = self.services.copy()
         twin.holds = dict(self.holds)
         twin.held_on = {node: dict(holds) for node, holds in self.held_on.items()}
         twin.on_node = [set(pods) for pods in self.on_node]
@@ -193,44 +184,18 @@ class Cluster:
 
     def _object_changed(self, obj: Object, *, there: bool) -> None:
         kind = obj.KIND
-        if kind in _STORAGE:
-            self.storage_version += 1
-        elif isinstance(obj, Service):
+        if isinstance(obj, Service):
             # Default spreading asks which services select a pod: pods must differ where a service can tell them apart.
             self.workloads_version += 1
-            self._index_service(obj, there=there)
+            if there:
+                self.services.put(obj)
+                self.watch(obj.spec.selector or ())
+            else:
+                self.services.remove(obj)
         elif kind in _OWNERS:
             self.workloads_version += 1
         elif isinstance(obj, Namespace):
             self.labels.namespaces_changed(self._fill)
-
-    def _index_service(self, service: Service, *, there: bool) -> None:
-        """Keep a service where the pods that it selects find it: under one label pair that they all have."""
-        namespace, name = service.metadata.namespace or "default", service.metadata.name
-        if there:
-            # It may stand under another pair.
-            self._index_service(service, there=False)
-            selector = service.spec.selector
-            if selector:
-                pair = min(selector.items())
-                self.services.setdefault((namespace, *pair), {})[name] = service
-                self._service_pairs[namespace, name] = pair
-                self.watch(selector)
-        else:
-            known = self._service_pairs.pop((namespace, name), None)
-            if known is not None:
-                del self.services[namespace, *known][name]
-
-    def services_of(self, pod: Pod) -> list[Service]:
-        """Give the services that select a pod."""
-        namespace, labels = pod.metadata.namespace or "default", pod.metadata.labels or {}
-        found = []
-        for pair in labels.items():
-            for service in self.services.get((namespace, *pair), {}).values():
-                selector = service.spec.selector or {}
-                if all(labels.get(key) == value for key, value in selector.items()):
-                    found.append(service)
-        return found
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
         """Give the labels of a namespace, None if there is no such namespace."""
@@ -425,7 +390,6 @@ class Cluster:
                 self._undo[self._edit_start : self._edit_start] = taken
                 self._edit_start += len(taken)
             self.occupancy.move(row, pod, spec, number)
-            self.storage_version += 1
         self.touched.add(row)
 
     def _terms_held_by(self, spec_number: int) -> list[tuple[HeldTerm, int]]:
@@ -552,10 +516,6 @@ class Cluster:
         if counter.key.live:
             counted &= ~pods.terminating[:length]
         counter.fill(np.bincount(pods.node[:length][counted], minlength=self.nodes.size))
-
-    def watch_selector(self, selector: Selector) -> None:
-        """Tell pods apart by the labels that a selector looks at."""
-        self.watch(selector.keys)
 
 
 def _started(pod: Pod) -> int:

@@ -18,37 +18,55 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints, Rows
 from tutti.cluster.nodes import RANK_BITS
 from tutti.engine.node_tier import NEVER, NodeTier
-from tutti.engine.plugins.base import OneNode, Specs, Window
+from tutti.engine.plugins.base import Floats, OneNode, Specs, Window
 from tutti.engine.row_rules import RowRules
 
 _MOST_CELLS = 16_000_000
 """Keys kept at most (128 MB): bounds the number of members."""
-_FEW = 5
+_FEW = 6
 """Rows up to which plain numbers are faster than columns."""
 
 
 class RecentNodes:
-    """Nodes as plain numbers, for as long as nobody touches them; one for all tables of a cluster."""
+    """Nodes as plain numbers and as floats, for as long as nobody touches them; one for all tables of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[int, OneNode] = {}
-        self._pods_read = self._nodes_read = 0
+        self._read = self._every_read = 0
+        self._floats: tuple[Floats, Floats] | None = None
 
     def node(self, row: int) -> OneNode:
-        """Give a node."""
-        pods, nodes = self._cluster.touched, self._cluster.nodes.touched
-        if self._pods_read != pods.length or self._nodes_read != nodes.length:
-            if pods.length - self._pods_read > _FEW or self._nodes_read != nodes.length:
+        """Give one node."""
+        touched = self._cluster.touched
+        if self._read != touched.length:
+            if touched.length - self._read > _FEW:
                 self._known.clear()
             else:
-                for touched in pods.since(self._pods_read).tolist():
-                    self._known.pop(touched, None)
-            self._pods_read, self._nodes_read = pods.length, nodes.length
+                for changed in touched.since(self._read).tolist():
+                    self._known.pop(changed, None)
+            self._read = touched.length
         known = self._known.get(row)
         if known is None:
             known = self._known[row] = OneNode(self._cluster, row)
         return known
+
+    def every(self) -> Window:
+        """Give all nodes; what they are as floats is kept up row by row."""
+        touched, nodes = self._cluster.touched, self._cluster.nodes
+        window = Window(self._cluster, slice(0, nodes.length))
+        rows = touched.since(self._every_read)
+        self._every_read = touched.length
+        if not nodes.exact_in_floats:
+            self._floats = None
+        elif self._floats is None or self._floats[0].shape[1] != nodes.length or 2 * len(rows) > nodes.length:
+            self._floats = window.floats
+        elif len(rows):
+            some = Window(self._cluster, rows).floats
+            if some is not None:
+                self._floats[0][:, rows], self._floats[1][:, rows] = some
+        window.take_floats(self._floats)
+        return window
 
 
 class RowTable:
@@ -156,7 +174,7 @@ class RowTable:
                 score = scored if score is None else np.add(score, scored, out=score)
         base = self.tier.base[window.rows][:, np.newaxis]
         if score is None:
-            keys = np.repeat(base, len(specs.members), axis=1)
+            keys = np.repeat(base, len(specs), axis=1)
         else:
             score <<= RANK_BITS
             keys = np.add(score, base, out=score)
@@ -186,12 +204,12 @@ class RowTable:
     def _add(self, spec: SpecClass) -> int:
         size = self._cluster.nodes.size
         if self._keys.shape[1] != size:
-            self._keys = np.zeros((4, size), dtype=np.int64)
+            self._keys = np.full((4, size), NEVER, dtype=np.int64)
         if len(self._place) == len(self._keys):
             if 2 * self._keys.size > _MOST_CELLS:
                 self._forget()
             else:
-                self._keys = np.vstack((self._keys, np.zeros_like(self._keys)))
+                self._keys = np.vstack((self._keys, np.full_like(self._keys, NEVER)))
                 if self._own is not None:
                     self._own = np.vstack((self._own, np.zeros_like(self._own)))
         place = self._place[spec.number] = len(self._place)
@@ -209,9 +227,9 @@ class RowTable:
         """Ask about all nodes for one member."""
         self._versions[place] = self._now(spec)
         self._read[place] = self._cluster.touched.length
-        window = Window(self._cluster, slice(None))
-        keys = self.keys_in(window, Specs(spec))[:, 0]
-        own = np.zeros(self._cluster.nodes.size, dtype=np.int64)
+        window = self._recent.every()
+        keys = self.keys_in(window, self._specs.only(place))[:, 0]
+        own = np.zeros(len(window), dtype=np.int64)
         for plugin, weight in self._rules.node_scores:
             scored = plugin.score(window, spec)
             if scored is not None:
@@ -220,6 +238,6 @@ class RowTable:
             own <<= RANK_BITS
             if self._own is None:
                 self._own = np.zeros_like(self._keys)
-            self._own[place] = own
+            self._own[place, : len(own)] = own
             keys = np.where(keys >= 0, keys + own, keys)
-        self._keys[place] = keys
+        self._keys[place, : len(keys)] = keys

@@ -8,6 +8,7 @@ for every pod. All answer for any array of rows, one row included, at that cost.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from copy import copy
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -88,14 +89,14 @@ class Window:
         self._floats: tuple[Floats, Floats] | bool | None = False
 
     def __len__(self) -> int:
-        return self.nodes.size if isinstance(self.rows, slice) else len(self.rows)
+        return len(range(*self.rows.indices(self.nodes.size))) if isinstance(self.rows, slice) else len(self.rows)
 
     @property
     def alloc(self) -> Ints:
         """What the nodes offer: a stack of columns, one per resource."""
         if self._alloc is None:
             alloc, rows = self.nodes.alloc, self.rows
-            self._alloc = alloc if isinstance(rows, slice) else alloc.take(rows, axis=1)
+            self._alloc = alloc[:, rows] if isinstance(rows, slice) else alloc.take(rows, axis=1)
         return self._alloc
 
     @property
@@ -103,7 +104,7 @@ class Window:
         """What the pods on the nodes take: a stack of columns, one per resource."""
         if self._used is None:
             used, rows = self.nodes.used, self.rows
-            self._used = used if isinstance(rows, slice) else used.take(rows, axis=1)
+            self._used = used[:, rows] if isinstance(rows, slice) else used.take(rows, axis=1)
         return self._used
 
     @property
@@ -119,6 +120,10 @@ class Window:
                 self._floats = None
         assert not isinstance(self._floats, bool)
         return self._floats
+
+    def take_floats(self, floats: tuple[Floats, Floats] | None) -> None:
+        """Be given the floats by somebody who has them already; nobody may write into them."""
+        self._floats = floats
 
 
 class OneNode:
@@ -136,11 +141,22 @@ class OneNode:
 class Specs:
     """Spec classes that are judged together, a column each; plugins keep what they derive in `memo`."""
 
-    __slots__ = ("members", "memo")
+    __slots__ = ("chosen", "members", "memo")
 
     def __init__(self, *members: SpecClass) -> None:
         self.members = list(members)
         self.memo: dict[str, Any] = {}
+        self.chosen = slice(None)
+        """Which of the members are asked about."""
+
+    def __len__(self) -> int:
+        return len(self.members[self.chosen])
+
+    def only(self, place: int) -> Specs:
+        """Give one of the members alone, with what is known of all."""
+        alone = copy(self)
+        alone.chosen = slice(place, place + 1)
+        return alone
 
 
 class RowPlugin(Plugin):

@@ -22,6 +22,8 @@ class ImageLocality(NodePlugin):
     def score(self, window: Window, spec: SpecClass) -> Ints | None:
         """Scale the sum of the sizes from 23 MiB to 1000 MiB per image."""
         nodes = window.nodes
+        if not any(image in nodes.image_rows for image in spec.images):
+            return np.zeros(len(window), dtype=np.int64)
         sizes = np.zeros(nodes.size, dtype=np.int64)
         for image in spec.images:
             rows = nodes.image_rows.get(image)

@@ -29,4 +29,4 @@ class NodePorts(PodPlugin):
         if not ports:
             return None
         clashes = window.cluster.occupancy.clashing(ports, window.rows, window.nodes.size)
-        return np.repeat(clashes.astype(np.uint8)[:, np.newaxis], len(specs.members), axis=1)
+        return np.repeat(clashes.astype(np.uint8)[:, np.newaxis], len(specs), axis=1)

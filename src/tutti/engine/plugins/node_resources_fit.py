@@ -257,7 +257,7 @@ class Stack:
             new = [[of(spec).get(name, 0) * self._times for spec in specs.members[known:]] for name in self._names]
             column = np.array(new, dtype=self._amounts.dtype).reshape(len(self._names), 1, len(specs.members) - known)
             self._amounts = np.concatenate((self._amounts, column), axis=2)
-        return self._amounts
+        return self._amounts[:, :, specs.chosen]
 
 
 def broken_line(shape: Shape) -> Ints:

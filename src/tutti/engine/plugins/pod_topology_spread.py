@@ -102,7 +102,7 @@ def default_selector(cluster: Cluster, pod: Pod) -> Selector:
     """Give what all Services that select the pod and its controller select by, together."""
     namespace = pod.metadata.namespace or "default"
     merged: dict[str, str] = {}
-    for service in cluster.services_of(pod):
+    for service in cluster.services.of(pod):
         merged |= service.spec.selector or {}
     owner = controller(pod)
     if owner is None:
