@@ -19,10 +19,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent / "kube-scheduler"
 GENERATOR = HERE / "gen_cases.py"
 sys.path.insert(0, str(HERE))
-from gen_cases import FAMILIES, MORE, PROFILES  # noqa: E402
+from gen_cases import CROSSED, FAMILIES, MORE, PROFILES  # noqa: E402
 
 UNSUPPORTED = {"dra"}
-ALL_FAMILIES = [family for family in [*FAMILIES, *MORE, *PROFILES] if family not in UNSUPPORTED]
+ALL_FAMILIES = [family for family in [*FAMILIES, *MORE, *PROFILES, *CROSSED] if family not in UNSUPPORTED]
 LARGE_DIVISOR = 10  # a case of `large` asks as much as dozens of others
 
 
