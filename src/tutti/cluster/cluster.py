@@ -18,7 +18,7 @@ import numpy as np
 
 from tutti.cluster.classes import SpecClass, SpecRegistry
 from tutti.cluster.columns import ResourceNames, RowLog
-from tutti.cluster.edits import Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
+from tutti.cluster.edits import Arrived, Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
 from tutti.cluster.labels import Counter, CounterKey, HeldKey, HeldTerm, LabelClass, LabelRegistry, Role
 from tutti.cluster.nodes import NodeTable
 from tutti.cluster.occupancy import Occupancy
@@ -63,6 +63,7 @@ class Cluster:
         self._undo: list[Edit] = []
         self._edit_start = 0
         self._marks = 0
+        self._arrivals = 0
         self._fit_rows()
         for obj in objects:
             self._put(obj)
@@ -97,13 +98,12 @@ class Cluster:
             node = self.nodes.objects[row]
             if node is not None:
                 yield Put(node) if self.nodes.on[row] else PutTemplate(node)
-        for key in sorted(self.pods.row_of):
-            row = self.pods.row_of[key]
+        # In the order in which they came to their nodes, which decides between equally important pods.
+        for row in sorted(self.pods.row_of.values(), key=lambda row: (int(self.pods.order[row]), self.pods.keys[row])):
             pod = self.pods.objects[row]
-            if pod is None:
-                continue
-            yield Put(pod)
-            yield from self._since_put(row, pod)
+            if pod is not None:
+                yield Put(pod)
+                yield from self._since_put(row, pod)
 
     # Edits ------------------------------------------------------------------------------------------------------------
 
@@ -129,6 +129,8 @@ class Cluster:
                 self._put_node(edit.obj, on=False)
             case TakenPort():
                 self.occupancy.restore(edit)
+            case Arrived():
+                self.pods.order[self.pod_row(edit.pod)] = edit.order
             case _:
                 raise TypeError(f"{edit!r} is not an edit")
 
@@ -156,6 +158,11 @@ class Cluster:
     def _undo_with(self, edit: Edit) -> None:
         if self._marks:
             self._undo.append(edit)
+
+    def _undo_last(self, edit: Edit) -> None:
+        """Log what is to be set right when everything else of this edit has been undone."""
+        self._undo.insert(self._edit_start, edit)
+        self._edit_start += 1
 
     # Objects ----------------------------------------------------------------------------------------------------------
 
@@ -356,10 +363,14 @@ class Cluster:
     def _attach(self, pod: int, row: int) -> None:
         self.pods.node[pod] = row
         self.on_node[row].add(pod)
+        self._arrivals += 1
+        self.pods.order[pod] = self._arrivals
         self._move(pod, row, 1)
 
     def _detach(self, pod: int) -> None:
         row = int(self.pods.node[pod])
+        if self._marks:
+            self._undo_last(Arrived(self.pods.keys[pod], int(self.pods.order[pod])))
         self.pods.node[pod] = -1
         self.on_node[row].discard(pod)
         self._move(pod, row, -1)
@@ -385,10 +396,8 @@ class Cluster:
         spec = self.specs.classes[spec_number]
         if spec.ports or spec.volumes:
             if self._marks and spec.ports:
-                # Below this edit's other undo entries: the ports are set right when the pods are back.
-                taken = self.occupancy.taken(row, spec)
-                self._undo[self._edit_start : self._edit_start] = taken
-                self._edit_start += len(taken)
+                for taken in self.occupancy.taken(row, spec):
+                    self._undo_last(taken)
             self.occupancy.move(row, pod, spec, number)
         self.touched.add(row)
 

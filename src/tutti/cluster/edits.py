@@ -78,3 +78,10 @@ class TakenPort(Edit, frozen=True, gc=False):
     protocol: str
     port: int
     addresses: frozenset[str]
+
+
+class Arrived(Edit, frozen=True, gc=False):
+    """Set a pod's place in the order in which pods came to nodes. Only an undo needs it: see `PodTable.order`."""
+
+    pod: str
+    order: int

@@ -56,7 +56,7 @@ class Usages:
 class PodTable:
     """All pods; see the module's contract."""
 
-    _FIELDS = ("node", "spec", "labels", "usage", "priority", "start", "terminating")
+    _FIELDS = ("node", "spec", "labels", "usage", "priority", "start", "order", "terminating")
 
     def __init__(self) -> None:
         size = 256
@@ -74,6 +74,8 @@ class PodTable:
         self.usage: Ints32 = np.zeros(size, dtype=np.int32)
         self.priority: Ints = np.zeros(size, dtype=np.int64)
         self.start: Ints = np.zeros(size, dtype=np.int64)
+        self.order: Ints = np.zeros(size, dtype=np.int64)
+        """In which order pods came to their nodes: of two that are equally important, the first is spared longer."""
         self.terminating: Bools = np.zeros(size, dtype=bool)
 
     def take_row(self, key: str) -> int:

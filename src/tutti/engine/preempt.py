@@ -181,10 +181,12 @@ class _Evictions:
         chosen = np.flatnonzero(
             wanted[pods.node[:length]] & (pods.priority[:length] < (self._asked.pod.spec.priority or 0))
         )
-        columns = (pods.node, pods.priority, pods.start)
-        found: dict[int, list[tuple[int, int, str, int]]] = {}
-        for pod, row, priority, start in zip(chosen.tolist(), *(c[chosen].tolist() for c in columns), strict=True):
-            found.setdefault(row, []).append((-priority, start, pods.keys[pod], pod))
+        columns = (pods.node, pods.priority, pods.start, pods.order)
+        found: dict[int, list[tuple[int, int, int, int]]] = {}
+        for pod, row, priority, start, order in zip(
+            chosen.tolist(), *(c[chosen].tolist() for c in columns), strict=True
+        ):
+            found.setdefault(row, []).append((-priority, start, order, pod))
         return {row: [entry[3] for entry in sorted(found[row])] for row in sorted(found)}
 
     def _fail(self, messages: tuple[str, ...], number: int = 1) -> None:
