@@ -157,9 +157,13 @@ class _Evictions:
         # Where nothing but room decides, and no room is held, room can be reckoned without moving pods.
         only_room = not any(self._filtered.states) and not self._asked.spec.ports
         room = _Room(self._judge, self._asked) if only_room and not self._cluster.held_on else None
+        welcome = self._judge.row_table(self._asked).tier.base >= 0
         candidates = []
         for row, pods in lower.items():
-            found = self._try(row, pods) if room is None else room.candidate(row, pods, self._budgets)
+            if room is not None and welcome[row]:
+                found = room.candidate(row, pods, self._budgets)
+            else:
+                found = self._try(row, pods)
             if not isinstance(found, Candidate):
                 self._fail(found)
             elif found.victims:
