@@ -63,33 +63,43 @@ class ResourceNames:
 
 
 class RowLog:
-    """The rows that were touched, in order; it only grows, and readers remember how far they have read."""
+    """The rows that were touched, in order; readers remember how far they have read.
+
+    Only the newest entries are kept. A reader that is further behind gets all of those, far more than it would follow
+    one by one: every reader starts anew then.
+    """
+
+    KEPT = 1 << 22
 
     def __init__(self) -> None:
         self._rows = np.zeros(1024, dtype=np.intp)
+        self._dropped = 0
         self.length = 0
+        """How many rows were ever noted: the position behind the last."""
 
     def add(self, row: int) -> None:
         """Note that a row has changed."""
-        if self.length == len(self._rows):
-            self._rows = grown(self._rows, 2 * self.length)
-        self._rows[self.length] = row
+        place = self.length - self._dropped
+        if place == len(self._rows):
+            place = self._make_room()
+        self._rows[place] = row
         self.length += 1
 
-    def extend(self, rows: Rows) -> None:
-        """Note that several rows have changed."""
-        end = self.length + len(rows)
-        if end > len(self._rows):
-            self._rows = grown(self._rows, 2 * end)
-        self._rows[self.length : end] = rows
-        self.length = end
+    def _make_room(self) -> int:
+        if len(self._rows) < self.KEPT:
+            self._rows = grown(self._rows, 2 * len(self._rows))
+        else:
+            half = len(self._rows) // 2
+            self._rows[:half] = self._rows[half:].copy()
+            self._dropped += half
+        return self.length - self._dropped
 
     def since(self, position: int) -> Rows:
         """Give the rows touched after a position, with repetitions."""
-        return self._rows[position : self.length]
+        return self._rows[max(position - self._dropped, 0) : self.length - self._dropped]
 
     def copy(self) -> RowLog:
         """Copy the log: positions in the original are positions in the copy."""
         twin = RowLog()
-        twin._rows, twin.length = self._rows.copy(), self.length
+        twin._rows, twin._dropped, twin.length = self._rows.copy(), self._dropped, self.length
         return twin

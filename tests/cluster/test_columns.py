@@ -1,0 +1,27 @@
+"""The log of touched rows."""
+
+from __future__ import annotations
+
+from pytest import MonkeyPatch
+
+from tutti.cluster.columns import RowLog
+
+
+def test_a_reader_gets_what_was_touched_since() -> None:
+    log = RowLog()
+    for row in range(3000):
+        log.add(row)
+    assert log.length == 3000
+    assert log.since(2998).tolist() == [2998, 2999]
+    assert log.copy().since(2999).tolist() == [2999]
+
+
+def test_old_entries_are_dropped_and_late_readers_get_all_that_is_left(monkeypatch: MonkeyPatch) -> None:
+    monkeypatch.setattr(RowLog, "KEPT", 1024)
+    log = RowLog()
+    for row in range(5000):
+        log.add(row)
+    assert log.since(4990).tolist() == list(range(4990, 5000))
+    late = log.since(10).tolist()
+    assert len(late) >= 512
+    assert late[-1] == 4999
