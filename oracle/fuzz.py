@@ -75,7 +75,7 @@ def answer(oracle: Path, folder: Path, cases: int, seed: int, family: str) -> in
     done = subprocess.run(ask, input=drawn, capture_output=True, check=False)
     answered = done.stdout
     if done.returncode:
-        # A rare case has no answer, e.g. where kube-scheduler's own victims are not enough: the others are asked singly.
+        # A rare case has no answer (kube-scheduler's own victims are not enough): the others are asked singly.
         each = (subprocess.run(ask, input=line, capture_output=True, check=False) for line in drawn.splitlines())
         answered = b"".join(one.stdout for one in each if not one.returncode)
     case_file(folder, seed, family).write_bytes(answered)
