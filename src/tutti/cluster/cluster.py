@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,8 @@ class Cluster:
         """Rows on which a pod came or went, or the node itself changed."""
         self.workloads_version = 0
         """Moves when services or owners change."""
+        self.memo: dict[object, dict[Any, Any]] = {}
+        """What those who ask keep about this cluster, by who they are; a copy starts without."""
         self._held_terms: dict[int, list[tuple[HeldTerm, int]]] = {}
         self._spec_usage: dict[int, int] = {}
         self._watched_specs: set[int] = set()
@@ -85,7 +88,7 @@ class Cluster:
         twin.on_node = [set(pods) for pods in self.on_node]
         twin.absent = {node: set(pods) for node, pods in self.absent.items()}
         twin.touched = self.touched.copy()
-        twin._held_terms, twin._undo = {}, []
+        twin.memo, twin._held_terms, twin._undo = {}, {}, []
         twin._spec_usage, twin._watched_specs = dict(self._spec_usage), set(self._watched_specs)
         return twin
 
@@ -218,6 +221,8 @@ class Cluster:
         row = self.nodes.row_of.get(name)
         if row is not None:
             old = self.nodes.objects[row]
+            if on is False and self.nodes.on[row]:
+                raise ConflictError(f"node {name} is there already: it cannot become a template")
             if old is not None:
                 self._undo_with(Put(old))
             self.touched.add(self.nodes.put(obj))

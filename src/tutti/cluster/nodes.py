@@ -168,6 +168,7 @@ class NodeTable:
         del self.row_of[name]
         self.objects[row], self.names[row] = None, ""
         self.alloc[:, row] = 1
+        self.taints[row] = 0
         for column in self.labels.values():
             column.ids[row] = -1
         self._sorted.pop(bisect_left(self._sorted, name))
@@ -283,7 +284,7 @@ class NodeTable:
         self.images_shape += 1
         if before == after:
             return
-        for name in (n for image in before or () for n in image.names or ()):
+        for name in {n for image in before or () for n in image.names or ()}:
             holders = self.image_rows[name]
             holders.discard(row)
             if not holders:
@@ -352,7 +353,3 @@ class NodeTable:
     def rows_on(self) -> Rows:
         """Give the rows of all nodes that take part."""
         return np.flatnonzero(self.on)
-
-    def names_sorted(self) -> list[str]:
-        """Give the names of all nodes that take part, in order."""
-        return [name for name in self._sorted if self.on[self.row_of[name]]]

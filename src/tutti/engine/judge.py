@@ -29,6 +29,7 @@ from tutti.engine.plugins.base import (
     controller,
     normalise,
 )
+from tutti.engine.plugins.node_affinity import named_nodes
 from tutti.engine.profile import Profile
 from tutti.engine.row_rules import RowRules
 from tutti.engine.row_table import RecentNodes, RowTable
@@ -66,6 +67,7 @@ class Judge:
         self._tables: dict[tuple[Hashable, ...], RowTable] = {}
         self._table_of: dict[int, RowTable] = {}
         self._recent = RecentNodes(cluster)
+        self._named: tuple[int, RowTable] | None = None
         self._concerned: dict[tuple[Hashable, ...], tuple[tuple[int, int], list[bool]]] = {}
 
     # What is asked ----------------------------------------------------------------------------------------------------
@@ -89,6 +91,13 @@ class Judge:
         """Give the table that keeps what the row plugins say to the pod's spec class."""
         spec = asked.spec
         table = self._table_of.get(spec.number)
+        if table is None and self._named is not None and self._named[0] == spec.number:
+            return self._named[1]
+        if table is None and self.rules.narrows and named_nodes(spec) is not None:
+            # Pods of a DaemonSet name a node each: a table for every node would be all nodes squared.
+            named = NodeTier(self.cluster, spec, self.rules)
+            self._named = (spec.number, RowTable(named, self.rules, self._recent, spec))
+            return self._named[1]
         if table is None:
             node_key = self.rules.node_key(spec)
             tier = self._tiers.get(node_key)

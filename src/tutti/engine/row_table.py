@@ -111,10 +111,6 @@ class RowTable:
         keys: Ints = self._keys[place]
         return keys
 
-    def scores(self, keys: Ints) -> Ints:
-        """Give the sums of scores that keys of feasible nodes hold."""
-        return (keys >> RANK_BITS) + self.tier.constant
-
     # Keeping up -------------------------------------------------------------------------------------------------------
 
     def _catch_up(self, place: int, spec: SpecClass, behind: int) -> int:

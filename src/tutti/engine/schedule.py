@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Hold, Put, Remove
+from tutti.cluster.edits import Hold, Put, Release, Remove
 from tutti.engine.engine import Decision, Engine
 from tutti.engine.plan import Bound, Eviction, NotConsidered, Plan, Unschedulable
 from tutti.engine.plugins.base import controller
@@ -190,6 +190,11 @@ class _Session:
             for budget in spent_budgets(cluster, cluster.pod(victim)):
                 cluster.apply(Put(budget))
             cluster.apply(Remove("Pod", victim))
+        # Whoever was promised the node and matters less has to look elsewhere, as with kube-scheduler.
+        priority = int(cluster.pods.priority[cluster.pod_row(pod)])
+        for other in list(cluster.held_on.get(candidate.node, ())):
+            if cluster.pods.priority[cluster.pod_row(other)] < priority:
+                cluster.apply(Release(other))
         cluster.apply(Hold(pod, candidate.node))
         self._failed.clear()
         decision = self.engine.place([pod])[0]

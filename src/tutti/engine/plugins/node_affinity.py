@@ -9,7 +9,7 @@ from tutti.cluster.columns import Ints
 from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import NodeAffinity as Affinity
-from tutti.kube.selectors import NODE_NAME_FIELD, NodeTerm, parse_node_selector, parse_node_term
+from tutti.kube.selectors import NODE_NAME_FIELD, parse_node_selector, parse_node_term
 
 
 class NodeAffinity(NodePlugin):
@@ -73,8 +73,3 @@ def named_nodes(spec: SpecClass) -> frozenset[str] | Reason | None:
     if not names:
         return Reason(NodeAffinity.name, ("pod affinity terms conflict",), resolvable=False)
     return frozenset(names)
-
-
-def required_terms(spec: SpecClass) -> tuple[NodeTerm, ...] | None:
-    """Give the pod's own required terms, for whoever counts only matching nodes."""
-    return spec.node_terms

@@ -47,7 +47,6 @@ class NodeResourcesFit(PodPlugin):
     ) -> None:
         self._strategy = strategy
         self._ignored, self._ignored_groups = frozenset(ignored), frozenset(ignored_groups)
-        self._wanted_by: dict[int, list[tuple[int, int]]] = {}
 
     def shape(self, spec: SpecClass) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Specs that want the same resources, whatever the amounts."""
@@ -81,15 +80,16 @@ class NodeResourcesFit(PodPlugin):
 
     def room(self, cluster: Cluster, spec: SpecClass) -> list[tuple[int, int]]:
         """Give the places of everything that is wanted, with the amounts."""
-        wanted = self._wanted_by.get(spec.number)
+        known = cluster.memo.setdefault(self, {})
+        wanted: list[tuple[int, int]] | None = known.get(spec.number)
         if wanted is None:
             place = cluster.resources.place
-            wanted = self._wanted_by[spec.number] = [(place(n), spec.requests[n]) for n in self._checked(spec)]
+            wanted = known[spec.number] = [(place(n), spec.requests[n]) for n in self._checked(spec)]
         return wanted
 
     def fits(self, node: OneNode, spec: SpecClass) -> bool:
         """Say whether enough is left of everything that is wanted."""
-        wanted = self._wanted_by.get(spec.number) or self.room(node.cluster, spec)
+        wanted = self.room(node.cluster, spec)
         alloc, used = node.alloc, node.used
         for place, amount in wanted:  # noqa: SIM110 - a generator costs as much as the whole check
             if alloc[place] - used[place] < amount:

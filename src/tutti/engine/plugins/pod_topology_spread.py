@@ -41,7 +41,6 @@ class PodTopologySpread(ClusterPlugin):
     def __init__(self, defaults: tuple[SpreadConstraint, ...] | None = None) -> None:
         self._system = defaults is None
         self._defaults = SYSTEM_DEFAULTS if defaults is None else defaults
-        self._selectors: dict[tuple[int, tuple[str, str, str] | None], tuple[int, Selector]] = {}
 
     def concerns(self, asked: Asked) -> bool:
         """Only pods with constraints, of their own or by default."""
@@ -64,10 +63,10 @@ class PodTopologySpread(ClusterPlugin):
         """Give what the pod's Services and its controller select by; it selects everything when there are none."""
         key = (asked.labels.number, controller(asked.pod))
         version = asked.cluster.workloads_version
-        known = self._selectors.get(key)
+        kept = asked.cluster.memo.setdefault(self, {})
+        known: tuple[int, Selector] | None = kept.get(key)
         if known is None or known[0] != version:
-            selector = default_selector(asked.cluster, asked.pod)
-            known = self._selectors[key] = (version, selector)
+            known = kept[key] = (version, default_selector(asked.cluster, asked.pod))
         return known[1]
 
     # Filter -----------------------------------------------------------------------------------------------------------

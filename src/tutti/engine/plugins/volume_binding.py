@@ -8,6 +8,7 @@ which a placed pod takes what was found.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -37,6 +38,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 
+_FEW = 64
 _WRONG_NODE, _NO_VOLUME, _NO_SPACE, _GONE = 1, 2, 3, 4
 _BOTH = {
     frozenset((_WRONG_NODE, _NO_VOLUME)): 5,
@@ -226,7 +228,7 @@ class _Claims(Prepared):
         numbers = list(range(self._cluster.nodes.size))[rows] if isinstance(rows, slice) else rows.tolist()
         if not self.waiting:
             refused = np.zeros(len(numbers), dtype=np.uint8)
-            wrong, gone = self._bound_refusals()
+            wrong, gone = self._bound_refusals
             refused[wrong[rows]] = _WRONG_NODE
             refused[gone[rows]] = _GONE
             return refused
@@ -234,11 +236,36 @@ class _Claims(Prepared):
 
     def found(self, row: int) -> Found:
         """Say how the claims can be met on a row."""
-        found = self._found.get(row)
+        group = row if self._groups is None else int(self._groups[row])
+        found = self._found.get(group)
         if found is None:
-            found = self._found[row] = self._find(row)
+            found = self._found[group] = self._find(row)
         return found
 
+    @cached_property
+    def _groups(self) -> Rows | None:
+        """Number the rows so that rows with the same number get the same answer; None when that is not worth while."""
+        nodes = self._cluster.nodes
+        selected = [(w.metadata.annotations or {}).get(SELECTED_NODE) for w in self.waiting]
+        names = {volumes.class_name(w) for w in self.waiting}
+        capacities = self._cluster.objects["CSIStorageCapacity"]
+        nearby = [
+            (k, c) for k, c in capacities.items() if isinstance(c, CSIStorageCapacity) and c.storage_class_name in names
+        ]
+        if len(self._free) + len(nearby) > _FEW:
+            return None
+        masks = [*self._bound_refusals, *(self._reach(v) for v in self._free), *(self._accessible(*n) for n in nearby)]
+        masks += [np.array(nodes.names) == name for name in set(selected) - {None}]
+        for name in names:
+            made_by = volumes.storage_class(self._cluster, name)
+            if made_by is not None and made_by.allowed_topologies:
+                masks.append(np.array([self._allowed(made_by, row) for row in range(nodes.size)]))
+        groups = np.zeros(nodes.size, dtype=np.intp)
+        for mask in masks:
+            _, groups = np.unique(2 * groups + mask, return_inverse=True)
+        return groups
+
+    @cached_property
     def _bound_refusals(self) -> tuple[Bools, Bools]:
         """Say for every row whether a bound volume is out of reach, or not there; the first such claim decides."""
         size = self._cluster.nodes.size
@@ -261,7 +288,7 @@ class _Claims(Prepared):
 
     def _find(self, row: int) -> Found:
         refusals: set[int] = set()
-        wrong, gone = self._bound_refusals() if self.bound else (None, None)
+        wrong, gone = self._bound_refusals if self.bound else (None, None)
         if wrong is not None and wrong[row]:
             refusals.add(_WRONG_NODE)
         if gone is not None and gone[row]:
