@@ -108,3 +108,10 @@ def test_files_that_are_not_there_and_standard_input(tutti: Tutti, lines: list[b
     assert tutti("conformance", "/nowhere").err == "error: /nowhere: no such file or directory\n"
     assert tutti("conformance", "-", stdin=lines[0].decode()).code == 0
     assert tutti("conformance").code == 2
+
+
+def test_a_file_without_cases_is_no_success(tutti: Tutti, tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(b"\n")
+    run = tutti("conformance", str(path))
+    assert (run.code, run.out, run.err) == (2, "", f"error: {path}: there is no case in it\n")

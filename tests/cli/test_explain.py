@@ -90,7 +90,7 @@ def test_a_running_pod_that_would_go_elsewhere(tutti: Tutti, write: Write) -> No
     path = write(node("b"), pod("p", on="gone"))
     run = tutti("explain", "pod/p", "-f", path)
     assert head(run)["Outcome"].endswith("gone is not there any more")
-    assert "note: 1 pods are on nodes that are not in the input" in run.err
+    assert "note: 1 pod is on a node that is not in the input" in run.err
     path = write(node("a", taints=[TAINT]), pod("p", on="a"))
     assert "it would find no place: 0/1 nodes" in head(tutti("explain", "pod/p", "-f", path))["Outcome"]
 

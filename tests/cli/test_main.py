@@ -111,7 +111,10 @@ def test_a_bad_field_is_named_with_its_object(tutti: Tutti, write: Write) -> Non
         run = tutti(*command, "-f", path)
         field = "spec.containers[0].resources.requests.cpu"
         assert (run.code, run.out) == (2, "")
-        assert run.err == f'error: {path}: pod default/p: {field}: "one" is not a quantity\n'
+        assert (
+            run.err
+            == f'error: {path}: pod default/p: {field}: "one" is not a quantity (want for example 500m or 2Gi)\n'
+        )
 
 
 def test_an_object_that_an_api_server_would_refuse_is_named_with_its_file(tutti: Tutti, write: Write) -> None:
@@ -140,6 +143,14 @@ def test_a_reader_that_goes_away_is_no_fault(write: Write) -> None:
     assert done.returncode in (0, 141)
     assert "Traceback" not in done.stderr
     assert "Error" not in done.stderr
+
+
+@pytest.mark.parametrize(("where", "code"), [(">&-", 0), ("2>&-", 0), (">/dev/full", 2)])
+def test_output_that_cannot_be_written_leaves_no_traceback(write: Write, where: str, code: int) -> None:
+    line = f"{PROGRAM} schedule -f {write(node('a'), pod('p'))} {where}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    full = "error: the answer could not be written: no space left on device\n"
+    assert (done.returncode, done.stderr) == (code, full if code else "")
 
 
 @pytest.mark.parametrize("command", ["schedule -f -", "explain p -f -", "conformance -", "demo"])

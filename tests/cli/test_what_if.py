@@ -125,11 +125,11 @@ def test_scale_finds_its_workload(tutti: Tutti, write: Write) -> None:
         ("--drain", "c", "node 'c' is not in the cluster"),
         ("--cordon", "c", "node 'c' is not in the cluster"),
         ("--add", "c=1", "node 'c' is not in the cluster"),
-        ("--add", "a", '--add: want NAME=COUNT, got "a"'),
-        ("--add", "a=-1", '--add: want NAME=COUNT, got "a=-1"'),
+        ("--add", "a", '--add: want NODE=COUNT, got "a"'),
+        ("--add", "a=-1", '--add: want NODE=COUNT, got "a=-1"'),
         ("--scale", "web=3", "--scale: want KIND/NAME=COUNT with a kind of"),
         ("--scale", "daemonset/d=3", "--scale: want KIND/NAME=COUNT with a kind of"),
-        ("--scale", "deployment/web", '--scale: want NAME=COUNT, got "deployment/web"'),
+        ("--scale", "deployment/web", '--scale: want KIND/NAME=COUNT, got "deployment/web"'),
     ],
 )
 def test_wishes_that_cannot_be_met(tutti: Tutti, write: Write, option: str, value: str, line: str) -> None:

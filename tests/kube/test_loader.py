@@ -1,10 +1,12 @@
 """Files into snapshots: every form that kubectl prints, and what is said about bad ones."""
 
+import codecs
 import gzip
 import io
 import json
 import sys
 import types
+from itertools import pairwise
 
 import pytest
 
@@ -147,6 +149,19 @@ def test_generated_names_are_the_same_at_every_run(write):
     assert len(set(keys(load([path])))) == 2
 
 
+def test_utf_16_as_powershell_writes_it(write):
+    text = json.dumps(listed(pod(), node("nœud")))
+    assert load([write(text.encode("utf-16"))]).nodes[0].metadata.name == "nœud"
+
+
+@pytest.mark.parametrize("name", ["cluster.json", "cluster.yaml"])
+@pytest.mark.parametrize("kind", ["List", "PodList"])
+def test_null_items_are_none(write, name, kind):
+    snapshot = load([write({"apiVersion": "v1", "kind": kind, "items": None}, name)])
+    assert (snapshot.pods, snapshot.skipped) == ([], {})
+    assert ("Pod" in snapshot.present) == (kind == "PodList")
+
+
 def test_null_means_absent(write):
     snapshot = load(
         [write(pod(status=None, spec={"containers": [{"name": "c", "resources": None}], "affinity": None}))]
@@ -172,15 +187,22 @@ REQUESTS = "pod shop/web-1: spec.containers[0].resources.requests"
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (with_requests(cpu="12x"), f'{REQUESTS}.cpu: "12x" is not a quantity'),
+        (with_requests(cpu="12x"), f'{REQUESTS}.cpu: "12x" is not a quantity (want for example 500m or 2Gi)'),
         (with_requests(cpu="-1"), f'{REQUESTS}.cpu: "-1" is negative'),
         (with_requests(cpu=True), f"{REQUESTS}.cpu: expected int | float | str, got bool"),
         (with_spec(containers="c"), "pod shop/web-1: spec.containers: expected a list, got str"),
         (with_spec(containers=[]), "pod shop/web-1: spec.containers: at least one container is required"),
+        (with_spec(priority=10**23), "pod shop/web-1: spec.priority: expected int <= 2147483647"),
+        ("[" * 100_000, "it is nested too deeply (does a YAML alias contain itself?)"),
+        (codecs.BOM_UTF16_LE + b"{", "not whole UTF-16 text: save it as UTF-8"),
+        (
+            {"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": -1}},
+            "deployment default/d: spec.replicas: expected int >= 0",
+        ),
         (with_spec(priority="high"), "pod shop/web-1: spec.priority: expected int, got str"),
         (
             with_spec(tolerations=[{"key": "a", "operator": "Is"}]),
-            'pod shop/web-1: spec.tolerations[0].operator: "Is" is not an operator',
+            'pod shop/web-1: spec.tolerations[0].operator: "Is" is not an operator (want Equal, Exists, Lt or Gt)',
         ),
         (
             with_spec(topologySpreadConstraints=[{"topologyKey": "z", "whenUnsatisfiable": "No"}]),
@@ -194,7 +216,7 @@ REQUESTS = "pod shop/web-1: spec.containers[0].resources.requests"
         (
             with_spec(affinity={"nodeAffinity": {ANTI: {"nodeSelectorTerms": [NODE_TERM]}}}),
             f"pod shop/web-1: spec.affinity.nodeAffinity.{ANTI}.nodeSelectorTerms[0].matchExpressions[0].operator: "
-            '"Is" is not an operator',
+            '"Is" is not an operator (want In, NotIn, Exists, DoesNotExist, Gt or Lt)',
         ),
         (pod(metadata={"namespace": "shop"}), "pod shop/without a name: metadata.name: a name is required"),
         (
@@ -227,6 +249,12 @@ def test_one_line_names_file_object_and_field(write, content, line):
     [
         ("a: [1", "YAML is malformed: did not find expected ',' or ']' (line 2)"),
         ("just text", "expected Kubernetes objects, got str"),
+        (
+            "kind: Pod\na: &a [x, x, x, x, x, x, x, x, x]\n"
+            + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in pairwise("abcdefghijkl")),
+            "YAML aliases repeat too much: write out what they stand for",
+        ),
+        ("&t\nkind: List\nitems: [*t]\n", "it is nested too deeply (does a YAML alias contain itself?)"),
         (
             "kind: Pod\nmetadata: {name: p, labels: {on: yes}}",
             "pod default/p: metadata.labels (a name in it): expected str, got bool",

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tutti.exceptions import InputError
+
 if TYPE_CHECKING:
     from tutti.conformance.formats import Difference, Outcome
 
@@ -42,6 +44,8 @@ def command(paths: tuple[str, ...], show: int, jobs: int | None) -> None:
     any answer differs.
     """
     families, shown = _run(paths, show, jobs or os.cpu_count() or 1)
+    if not families:
+        raise InputError("there is no case in it", file=", ".join(paths))
     click.echo(_table(families))
     for difference in shown:
         click.echo(f"\n{_in_full(difference)}")

@@ -49,7 +49,12 @@ def load_cluster(paths: Sequence[str]) -> Loaded:
         others = ", ".join(f"{number} {kind}" for kind, number in snapshot.skipped.items())
         remark(f"objects of kinds that do not matter here were left out: {others}")
     if homeless := sum(map(len, cluster.absent.values())):
-        remark(f"{homeless:,} pods are on nodes that are not in the input, and count nowhere")
+        from tutti.cli.tables import counted
+
+        are = "is on a node that is" if homeless == 1 else "are on nodes that are"
+        remark(
+            f"{counted(homeless, 'pod')} {are} not in the input, and {'counts' if homeless == 1 else 'count'} nowhere"
+        )
     return Loaded(snapshot, cluster)
 
 
@@ -93,7 +98,7 @@ def remark(text: str) -> None:
 @contextmanager
 def busy(what: str) -> Iterator[Callable[[str], None]]:
     """Show on a terminal that something is under way; what is given tells how far it is."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console

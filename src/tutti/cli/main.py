@@ -8,6 +8,7 @@ of commands import numpy, msgspec, rich and the engine inside their functions.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -70,11 +71,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is after >&-
+            sys.stdout.flush()
     except BrokenPipeError:
         # The interpreter flushes once more at its end, and must not stumble there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = BROKEN_PIPE
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo("error: the answer could not be written: no space left on device", err=True)
+        code = TuttiError.exit_code
     except KeyboardInterrupt:
         code = INTERRUPTED
     sys.exit(code)

@@ -1,7 +1,8 @@
 """Answers as text: tables without borders as kubectl prints them, JSON and YAML.
 
 Contract: a table has upper-case headers and columns three spaces apart; nothing is cut off. Words that tell how things
-stand are coloured, and click takes colours out again where the output is not a terminal; NO_COLOR is honoured.
+stand are coloured, and click takes colours out again where the output is not a terminal; NO_COLOR and TERM=dumb are
+honoured.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def colours_wanted() -> bool:
     """Whether colours make sense at all; whether the output takes them is for click to see."""
-    return not os.environ.get("NO_COLOR")
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def structured(value: Any, form: str) -> str:

@@ -65,10 +65,11 @@ def _apply(cluster: Cluster, edits: Iterator[Edit] | Sequence[Edit]) -> None:
 
 
 def count_of(text: str, option: str) -> tuple[str, int]:
-    """The two sides of ``NAME=COUNT``."""
+    """The two sides of ``NAME=COUNT``, as an option has it."""
+    shape = "KIND/NAME" if option == "--scale" else "NODE"
     name, _, count = text.rpartition("=")
     if not name or not count.isascii() or not count.isdigit():
-        raise InputError(f'want NAME=COUNT, got "{text}"', obj=option)
+        raise InputError(f'want {shape}=COUNT, got "{text}"', obj=option)
     return name, int(count)
 
 

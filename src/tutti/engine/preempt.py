@@ -107,6 +107,7 @@ class _Budgets:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._budgets: list[tuple[PodDisruptionBudget, Selector]] = []
+        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], list[int]] = {}
         for key in sorted(cluster.objects["PodDisruptionBudget"]):
             budget = cluster.objects["PodDisruptionBudget"][key]
             assert isinstance(budget, PodDisruptionBudget)
@@ -130,15 +131,25 @@ class _Budgets:
     def _breaks(self, namespace: str, name: str, labels: dict[str, str] | None, allowed: list[int]) -> bool:
         if not labels:
             return False
-        for i, (budget, selector) in enumerate(self._budgets):
-            if (budget.metadata.namespace or "default") != namespace or not selector.matches(labels):
-                continue
-            if name in (budget.status.disrupted_pods or {}):
+        for i in self._protecting(namespace, labels):
+            if name in (self._budgets[i][0].status.disrupted_pods or {}):
                 continue
             allowed[i] -= 1
             if allowed[i] < 0:
                 return True
         return False
+
+    def _protecting(self, namespace: str, labels: dict[str, str]) -> list[int]:
+        """Give the budgets that select pods with these labels; pods of one workload are looked at once."""
+        key = (namespace, tuple(sorted(labels.items())))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = [
+                i
+                for i, (budget, selector) in enumerate(self._budgets)
+                if (budget.metadata.namespace or "default") == namespace and selector.matches(labels)
+            ]
+        return found
 
 
 class _Evictions:

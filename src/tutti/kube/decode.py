@@ -78,6 +78,14 @@ class Decoded:
 
 def decode(source: Source) -> Decoded:
     """All objects of a file."""
+    try:
+        return _decode(source)
+    except RecursionError:
+        problem = "it is nested too deeply (does a YAML alias contain itself?)"
+        raise InputError(problem, file=source.name) from None
+
+
+def _decode(source: Source) -> Decoded:
     decoded = Decoded(source.name)
     start = source.data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if source.is_json or start in (b"{", b"["):
@@ -145,13 +153,14 @@ def _with_line(message: str, data: bytes, *, offset: int) -> str:
 def _add_json(decoded: Decoded, document: _Document, *, source: Source) -> None:
     header = document.header
     kind = header.kind or "List"
-    if header.items is None or not kind.endswith("List"):
+    listed = kind.removesuffix("List")
+    empty = header.items is None and header.kind is not None and (header.kind == "List" or listed in KINDS)
+    if not kind.endswith("List") or (header.items is None and not empty):
         _add_item(decoded, document.text, what=(header.kind, header.api_version), source=source)
         return
-    listed = kind.removesuffix("List")
     if listed in KINDS and not header.items:
         decoded.present.add(listed)
-    for item in header.items:
+    for item in header.items or ():
         what = (listed, header.api_version) if listed else _kind_of(item, source)
         _add_item(decoded, item, what=what, source=source)
 

@@ -8,12 +8,14 @@ defaults, so equal bytes mean that the scheduler cannot tell two specs apart. Qu
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 Quantity = str | int | float
 Quantities = dict[str, Quantity]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -98,7 +100,7 @@ class NodeSelector(Wire, frozen=True):
 class PreferredSchedulingTerm(Wire, frozen=True):
     """A node selector term that is wished for."""
 
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -125,7 +127,7 @@ class PodAffinityTerm(Wire, frozen=True):
 class WeightedPodAffinityTerm(Wire, frozen=True):
     """A term that is wished for."""
 
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -161,11 +163,11 @@ class Toleration(Wire, frozen=True):
 class TopologySpreadConstraint(Wire, frozen=True):
     """How evenly pods are spread over the values of a node label."""
 
-    max_skew: int = 1
+    max_skew: Int32 = 1
     topology_key: str = ""
     when_unsatisfiable: str = "DoNotSchedule"
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: list[str] | None = None
@@ -184,8 +186,8 @@ class ResourceRequirements(Wire, frozen=True):
 class ContainerPort(Wire, frozen=True):
     """A port of a container; only one with a host port matters to the scheduler."""
 
-    container_port: int | None = None
-    host_port: int | None = None
+    container_port: Int32 | None = None
+    host_port: Int32 | None = None
     host_ip: str | None = msgspec.field(default=None, name="hostIP")
     protocol: str | None = None
 
@@ -335,7 +337,7 @@ class PodSpec(Wire, frozen=True):
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str | None = None
     preemption_policy: str | None = None
     scheduler_name: str | None = None
@@ -619,7 +621,7 @@ class BudgetSpec(Wire, frozen=True):
 class BudgetStatus(Wire, frozen=True):
     """How many of them may go now."""
 
-    disruptions_allowed: int | None = None
+    disruptions_allowed: Int32 | None = None
     disrupted_pods: dict[str, Any] | None = None
 
 
@@ -668,7 +670,7 @@ class PriorityClass(Object, frozen=True):
 
     KIND = "PriorityClass"
     API_VERSION = "scheduling.k8s.io/v1"
-    value: int = 0
+    value: Int32 = 0
     global_default: bool | None = None
     preemption_policy: str | None = None
 
@@ -716,7 +718,7 @@ class Service(Object, frozen=True):
 class ControllerSpec(Wire, frozen=True):
     """A replication controller's selector and size."""
 
-    replicas: int | None = None
+    replicas: Count | None = None
     selector: dict[str, str] | None = None
     template: PodTemplate | None = None
 
@@ -732,13 +734,13 @@ class ReplicationController(Object, frozen=True):
 class Ordinals(Wire, frozen=True):
     """Where a stateful set starts to count."""
 
-    start: int | None = None
+    start: Count | None = None
 
 
 class WorkloadSpec(Wire, frozen=True):
     """Selector, size and template of a workload."""
 
-    replicas: int | None = None
+    replicas: Count | None = None
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
     volume_claim_templates: list[PersistentVolumeClaim] | None = None
@@ -784,8 +786,8 @@ class DaemonSet(Object, frozen=True):
 class JobSpec(Wire, frozen=True):
     """How many pods a job runs."""
 
-    parallelism: int | None = None
-    completions: int | None = None
+    parallelism: Count | None = None
+    completions: Count | None = None
     completion_mode: str | None = None
     suspend: bool | None = None
     template: PodTemplate = PodTemplate()

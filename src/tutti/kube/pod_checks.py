@@ -116,7 +116,10 @@ def _node_term(term: NodeSelectorTerm, path: tuple[Any, ...]) -> None:
     for field, requirements in ((".matchExpressions", term.match_expressions), (".matchFields", term.match_fields)):
         for place, requirement in enumerate(requirements or ()):
             if requirement.operator not in _OPERATORS:
-                raise fault_at(f'"{requirement.operator}" is not an operator', (*path, field, place, ".operator"))
+                problem = (
+                    f'"{requirement.operator}" is not an operator (want In, NotIn, Exists, DoesNotExist, Gt or Lt)'
+                )
+                raise fault_at(problem, (*path, field, place, ".operator"))
 
 
 def check_selector(selector: LabelSelector, path: tuple[Any, ...]) -> None:
@@ -130,7 +133,8 @@ def check_selector(selector: LabelSelector, path: tuple[Any, ...]) -> None:
 
 def _toleration(toleration: Toleration, path: tuple[Any, ...]) -> None:
     if toleration.operator not in _TOLERATION_OPERATORS:
-        raise fault_at(f'"{toleration.operator}" is not an operator', (*path, ".operator"))
+        problem = f'"{toleration.operator}" is not an operator (want Equal, Exists, Lt or Gt)'
+        raise fault_at(problem, (*path, ".operator"))
     if toleration.effect not in _TOLERATED_EFFECTS:
         raise fault_at(f'"{toleration.effect}" is not an effect', (*path, ".effect"))
     if not toleration.key and toleration.operator != "Exists":

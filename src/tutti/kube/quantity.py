@@ -138,4 +138,4 @@ def _int64(rounded: int, nano: int, places: int) -> int:
 
 
 def _not_a_quantity(quantity: str | float) -> QuantityError:
-    return QuantityError(f'"{quantity}" is not a quantity')
+    return QuantityError(f'"{quantity}" is not a quantity (want for example 500m or 2Gi)')

@@ -2,11 +2,12 @@
 
 Contract: `read_sources` gives every file once, in the order of the paths; a directory gives all its .json, .yaml and
 .yml files (also gzipped), sorted by path, those of its folders included; ``-`` is standard input. What cannot be read
-raises `InputError` with the path in it.
+raises `InputError` with the path in it. Text in UTF-16, as PowerShell's ``>`` writes it, is given as UTF-8.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import sys
 import zlib
@@ -36,10 +37,10 @@ def read_sources(paths: Sequence[str]) -> Iterator[Source]:
     """Every file that the paths name."""
     for path in paths:
         if path == "-":
-            yield Source("stdin", _unpacked(sys.stdin.buffer.read(), "stdin"))
+            yield Source("stdin", _text(sys.stdin.buffer.read(), "stdin"))
         else:
             for file in _files(Path(path)):
-                yield Source(str(file), _unpacked(_read(file), str(file)))
+                yield Source(str(file), _text(_read(file), str(file)))
 
 
 def _files(path: Path) -> list[Path]:
@@ -58,6 +59,16 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), file=str(file)) from None
+
+
+def _text(data: bytes, name: str) -> bytes:
+    data = _unpacked(data, name)
+    if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data
+    try:
+        return data.decode("utf-16").encode()
+    except UnicodeError:
+        raise InputError("not whole UTF-16 text: save it as UTF-8", file=name) from None
 
 
 def _unpacked(data: bytes, name: str) -> bytes:

@@ -212,6 +212,7 @@ class _Claims(Prepared):
         self._asked, self._cluster = asked, asked.cluster
         self.bound, self.waiting = bound, waiting
         self._found: dict[int, Found] = {}
+        self._fits: dict[str, list[PersistentVolume]] = {}
         self._reached: dict[str, Bools] = {}
         self._capacities: dict[str, Bools] = {}
         names = {volumes.class_name(w) for w in waiting}
@@ -326,34 +327,24 @@ class _Claims(Prepared):
         return bindings, unmatched
 
     def _smallest(self, wish: PersistentVolumeClaim, row: int, taken: set[str]) -> PersistentVolume | None:
-        wanted = _size(wish.spec.resources.requests if wish.spec.resources else None)
-        name = volumes.class_name(wish)
-        selector = parse_label_selector(wish.spec.selector) if wish.spec.selector is not None else None
-        best: PersistentVolume | None = None
-        best_size = 0
-        for volume in self._free:
-            size = _size(volume.spec.capacity)
-            if volume.metadata.name in taken or volumes.volume_class_name(volume) != name or size < wanted:
+        for volume in self._fitting(wish):
+            if volume.metadata.name in taken:
                 continue
-            if (volume.spec.volume_mode or "Filesystem") != (wish.spec.volume_mode or "Filesystem"):
-                continue
-            if (volume.spec.volume_attributes_class_name or "") != (wish.spec.volume_attributes_class_name or ""):
-                continue
-            if volume.metadata.deletion_timestamp is not None:
-                continue
+            reached = bool(self._reach(volume)[row])
             if volume.spec.claim_ref is not None:
-                if not _meant_for(volume.spec.claim_ref, wish):
-                    continue
-                return volume if self._reach(volume)[row] else None
-            if volume.status.phase != "Available" or not self._reach(volume)[row]:
-                continue
-            if selector is not None and not selector.matches(volume.metadata.labels or {}):
-                continue
-            if not set(wish.spec.access_modes or ()) <= set(volume.spec.access_modes or ()):
-                continue
-            if best is None or size < best_size:
-                best, best_size = volume, size
-        return best
+                return volume if reached else None
+            if reached:
+                return volume
+        return None
+
+    def _fitting(self, wish: PersistentVolumeClaim) -> list[PersistentVolume]:
+        """Give the volumes that a claim could have wherever it is: one kept for it first, then the smallest."""
+        known = self._fits.get(wish.key)
+        if known is None:
+            fitting = [v for v in self._free if _fits(v, wish)]
+            fitting.sort(key=lambda v: (v.spec.claim_ref is None, _size(v.spec.capacity)))
+            known = self._fits[wish.key] = fitting
+        return known
 
     def _provision(
         self, wishes: list[PersistentVolumeClaim], row: int
@@ -423,6 +414,24 @@ def _variant(refusals: frozenset[int]) -> int:
     if len(refusals) < 2:
         return next(iter(refusals), 0)
     return _BOTH.get(refusals, 7)
+
+
+def _fits(volume: PersistentVolume, wish: PersistentVolumeClaim) -> bool:
+    """Say whether a volume could be bound to a claim, its nodes aside."""
+    spec, wanted = volume.spec, wish.spec
+    if volumes.volume_class_name(volume) != volumes.class_name(wish) or volume.metadata.deletion_timestamp is not None:
+        return False
+    if _size(spec.capacity) < _size(wanted.resources.requests if wanted.resources else None):
+        return False
+    if (spec.volume_mode or "Filesystem") != (wanted.volume_mode or "Filesystem"):
+        return False
+    if (spec.volume_attributes_class_name or "") != (wanted.volume_attributes_class_name or ""):
+        return False
+    if spec.claim_ref is not None:
+        return _meant_for(spec.claim_ref, wish)
+    if volume.status.phase != "Available" or not set(wanted.access_modes or ()) <= set(spec.access_modes or ()):
+        return False
+    return wanted.selector is None or parse_label_selector(wanted.selector).matches(volume.metadata.labels or {})
 
 
 def _meant_for(reference: ObjectReference, wish: PersistentVolumeClaim) -> bool:
