@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.worlds import World
-from tutti.cluster import Cluster, Hold, Remove
+from tutti.cluster import Cluster, Hold, Release, Remove
 from tutti.engine import Engine, Profile, preempt
 from tutti.engine.plan import Plan
 from tutti.engine.schedule import failure, in_queue_order, not_considered, pending, schedule
@@ -182,6 +182,9 @@ def one_by_one(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
             if found.chosen:
                 for victim in found.chosen[0].victims:
                     cluster.apply(Remove("Pod", victim))
+                for other in list(cluster.held_on.get(found.chosen[0].node, ())):
+                    if (cluster.pod(other).spec.priority or 0) < (cluster.pod(key).spec.priority or 0):
+                        cluster.apply(Release(other))
                 cluster.apply(Hold(key, found.chosen[0].node))
                 (decision,) = engine.place([key])
         yield key, decision.node
