@@ -13,8 +13,9 @@ import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Ints32, Rows, grown
 from tutti.cluster.nodes import NodeTable
-from tutti.kube.objects import Taint, Toleration
+from tutti.kube.objects import Toleration
 from tutti.kube.selectors import NodeTerm, Requirement
+from tutti.kube.taints import first_untolerated
 
 _FEW = 32
 """Rows up to which a view follows nodes one by one."""
@@ -36,28 +37,9 @@ class Eligibility(NamedTuple):
         if self.terms is not None:
             mask &= nodes.in_any_term(self.terms, rows)
         if self.tolerations is not None:
-            refused = [untolerated(taints, self.tolerations) for taints in nodes.taint_sets]
+            refused = [first_untolerated(taints, self.tolerations) is not None for taints in nodes.taint_sets]
             mask &= ~np.array(refused)[nodes.taints[rows]]
         return mask
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Say whether one toleration bears one taint."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in (None, "", "Equal"):
-        return (toleration.value or "") == (taint.value or "")
-    return toleration.operator == "Exists"
-
-
-def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
-    """Say whether a taint that keeps pods off is not borne."""
-    return any(
-        taint.effect in ("NoSchedule", "NoExecute") and not any(tolerates(t, taint) for t in tolerations)
-        for taint in taints
-    )
 
 
 class Tally:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
-from tutti.cluster.tallies import tolerates
 from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Refusal, Variants
 from tutti.kube.objects import Taint
+from tutti.kube.taints import tolerates
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 

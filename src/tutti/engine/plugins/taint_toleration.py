@@ -6,10 +6,10 @@ import numpy as np
 
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
-from tutti.cluster.tallies import tolerates, untolerated
 from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Refusal, Variants
 from tutti.kube.objects import Taint, Toleration
+from tutti.kube.taints import first_untolerated, tolerates
 
 
 class TaintToleration(NodePlugin):
@@ -22,7 +22,8 @@ class TaintToleration(NodePlugin):
     def filter(self, window: Window, spec: SpecClass) -> Variants | None:
         """Refuse nodes with a taint that the pod does not bear."""
         sets = window.nodes.taint_sets
-        table = np.fromiter((untolerated(taints, spec.tolerations) for taints in sets), np.uint8, len(sets))
+        refused = (first_untolerated(taints, spec.tolerations) is not None for taints in sets)
+        table = np.fromiter(refused, np.uint8, len(sets))
         answers: Variants = table[window.nodes.taints[window.rows]]
         return answers
 
