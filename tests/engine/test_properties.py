@@ -13,7 +13,8 @@ from tests.worlds import World
 from tutti.cluster import Cluster, Remove
 from tutti.engine import Engine, explain
 from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
-from tutti.engine.preempt import _Budgets, _Evictions, _Room
+from tutti.engine.budgets import Budgets
+from tutti.engine.preempt import _Evictions, _Room
 from tutti.engine.verdict import Reason
 from tutti.kube import objects as k
 
@@ -179,4 +180,4 @@ def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> N
     trial = _Evictions(engine.judge, asked, filtered, {})
     room = _Room(engine.judge, asked)
     for row, lower in trial._lower(engine.cluster.nodes.rows_on()).items():
-        assert room.candidate(row, lower, _Budgets(engine.cluster)) == trial._try(row, lower)
+        assert room.candidate(row, lower, Budgets(engine.cluster)) == trial._try(row, lower)

@@ -11,7 +11,9 @@ from tests.worlds import World
 from tutti.cluster import Cluster, Hold, Release, Remove
 from tutti.engine import Engine, Profile, preempt
 from tutti.engine.plan import Plan
-from tutti.engine.schedule import failure, in_queue_order, not_considered, pending, schedule
+from tutti.engine.failure import failure
+from tutti.engine.schedule import pending, schedule
+from tutti.engine.turns import in_queue_order, not_considered
 from tutti.kube import objects as k
 
 WAITING = "2026-01-01T00:00:00Z"

@@ -13,7 +13,8 @@ import msgspec
 
 from tutti.cluster import Unbind
 from tutti.engine import Engine, Explanation, explain
-from tutti.engine.schedule import Failure, failure, not_considered
+from tutti.engine.failure import Failure, failure
+from tutti.engine.turns import not_considered
 from tutti.exceptions import InputError, NotFoundError
 
 if TYPE_CHECKING:

@@ -124,7 +124,8 @@ def _result(family: Family) -> str:
 
 def _in_full(difference: Difference) -> str:
     """A difference with both answers, field by field."""
-    lines = [f"case {difference.case}, decision {difference.place + 1}, pod {difference.pod}"]
+    pod = f", decision {difference.place + 1}, pod {difference.pod}" if difference.pod else ""
+    lines = [f"case {difference.case}{pod}"]
     for name, (recorded, got) in difference.fields.items():
         lines.append(f"  {name}")
         lines += [f"    {who:<10}{text}" for who, text in zip(("recorded", "tutti"), _pair(recorded, got), strict=True)]

@@ -64,7 +64,8 @@ def command(
     from tutti.cli.loading import busy, load_cluster, load_profile, remark
     from tutti.cli.missing import missing_kinds
     from tutti.cli.what_if import apply_what_ifs
-    from tutti.engine.schedule import not_considered, pending, schedule
+    from tutti.engine.schedule import pending, schedule
+    from tutti.engine.turns import not_considered
 
     profile = load_profile(profile_path, scheduler_name)
     chosen = _chooser(None if all_namespaces else namespace, selector)

@@ -20,17 +20,21 @@ import numpy as np
 from tutti.cluster.classes import SpecClass, SpecRegistry
 from tutti.cluster.columns import ResourceNames, RowLog
 from tutti.cluster.edits import Arrived, Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
+from tutti.cluster.events import Event, node_changes, object_change
+from tutti.cluster.groups import NO_GROUP, Groups
 from tutti.cluster.labels import Counter, CounterKey, HeldKey, HeldTerm, LabelClass, LabelRegistry, Role
 from tutti.cluster.nodes import NodeTable
 from tutti.cluster.occupancy import Occupancy
 from tutti.cluster.pods import NOT_STARTED, PodTable, Usages
 from tutti.cluster.services import ServiceIndex
 from tutti.exceptions import ConflictError, NotFoundError
+from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service
 from tutti.kube.resources import placed_requests
 from tutti.kube.times import micros
 
 _OWNERS = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
+_SAY_GROUPS = frozenset((*GROUP_KINDS, "PriorityClass"))
 
 
 class Cluster:
@@ -46,6 +50,7 @@ class Cluster:
         self.occupancy = Occupancy()
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
         self.services = ServiceIndex()
+        self.groups = Groups()
         self.holds: dict[str, Hold] = {}
         """What is held, by pod."""
         self.held_on: dict[str, dict[str, Hold]] = {}
@@ -58,6 +63,8 @@ class Cluster:
         """Rows on which a pod came or went, or the node itself changed."""
         self.workloads_version = 0
         """Moves when services or owners change."""
+        self.events = [0] * len(Event)
+        """How often each kind of event has happened."""
         self.memo: dict[object, dict[Any, Any]] = {}
         """What those who ask keep about this cluster, by who they are; a copy starts without."""
         self._held_terms: dict[int, list[tuple[HeldTerm, int]]] = {}
@@ -65,7 +72,8 @@ class Cluster:
         self._watched_specs: set[int] = set()
         self._undo: list[Edit] = []
         self._edit_start = 0
-        self._marks = 0
+        self._marks: list[list[int]] = []
+        """What had happened at each mark."""
         self._arrivals = 0
         self._fit_rows()
         for obj in objects:
@@ -82,13 +90,13 @@ class Cluster:
         twin.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
         twin.labels = self.labels.copy(twin.namespace_labels)
         twin.occupancy = self.occupancy.copy()
-        twin.services = self.services.copy()
+        twin.services, twin.groups = self.services.copy(), self.groups.copy()
         twin.holds = dict(self.holds)
         twin.held_on = {node: dict(holds) for node, holds in self.held_on.items()}
         twin.on_node = [set(pods) for pods in self.on_node]
         twin.absent = {node: set(pods) for node, pods in self.absent.items()}
-        twin.touched = self.touched.copy()
-        twin.memo, twin._held_terms, twin._undo = {}, {}, []
+        twin.touched, twin.events = self.touched.copy(), list(self.events)
+        twin.memo, twin._held_terms, twin._undo, twin._marks = {}, {}, [], []
         twin._spec_usage, twin._watched_specs = dict(self._spec_usage), set(self._watched_specs)
         return twin
 
@@ -139,22 +147,23 @@ class Cluster:
 
     def mark(self) -> int:
         """Remember this moment; every mark is to be rolled back or committed."""
-        self._marks += 1
+        self._marks.append(self.events.copy())
         return len(self._undo)
 
     def rollback(self, mark: int) -> None:
         """Undo all edits since the mark."""
         undo = self._undo
-        self._marks -= 1
+        events = self._marks.pop()
         while len(undo) > mark:
             edit = undo.pop()
             length = len(undo)
             self.apply(edit)
             del undo[length:]  # undoing is not to be undone
+        self.events = events
 
     def commit(self, mark: int) -> None:
         """Keep the edits since the mark; an outer mark can still undo them."""
-        self._marks -= 1
+        self._marks.pop()
         if not self._marks:
             del self._undo[mark:]
 
@@ -194,6 +203,9 @@ class Cluster:
 
     def _object_changed(self, obj: Object, *, there: bool) -> None:
         kind = obj.KIND
+        self.events[object_change(kind)] += 1
+        if kind in _SAY_GROUPS:
+            self.groups.objects_version += 1
         if isinstance(obj, Service):
             # Default spreading asks which services select a pod: pods must differ where a service can tell them apart.
             self.workloads_version += 1
@@ -225,11 +237,14 @@ class Cluster:
                 raise ConflictError(f"node {name} is there already: it cannot become a template")
             if old is not None:
                 self._undo_with(Put(old))
+                for change in node_changes(old, obj):
+                    self.events[change] += 1
             self.touched.add(self.nodes.put(obj))
             self.fit_resources()
             return
         self._undo_with(Remove("Node", name))
         row = self.nodes.put(obj, on=on is not False)
+        self.events[Event.NODE_ADDED] += 1
         self.touched.add(row)
         self.fit_resources()
         self._fit_rows()
@@ -249,6 +264,7 @@ class Cluster:
             self._detach(pod)
             self.absent.setdefault(name, set()).add(pod)
         self.touched.add(self.nodes.remove(name))
+        self.events[Event.NODE_GONE] += 1
 
     def _switch(self, edit: Switch) -> None:
         row = self.node_row(edit.node)
@@ -256,6 +272,7 @@ class Cluster:
             self._undo_with(Switch(edit.node, on=not edit.on))
             self.nodes.switch(row, on=edit.on)
             self.touched.add(row)
+            self.events[Event.NODE_ADDED if edit.on else Event.NODE_GONE] += 1
 
     def node_row(self, name: str) -> int:
         """Give the row of a node."""
@@ -299,6 +316,8 @@ class Cluster:
             return
         self._undo_pod(row)
         self._leave(row)
+        if self.pods.group[row] != NO_GROUP:
+            self.groups.drop(row, int(self.pods.group[row]))
         self.pods.drop_row(row)
 
     def _undo_pod(self, row: int) -> None:
@@ -339,7 +358,11 @@ class Cluster:
         pods.spec[row], pods.usage[row] = spec.number, usage
         pods.priority[row] = pod.spec.priority or 0
         pods.start[row] = _started(pod)
-        pods.terminating[row] = meta.deletion_timestamp is not None
+        terminating = meta.deletion_timestamp is not None
+        if terminating and not pods.terminating[row]:
+            self.events[Event.POD_GONE] += 1
+        pods.terminating[row] = terminating
+        pods.group[row] = self.groups.put(row, pod, before=int(pods.group[row]))
         pods.labels[row] = self.labels.of(meta.namespace or "default", meta.labels).number
 
     def _arrive(self, pod: int, node: str) -> None:
@@ -370,6 +393,7 @@ class Cluster:
         self.on_node[row].add(pod)
         self._arrivals += 1
         self.pods.order[pod] = self._arrivals
+        self.events[Event.POD_PLACED] += 1
         self._move(pod, row, 1)
 
     def _detach(self, pod: int) -> None:
@@ -377,6 +401,7 @@ class Cluster:
         if self._marks:
             self._undo_last(Arrived(self.pods.keys[pod], int(self.pods.order[pod])))
         self.pods.node[pod] = -1
+        self.events[Event.POD_GONE] += 1
         self.on_node[row].discard(pod)
         self._move(pod, row, -1)
 

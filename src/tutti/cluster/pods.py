@@ -12,6 +12,7 @@ from copy import copy
 import numpy as np
 
 from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Ints32, ResourceNames, grown
+from tutti.cluster.groups import NO_GROUP
 from tutti.kube.objects import Pod
 from tutti.kube.resources import PlacedRequests
 
@@ -56,7 +57,7 @@ class Usages:
 class PodTable:
     """All pods; see the module's contract."""
 
-    _FIELDS = ("node", "spec", "labels", "usage", "priority", "start", "order", "terminating")
+    _FIELDS = ("node", "spec", "labels", "usage", "priority", "start", "order", "terminating", "group")
 
     def __init__(self) -> None:
         size = 256
@@ -77,6 +78,8 @@ class PodTable:
         self.order: Ints = np.zeros(size, dtype=np.int64)
         """In which order pods came to their nodes: of two that are equally important, the first is spared longer."""
         self.terminating: Bools = np.zeros(size, dtype=bool)
+        self.group: Ints32 = np.full(size, NO_GROUP, dtype=np.int32)
+        """The number of the group that the pod names."""
 
     def take_row(self, key: str) -> int:
         """Give a new pod its row."""
@@ -94,6 +97,7 @@ class PodTable:
         """Turn a pod's row into a tombstone; the pod must have left its node."""
         del self.row_of[self.keys[row]]
         self.objects[row], self.keys[row], self.node_names[row] = None, "", None
+        self.group[row], self.terminating[row] = NO_GROUP, False
         self.free.append(row)
 
     def copy(self) -> PodTable:
@@ -111,5 +115,5 @@ class PodTable:
             values += [None] * (size - self.size)
         self.keys += [""] * (size - self.size)
         for field in self._FIELDS:
-            setattr(self, field, grown(getattr(self, field), size, fill=-1 if field == "node" else 0))
+            setattr(self, field, grown(getattr(self, field), size, fill=-1 if field in ("node", "group") else 0))
         self.size = size

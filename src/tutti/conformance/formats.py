@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tutti.conformance.cases import read_case
+from tutti.conformance.gangs import outcome, read_gang_case
 from tutti.conformance.kube_scheduler import answers, differences
 from tutti.exceptions import InputError
 
@@ -92,4 +93,17 @@ class _Head(msgspec.Struct):
     expect: list[msgspec.Raw] = []
 
 
-FORMATS = (Format("kube-scheduler", lambda fields: "nodes" in fields and "expect" in fields, _run_kube_scheduler),)
+def _run_gangs(path: str, number: int, line: bytes) -> Outcome:
+    case = read_gang_case(path, number, line)
+    name = case.name or f"line {number}"
+    try:
+        found = outcome(case)
+    except Exception as error:  # a fault in one case is to be seen beside the others
+        found = {"outcome": (None, f"{type(error).__name__}: {error}")}
+    return Outcome(case.behavior, 1, different=(Difference(name, 0, "", found),) if found else ())
+
+
+FORMATS = (
+    Format("gangs", lambda fields: {"nodes", "pods", "podGroups", "expect"} <= fields, _run_gangs),
+    Format("kube-scheduler", lambda fields: {"nodes", "expect"} <= fields, _run_kube_scheduler),
+)

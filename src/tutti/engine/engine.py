@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Bind, Edit
 from tutti.cluster.nodes import RANK_BITS
 from tutti.engine.batch import pick
 from tutti.engine.judge import Judge
-from tutti.engine.plugins.base import Asked, controller
+from tutti.engine.node_tier import NEVER
+from tutti.engine.plugins.base import Area, Asked, controller
 from tutti.engine.plugins.volume_binding import reserve
 from tutti.engine.profile import Profile
 from tutti.engine.verdict import AttemptError, Reason
@@ -41,6 +44,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """How many nodes there are."""
     reasons: dict[str, int] = {}
     """How many nodes were refused with each message, when all were."""
+    plugins: frozenset[str] = frozenset()
+    """Who refused nodes, when all were refused."""
     volumes: tuple[Edit, ...] = ()
     """How the pod takes its volumes."""
 
@@ -53,17 +58,19 @@ class Engine:
         self.profile = profile or Profile.default()
         self.judge = Judge(cluster, self.profile)
 
-    def decide(self, pod: str) -> Decision:
-        """Say where a pending pod goes."""
-        return self._decide(self.judge.ask(self.cluster.pod_row(pod)))
+    def decide(self, pod: str, within: Area | None = None) -> Decision:
+        """Say where a pending pod goes, if need be within an area only."""
+        return self._decide(self.judge.ask(self.cluster.pod_row(pod), within))
 
-    def place(self, pods: Sequence[str], *, start: int | None = None, take_volumes: bool = True) -> list[Decision]:
+    def place(
+        self, pods: Sequence[str], within: Area | None = None, *, start: int | None = None, take_volumes: bool = True
+    ) -> list[Decision]:
         """Decide and bind one pod after the other; with `take_volumes` they take the volumes found for them."""
         cluster = self.cluster
         decisions: list[Decision] = []
         while len(decisions) < len(pods):
             done = len(decisions)
-            asked = self.judge.ask(cluster.pod_row(pods[done]))
+            asked = self.judge.ask(cluster.pod_row(pods[done]), within)
             if done < len(pods) - _WORTH_WHILE and self._could_batch(asked, pods, done):
                 decisions += self._place_run(asked, pods[done : done + _LONGEST], start)
                 if len(decisions) > done:
@@ -98,11 +105,11 @@ class Engine:
         if stopped is not None:
             return stopped
         pod, nodes, judge = asked.pod.key, self.cluster.nodes, self.judge
-        if self._is_plain(asked):
+        if self.is_plain(asked):
             table = judge.row_table(asked)
             keys = table.keys(asked.spec)
-            row = int(keys.argmax())
-            key = int(keys[row])
+            row = int(keys.argmax()) if asked.within is None else best_within(keys, asked.within)
+            key = int(keys[row]) if row >= 0 else NEVER
             if key >= 0:
                 return Decision(pod, nodes.names[row], (key >> RANK_BITS) + table.tier.constant, nodes=nodes.count)
         try:
@@ -111,13 +118,14 @@ class Engine:
                 return Decision(pod, refused=filtered, nodes=nodes.count)
             row, score = judge.best(asked, filtered)
             if row < 0:
-                return Decision(pod, nodes=nodes.count, reasons=judge.tally(asked, filtered))
+                reasons, plugins = judge.tally(asked, filtered)
+                return Decision(pod, nodes=nodes.count, reasons=reasons, plugins=plugins)
             volumes = tuple(reserve(asked, filtered.states, row)) if asked.spec.volumes else ()
         except AttemptError as error:
             return Decision(pod, error=str(error), nodes=nodes.count)
         return Decision(pod, nodes.names[row], score, nodes=nodes.count, volumes=volumes)
 
-    def _is_plain(self, asked: Asked) -> bool:
+    def is_plain(self, asked: Asked) -> bool:
         """Say whether no other pod and no other node matters to how a node is judged."""
         if self.cluster.held_on or any(asked.concerned):
             return False
@@ -136,7 +144,7 @@ class Engine:
                 return False
         if any(asked.concerned):
             return False
-        return not asked.spec.ports and self.stopped(asked) is None and self._is_plain(asked)
+        return not asked.spec.ports and self.stopped(asked) is None and self.is_plain(asked)
 
     def _place_run(self, asked: Asked, pods: Sequence[str], start: int | None) -> list[Decision]:
         """Place as many of the pods that are like the first as can be placed at once."""
@@ -144,6 +152,8 @@ class Engine:
         table = self.judge.row_table(asked)
         usage = cluster.usages.matrix[cluster.pods.usage[asked.row]]
         keys = table.keys(asked.spec)
+        if asked.within is not None:
+            keys = np.where(asked.within.mask[: len(keys)], keys, NEVER)
         decisions = []
         alike = self._alike(asked, pods)
         for pod, (row, score) in zip(alike, pick(cluster, table, asked.spec, keys, usage, len(alike)), strict=False):
@@ -166,3 +176,8 @@ class Engine:
                 break
             alike.append(pod)
         return alike
+
+
+def best_within(keys: Ints, area: Area) -> int:
+    """Give the row of an area with the largest key, -1 when the area is empty."""
+    return int(area.rows[keys[area.rows].argmax()]) if len(area.rows) else -1

@@ -7,7 +7,7 @@ cluster plugins are asked for every pod, those of them that the pod concerns.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +15,11 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Bind
+from tutti.cluster.events import EVERY, Event
 from tutti.cluster.nodes import RANK_BITS
 from tutti.engine.node_tier import NodeTier
 from tutti.engine.plugins.base import (
+    Area,
     Asked,
     ClusterPlugin,
     NodePlugin,
@@ -72,12 +74,13 @@ class Judge:
 
     # What is asked ----------------------------------------------------------------------------------------------------
 
-    def ask(self, row: int) -> Asked:
+    def ask(self, row: int, within: Area | None = None) -> Asked:
         """Start to ask about the pod in a row: find out which cluster plugins it concerns."""
         cluster = self.cluster
         pod = cluster.pods.objects[row]
         assert pod is not None
         asked = Asked(cluster, row, pod)
+        asked.within = within
         key = (asked.spec.number, asked.labels.number, controller(pod))
         known = self._concerned.get(key)
         version = (cluster.workloads_version, cluster.labels.version)
@@ -127,6 +130,8 @@ class Judge:
             if own is not None:
                 return own
         feasible = keys >= 0
+        if asked.within is not None:
+            feasible &= asked.within.mask[: len(feasible)]
         for state in states:
             if state is not None:
                 rows = selection(feasible)
@@ -183,7 +188,9 @@ class Judge:
         """Give the node that the pod was promised, alone, if the pod fits there."""
         nodes = self.cluster.nodes
         row = nodes.row_of.get(self.cluster.holds[asked.pod.key].node)
-        if row is None or not nodes.on[row] or self.judge_with_holds(asked, states, row) != PASS:
+        if row is None or not nodes.on[row] or (asked.within is not None and not asked.within.mask[row]):
+            return None
+        if self.judge_with_holds(asked, states, row) != PASS:
             return None
         feasible = np.zeros(nodes.length, dtype=bool)
         feasible[row] = True
@@ -196,6 +203,8 @@ class Judge:
         for name in list(self.cluster.held_on):
             row = nodes.row_of.get(name)
             if row is not None and nodes.on[row]:
+                if asked.within is not None and not asked.within.mask[row]:
+                    continue
                 _, reason = self._judge_with_promised(asked, states, row)
                 if reason is not None:
                     feasible[row], reasons[row] = False, reason
@@ -301,23 +310,34 @@ class Judge:
             curable[row] = reason.resolvable
         return curable
 
-    def tally(self, asked: Asked, filtered: Filtered) -> dict[str, int]:
-        """Count the messages over all nodes that take part."""
+    def tally(self, asked: Asked, filtered: Filtered) -> tuple[dict[str, int], frozenset[str]]:
+        """Count the messages over all nodes that take part, and name the plugins that refused one."""
         counts: dict[str, int] = {}
+        plugins = {reason.plugin for reason in filtered.reasons.values()}
         for reason in filtered.reasons.values():
             _add(counts, dict.fromkeys(reason.messages, 1))
         for verdict, rows in self._by_verdict(asked, filtered):
             if verdict == NARROWED:
                 _add(counts, {"node(s) didn't satisfy plugin(s) [NodeAffinity]": len(rows)})
+                plugins.add("NodeAffinity")
             else:
                 place, variant = decode(verdict)
-                _add(counts, self.profile.plugins[place].plugin.tally(asked, rows, variant))
-        return counts
+                plugin = self.profile.plugins[place].plugin
+                plugins.add(plugin.name)
+                _add(counts, plugin.tally(asked, rows, variant))
+        return counts, frozenset(plugins)
+
+    def cures(self, plugins: Iterable[str]) -> frozenset[Event]:
+        """Give the events after which pods that were refused by some plugins may fit."""
+        known = {enabled.plugin.name: enabled.plugin.cures for enabled in self.profile.plugins}
+        return frozenset(event for name in plugins for event in known.get(name, EVERY))
 
     def _by_verdict(self, asked: Asked, filtered: Filtered) -> list[tuple[int, Rows]]:
         """Give the rows of nodes that were refused without regard to holds, by their verdict."""
         verdict = self.verdicts(asked, filtered)
         refused = self.cluster.nodes.on[: len(verdict)] & (verdict != PASS)
+        if asked.within is not None:
+            refused &= asked.within.mask[: len(verdict)]
         refused[list(filtered.reasons)] = False
         return [(v, np.flatnonzero(refused & (verdict == v))) for v in np.unique(verdict[refused]).tolist()]
 

@@ -20,14 +20,25 @@ class Bound(_Part, frozen=True, gc=False):
     score: int | None = None
     evicts: tuple[str, ...] = ()
     budgets_broken: int = 0
+    gang: str | None = None
 
 
 class Eviction(_Part, frozen=True, gc=False):
-    """A pod that has to go, and for whom."""
+    """A pod that has to go, and for whom: a pod or a gang; `to` is where it goes when it is moved."""
 
     node: str
     by: str
     priority: int = 0
+    gang: str | None = None
+    to: str | None = None
+
+
+class Nominated(_Part, frozen=True, gc=False):
+    """A pod for which room is held on a node until other pods have left it; `gang` is whom it belongs to."""
+
+    node: str
+    priority: int = 0
+    gang: str | None = None
 
 
 class Unschedulable(_Part, frozen=True, gc=False):
@@ -37,6 +48,7 @@ class Unschedulable(_Part, frozen=True, gc=False):
     priority: int = 0
     nodes: int = 0
     reasons: dict[str, int] = {}
+    gang: str | None = None
 
 
 class NotConsidered(_Part, frozen=True, gc=False):
@@ -44,6 +56,34 @@ class NotConsidered(_Part, frozen=True, gc=False):
 
     cause: str
     message: str
+
+
+class GangPlan(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """What becomes of a gang."""
+
+    gang: str
+    dialect: str
+    minimum: int
+    pods: int
+    """How many pods it has."""
+    running: int
+    """How many ran before."""
+    placed: int = 0
+    nominated: int = 0
+    """For how many room is held until others have left."""
+    priority: int = 0
+    domain: dict[str, str] = {}
+    """The labels that its pods share, of those that it is bound to or prefers."""
+    evicts: tuple[str, ...] = ()
+    budgets_broken: int = 0
+    message: str = ""
+    """Why the rest of it waits, in one sentence."""
+    reasons: dict[str, int] = {}
+
+    @property
+    def starts(self) -> bool:
+        """Whether it runs when the plan is carried out."""
+        return self.running + self.placed >= self.minimum and self.running + self.placed > 0
 
 
 class Plan(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,6 +94,8 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
     evictions: tuple[Eviction, ...] = ()
     unschedulable: tuple[Unschedulable, ...] = ()
     not_considered: tuple[NotConsidered, ...] = ()
+    nominated: tuple[Nominated, ...] = ()
+    gangs: tuple[GangPlan, ...] = ()
 
     @staticmethod
     def of(
@@ -61,12 +103,17 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
         evictions: Iterable[Eviction],
         unschedulable: Iterable[Unschedulable],
         not_considered: Iterable[NotConsidered],
+        nominated: Iterable[Nominated] = (),
+        gangs: Iterable[GangPlan] = (),
     ) -> Plan:
         """Make a plan of its lists, and count them."""
-        parts = tuple(binds), tuple(evictions), tuple(unschedulable), tuple(not_considered)
-        placed, evicted, refused, others = map(len, parts)
-        counts = {"pending": placed + refused + others, "binds": placed, "evictions": evicted}
-        return Plan({**counts, "unschedulable": refused, "notConsidered": others}, *parts)
+        parts = tuple(binds), tuple(evictions), tuple(unschedulable), tuple(not_considered), tuple(nominated)
+        placed, evicted, refused, others, held = map(len, parts)
+        counts = {"pending": placed + refused + others + held, "binds": placed, "evictions": evicted}
+        counts |= {"unschedulable": refused, "notConsidered": others}
+        if held:
+            counts["nominated"] = held
+        return Plan(counts, *parts, tuple(gangs))
 
     @property
     def causes(self) -> Counter[str]:

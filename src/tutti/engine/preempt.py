@@ -8,8 +8,6 @@ of it is a what-if: the cluster is as before afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 import numpy as np
 
@@ -17,13 +15,12 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Rows
 from tutti.cluster.edits import Bind, Unbind
 from tutti.cluster.pods import NOT_STARTED
+from tutti.engine.budgets import Budgets
 from tutti.engine.engine import Engine
 from tutti.engine.judge import Filtered, Judge, States
 from tutti.engine.plugins.base import Asked
 from tutti.engine.plugins.node_resources_fit import shortage
 from tutti.engine.verdict import PASS, AttemptError, Reason
-from tutti.kube.objects import PodDisruptionBudget
-from tutti.kube.selectors import Selector, parse_label_selector
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 LEAVING = "not eligible due to a terminating pod on the nominated node."
@@ -101,64 +98,13 @@ def _leaving(cluster: Cluster, pod: int) -> bool:
     )
 
 
-class _Budgets:
-    """How many evictions each disruption budget still allows."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._budgets: list[tuple[PodDisruptionBudget, Selector]] = []
-        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], list[int]] = {}
-        for key in sorted(cluster.objects["PodDisruptionBudget"]):
-            budget = cluster.objects["PodDisruptionBudget"][key]
-            assert isinstance(budget, PodDisruptionBudget)
-            selector = parse_label_selector(budget.spec.selector)
-            if selector.requirements:  # without any, a budget protects nothing
-                self._budgets.append((budget, selector))
-
-    def violating(self, pods: Iterable[int]) -> set[int]:
-        """Give the pods whose eviction, in this order, would break a budget."""
-        if not self._budgets:
-            return set()
-        allowed = [budget.status.disruptions_allowed or 0 for budget, _ in self._budgets]
-        broken = set()
-        for pod in pods:
-            obj = self._cluster.pods.objects[pod]
-            assert obj is not None
-            if self._breaks(obj.metadata.namespace or "default", obj.metadata.name, obj.metadata.labels, allowed):
-                broken.add(pod)
-        return broken
-
-    def _breaks(self, namespace: str, name: str, labels: dict[str, str] | None, allowed: list[int]) -> bool:
-        if not labels:
-            return False
-        for i in self._protecting(namespace, labels):
-            if name in (self._budgets[i][0].status.disrupted_pods or {}):
-                continue
-            allowed[i] -= 1
-            if allowed[i] < 0:
-                return True
-        return False
-
-    def _protecting(self, namespace: str, labels: dict[str, str]) -> list[int]:
-        """Give the budgets that select pods with these labels; pods of one workload are looked at once."""
-        key = (namespace, tuple(sorted(labels.items())))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = [
-                i
-                for i, (budget, selector) in enumerate(self._budgets)
-                if (budget.metadata.namespace or "default") == namespace and selector.matches(labels)
-            ]
-        return found
-
-
 class _Evictions:
     """The dry runs for one pod."""
 
     def __init__(self, judge: Judge, asked: Asked, filtered: Filtered, failed: dict[str, int]) -> None:
         self._judge, self._asked, self._filtered, self._failed = judge, asked, filtered, failed
         self._cluster = judge.cluster
-        self._budgets = _Budgets(judge.cluster)
+        self._budgets = Budgets(judge.cluster)
 
     def run(self, rows: Rows) -> Preemption:
         """Try every row that evictions could help."""
@@ -282,7 +228,7 @@ class _Room:
             usage = self._usages[number] = self._cluster.usages.matrix[number, self._places].tolist()
         return usage
 
-    def candidate(self, row: int, lower: list[int], budgets: _Budgets) -> Candidate | tuple[str, ...]:
+    def candidate(self, row: int, lower: list[int], budgets: Budgets) -> Candidate | tuple[str, ...]:
         """Find the victims on a node; or say what it lacks even without all lower pods."""
         nodes = self._cluster.nodes
         left = (nodes.alloc[self._places, row] - nodes.used[self._places, row]).tolist()

@@ -51,6 +51,10 @@ _HEADER = msgspec.json.Decoder(_Header)
 _KIND = msgspec.json.Decoder(_Kind)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _TYPED: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
+_BY_GROUP: dict[str, dict[str, str]] = {}
+"""Kinds by what objects call them, then by API group."""
+for _cls in KINDS.values():
+    _BY_GROUP.setdefault(_cls.WIRE_KIND, {})[_cls.API_VERSION.rpartition("/")[0]] = _cls.KIND
 
 
 class Decoded:
@@ -67,13 +71,23 @@ class Decoded:
         if not kind:
             place = len(self.objects) + self.skipped.total() + 1
             raise InputError("it has no kind", file=self.file, obj=f"object {place}")
+        known = _known(kind, api_version)
+        if known is not None:
+            self.present.add(known)
+            return known
         group = (api_version or "").rpartition("/")[0]
-        known = KINDS.get(kind)
-        if known is not None and (api_version is None or group == known.API_VERSION.rpartition("/")[0]):
-            self.present.add(known.KIND)
-            return known.KIND
         self.skipped[f"{kind}.{group}" if group else kind] += 1
         return None
+
+
+def _known(kind: str, api_version: str | None) -> str | None:
+    """The kind that an object is of, if Tutti reads it; without an API version, the only one of that name."""
+    groups = _BY_GROUP.get(kind)
+    if groups is None:
+        return None
+    if api_version is None:
+        return next(iter(groups.values())) if len(groups) == 1 else None
+    return groups.get(api_version.rpartition("/")[0])
 
 
 def decode(source: Source) -> Decoded:
@@ -154,12 +168,13 @@ def _add_json(decoded: Decoded, document: _Document, *, source: Source) -> None:
     header = document.header
     kind = header.kind or "List"
     listed = kind.removesuffix("List")
-    empty = header.items is None and header.kind is not None and (header.kind == "List" or listed in KINDS)
+    known = _known(listed, header.api_version)
+    empty = header.items is None and header.kind is not None and (header.kind == "List" or known is not None)
     if not kind.endswith("List") or (header.items is None and not empty):
         _add_item(decoded, document.text, what=(header.kind, header.api_version), source=source)
         return
-    if listed in KINDS and not header.items:
-        decoded.present.add(listed)
+    if known is not None and not header.items:
+        decoded.present.add(known)
     for item in header.items or ():
         what = (listed, header.api_version) if listed else _kind_of(item, source)
         _add_item(decoded, item, what=what, source=source)
@@ -201,8 +216,9 @@ def _add_tree(decoded: Decoded, tree: Any, *, source: Source) -> None:
     kind, items = tree.get("kind"), tree.get("items")
     if "items" in tree and (not kind or str(kind).endswith("List")):
         listed = str(kind or "List").removesuffix("List")
-        if listed in KINDS and not items:
-            decoded.present.add(listed)
+        known = _known(listed, tree.get("apiVersion"))
+        if known is not None and not items:
+            decoded.present.add(known)
         for item in items or ():
             shared = {"kind": listed, "apiVersion": tree.get("apiVersion")} if listed else {}
             _add_tree(decoded, shared | item if isinstance(item, dict) else item, source=source)

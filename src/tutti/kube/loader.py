@@ -86,9 +86,9 @@ def _called(obj: Object) -> str:
 
 
 def _counted(counts: Counter[str], what: str) -> Iterator[str]:
-    for kind in KINDS:
+    for kind, cls in KINDS.items():
         if number := counts[kind]:
-            yield f"{number} {kind}{'s' if number > 1 else ''} {what}"
+            yield f"{number} {cls.WIRE_KIND}{'s' if number > 1 else ''} {what}"
 
 
 @contextmanager

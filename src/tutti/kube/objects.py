@@ -6,62 +6,30 @@ defaults, so equal bytes mean that the scheduler cannot tell two specs apart. Qu
 (`kube.quantity` reads them), times stay as RFC 3339 text (`kube.times`).
 """
 
+# ruff: noqa: PLC0414 - the types that every object is made of are given on from here
+
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
 import msgspec
 
-Quantity = str | int | float
-Quantities = dict[str, Quantity]
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-
-
-class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """A part of a Kubernetes object."""
-
-
-class OwnerReference(Wire, frozen=True):
-    """Who made an object."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-
-
-class ObjectMeta(Wire, frozen=True):
-    """Name, labels and owners of an object."""
-
-    name: str = ""
-    generate_name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    owner_references: list[OwnerReference] | None = None
-
-
-class Object(Wire, frozen=True):
-    """A whole object; its kind is its class."""
-
-    KIND: ClassVar[str] = ""
-    API_VERSION: ClassVar[str] = "v1"
-    NAMESPACED: ClassVar[bool] = False
-
-    metadata: ObjectMeta = ObjectMeta()
-
-    @property
-    def key(self) -> str:
-        """``namespace/name`` of a namespaced object, ``name`` of another."""
-        if self.NAMESPACED:
-            return f"{self.metadata.namespace or 'default'}/{self.metadata.name}"
-        return self.metadata.name
-
+from tutti.kube.group_objects import (
+    CompositePodGroup,
+    CoschedulingPodGroup,
+    KaiPodGroup,
+    PodGroup,
+    VolcanoPodGroup,
+    Workload,
+)
+from tutti.kube.wire import Count as Count
+from tutti.kube.wire import Int32 as Int32
+from tutti.kube.wire import Object as Object
+from tutti.kube.wire import ObjectMeta as ObjectMeta
+from tutti.kube.wire import OwnerReference as OwnerReference
+from tutti.kube.wire import Quantities as Quantities
+from tutti.kube.wire import Quantity as Quantity
+from tutti.kube.wire import Wire as Wire
 
 # Selectors ------------------------------------------------------------------------------------------------------------
 
@@ -327,6 +295,12 @@ class PodResourceClaim(Wire, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """The pod group that a pod starts with."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpec(Wire, frozen=True):
     """What a pod asks of the scheduler."""
 
@@ -349,6 +323,7 @@ class PodSpec(Wire, frozen=True):
     resource_claims: list[PodResourceClaim] | None = None
     runtime_class_name: str | None = None
     restart_policy: str | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class Condition(Wire, frozen=True):
@@ -840,7 +815,8 @@ KINDS: dict[str, type[Object]] = {
     for cls in (
         Namespace, LimitRange, PriorityClass, RuntimeClass, Node, Service, ReplicationController, ReplicaSet,
         StatefulSet, Deployment, DaemonSet, Job, CronJob, PodDisruptionBudget, StorageClass, CSINode, CSIDriver,
-        CSIStorageCapacity, VolumeAttachment, PersistentVolume, PersistentVolumeClaim, Pod,
+        CSIStorageCapacity, VolumeAttachment, PersistentVolume, PersistentVolumeClaim, Workload, CompositePodGroup,
+        PodGroup, CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup, Pod,
     )
 }  # fmt: skip
 """Every kind that Tutti reads, in an order in which nothing refers to what comes later."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import MEMORY, STORAGE, Bools, Ints, Rows
+from tutti.cluster.events import EVERY, Event
 from tutti.cluster.labels import LabelClass
 from tutti.engine.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import Pod
@@ -27,10 +28,24 @@ Floats = NDArray[np.float64]
 MAX_SCORE = 100
 
 
+class Area:
+    """Some of the nodes: those that a question is narrowed to."""
+
+    __slots__ = ("mask", "rows")
+
+    def __init__(self, mask: Bools) -> None:
+        self.mask = mask
+        """For each row of the node table, whether it is inside."""
+        self.rows: Rows = np.flatnonzero(mask)
+
+    def __and__(self, mask: Bools) -> Area:
+        return Area(self.mask & mask)
+
+
 class Asked:
     """The pod that is asked about."""
 
-    __slots__ = ("cluster", "concerned", "labels", "pod", "row", "spec")
+    __slots__ = ("cluster", "concerned", "labels", "pod", "row", "spec", "within")
 
     def __init__(self, cluster: Cluster, row: int, pod: Pod) -> None:
         self.cluster, self.row, self.pod = cluster, row, pod
@@ -38,6 +53,8 @@ class Asked:
         self.labels: LabelClass = cluster.label_class_of(row)
         self.concerned: list[bool] = []
         """Which of the profile's cluster plugins can have anything to say about the pod."""
+        self.within: Area | None = None
+        """The only nodes that are asked about; None stands for all."""
 
     @property
     def own_labels(self) -> dict[str, str]:
@@ -63,6 +80,8 @@ class Plugin:
 
     name: ClassVar[str]
     refusals: ClassVar[tuple[Refusal, ...]] = ()
+    cures: ClassVar[frozenset[Event]] = EVERY
+    """What may let a pod in that was refused, as kube-scheduler's queueing hints say it."""
 
     def reason(self, asked: Asked, row: int, variant: int) -> Reason:
         """Say why a row was refused with an answer."""

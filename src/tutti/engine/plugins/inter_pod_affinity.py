@@ -10,6 +10,7 @@ import numpy as np
 
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
+from tutti.cluster.events import Event
 from tutti.cluster.labels import CounterKey, Role
 from tutti.cluster.nodes import NodeTable
 from tutti.cluster.tallies import DomainView, Tally
@@ -26,6 +27,7 @@ class InterPodAffinity(ClusterPlugin):
     """See the module."""
 
     name = "InterPodAffinity"
+    cures = frozenset((Event.NODE_ADDED, Event.NODE_LABELS, Event.POD_PLACED, Event.POD_GONE, Event.OBJECTS))
     refusals = (
         Refusal("node(s) didn't match pod affinity rules", resolvable=False),
         Refusal("node(s) didn't match pod anti-affinity rules", resolvable=True),

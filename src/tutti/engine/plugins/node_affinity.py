@@ -6,6 +6,7 @@ import numpy as np
 
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
+from tutti.cluster.events import Event
 from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import NodeAffinity as Affinity
@@ -16,6 +17,7 @@ class NodeAffinity(NodePlugin):
     """Required terms filter, preferred terms score."""
 
     name = "NodeAffinity"
+    cures = frozenset((Event.NODE_ADDED, Event.NODE_LABELS))
     scaled = "up"
     refusals = (
         Refusal("node(s) didn't match scheduler-enforced node affinity", resolvable=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
+from tutti.cluster.events import Event
 from tutti.engine.plugins.base import PodPlugin, Specs, Window
 from tutti.engine.verdict import Refusal, Variants
 
@@ -13,6 +14,7 @@ class NodePorts(PodPlugin):
     """Refuse nodes where a wanted host port is taken."""
 
     name = "NodePorts"
+    cures = frozenset((Event.NODE_ADDED, Event.POD_GONE))
     refusals = (Refusal("node(s) didn't have free ports for the requested pod ports", resolvable=True),)
 
     def shape(self, spec: SpecClass) -> tuple[tuple[str, str, int], ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Rows
+from tutti.cluster.events import Event
 from tutti.engine.plugins.base import MAX_SCORE, Asked, Floats, OneNode, PodPlugin, Specs, Window
 from tutti.engine.verdict import Reason, Refusal, Variants
 
@@ -40,6 +41,7 @@ class NodeResourcesFit(PodPlugin):
     """Room for the pod, and the score of a strategy."""
 
     name = "NodeResourcesFit"
+    cures = frozenset((Event.NODE_ADDED, Event.NODE_ROOM, Event.POD_GONE))
     refusals = (Refusal("Insufficient resources", resolvable=True),)
 
     def __init__(

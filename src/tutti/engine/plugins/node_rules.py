@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
+from tutti.cluster.events import Event
 from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Refusal, Variants
 from tutti.kube.objects import Taint
@@ -17,6 +18,7 @@ class NodeName(NodePlugin):
     """A pod that names a node goes to that node; such a pod is never pending, so there is nothing to filter."""
 
     name = "NodeName"
+    cures = frozenset((Event.NODE_ADDED,))
     refusals = (Refusal("node(s) didn't match the requested node name", resolvable=False),)
 
 
@@ -24,6 +26,7 @@ class NodeUnschedulable(NodePlugin):
     """A cordoned node takes only pods that bear the cordon."""
 
     name = "NodeUnschedulable"
+    cures = frozenset((Event.NODE_ADDED, Event.NODE_TAINTS))
     refusals = (Refusal("node(s) were unschedulable", resolvable=False),)
 
     def filter(self, window: Window, spec: SpecClass) -> Variants | None:

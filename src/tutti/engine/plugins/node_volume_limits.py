@@ -11,6 +11,7 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Rows
+from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
 from tutti.engine.plugins.volumes import Disk
@@ -22,6 +23,7 @@ class NodeVolumeLimits(ClusterPlugin):
     """See the module."""
 
     name = "NodeVolumeLimits"
+    cures = frozenset((Event.NODE_ADDED, Event.POD_GONE, Event.VOLUMES))
     refusals = (
         Refusal("node(s) exceed max volume count", resolvable=True),
         Refusal("CSI driver is not installed on the node", resolvable=True),

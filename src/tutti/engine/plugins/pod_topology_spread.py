@@ -12,6 +12,7 @@ import numpy as np
 from tutti.cluster.classes import SpecClass, SpreadConstraint
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
+from tutti.cluster.events import Event
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection, controller
 from tutti.engine.plugins.spread_counts import HOSTNAME, counted_view, soft_scores
 from tutti.engine.verdict import Refusal, Variants
@@ -33,6 +34,9 @@ class PodTopologySpread(ClusterPlugin):
     """See the module."""
 
     name = "PodTopologySpread"
+    cures = frozenset(
+        (Event.NODE_ADDED, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_GONE, Event.POD_PLACED, Event.POD_GONE)
+    )
     refusals = (
         Refusal("node(s) didn't match pod topology spread constraints (missing required label)", resolvable=False),
         Refusal("node(s) didn't match pod topology spread constraints", resolvable=True),

@@ -6,6 +6,7 @@ import numpy as np
 
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
+from tutti.cluster.events import Event
 from tutti.engine.plugins.base import NodePlugin, Window
 from tutti.engine.verdict import Refusal, Variants
 from tutti.kube.objects import Taint, Toleration
@@ -16,6 +17,7 @@ class TaintToleration(NodePlugin):
     """One answer per set of taints, spread over the nodes that have it."""
 
     name = "TaintToleration"
+    cures = frozenset((Event.NODE_ADDED, Event.NODE_TAINTS))
     scaled = "down"
     refusals = (Refusal("node(s) had untolerated taint(s)", resolvable=False),)
 

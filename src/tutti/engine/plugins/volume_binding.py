@@ -17,6 +17,7 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Edit, Put
+from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection
 from tutti.engine.plugins.node_resources_fit import Shape, broken_line
@@ -65,6 +66,7 @@ class VolumeBinding(ClusterPlugin):
     """See the module."""
 
     name = "VolumeBinding"
+    cures = frozenset((Event.NODE_ADDED, Event.NODE_LABELS, Event.VOLUMES))
     refusals = (
         *(Refusal(_MESSAGES[i], resolvable=False) for i in _MESSAGES),
         *(Refusal(" and ".join(_MESSAGES[i] for i in sorted(both)), resolvable=False) for both in _BOTH),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.classes import SpecClass
+from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
 from tutti.engine.verdict import Reason, Refusal, Variants
@@ -15,6 +16,7 @@ class VolumeRestrictions(ClusterPlugin):
     """See the module."""
 
     name = "VolumeRestrictions"
+    cures = frozenset((Event.NODE_ADDED, Event.POD_GONE, Event.VOLUMES))
     refusals = (
         Refusal("node(s) had no available disk", resolvable=True),
         Refusal(

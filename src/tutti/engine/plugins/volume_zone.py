@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
 from tutti.engine.verdict import Reason, Refusal, Variants
@@ -21,6 +22,7 @@ class VolumeZone(ClusterPlugin):
     """See the module."""
 
     name = "VolumeZone"
+    cures = frozenset((Event.NODE_ADDED, Event.NODE_LABELS, Event.VOLUMES))
     refusals = (Refusal("node(s) had no available volume zone", resolvable=False),)
 
     def concerns(self, asked: Asked) -> bool:

@@ -1,0 +1,62 @@
+"""Which pods name which group.
+
+Contract: every group that a pod ever named has a number; `members` are the rows of the pods that name it now, and
+`version` moves when one of them comes, goes, or is put anew. Whether a group exists, and what it says, is for
+`kube.gangs` to read.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+from tutti.kube.gangs.gang import Membership
+from tutti.kube.gangs.reader import membership
+from tutti.kube.objects import Pod
+
+NO_GROUP = -1
+
+
+class Groups:
+    """See the module's contract."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.number_of: dict[str, int] = {}
+        self.members: list[set[int]] = []
+        self.version: list[int] = []
+        self.objects_version = 0
+        """Moves when an object changes that says something about groups."""
+        self.named_by: dict[int, Membership] = {}
+        """What the pods in groups say, by row."""
+
+    def put(self, row: int, pod: Pod, *, before: int) -> int:
+        """Note what group the pod in a row names; give its number."""
+        named = membership(pod)
+        if before != NO_GROUP:
+            self.drop(row, before)
+        if named is None:
+            return NO_GROUP
+        number = self.number_of.get(named.group)
+        if number is None:
+            number = self.number_of[named.group] = len(self.keys)
+            self.keys.append(named.group)
+            self.members.append(set())
+            self.version.append(0)
+        self.members[number].add(row)
+        self.version[number] += 1
+        self.named_by[row] = named
+        return number
+
+    def drop(self, row: int, number: int) -> None:
+        """Forget the pod in a row."""
+        self.members[number].discard(row)
+        self.version[number] += 1
+        self.named_by.pop(row, None)
+
+    def copy(self) -> Groups:
+        """Copy what is noted."""
+        twin = copy(self)
+        twin.keys, twin.version = list(self.keys), list(self.version)
+        twin.members = [set(rows) for rows in self.members]
+        twin.number_of, twin.named_by = dict(self.number_of), dict(self.named_by)
+        return twin

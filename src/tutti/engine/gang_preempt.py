@@ -1,0 +1,185 @@
+"""Whole-gang preemption: whom to evict so that a gang fits entirely.
+
+Contract: a what-if; the cluster is as before afterwards. Victims are given only if the gang then fits whole, and are
+the least loss (`victims.py`) among all sets while there are few units; among many, among those made of a shortlist,
+which proposals by arithmetic have filled. A set is never larger than it needs to be. Limited by work, not by time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from tutti.cluster.edits import Unbind
+from tutti.engine.budgets import Budgets
+from tutti.engine.engine import Decision
+from tutti.engine.gang import GangPlacer
+from tutti.engine.packing import Work
+from tutti.engine.proposals import Proposals
+from tutti.engine.sets import ranked_sets
+from tutti.engine.standing import Gangs, Need
+from tutti.engine.victims import Loss, Unit, Victims
+
+_EXACT = 12
+"""Units of which all sets are tried."""
+_SHORT = 8
+"""Units of a shortlist."""
+_TRIES = 600
+"""Sets that are tried in earnest for one gang."""
+_FIT_WORK = 4_000
+"""Steps of search for one set."""
+
+
+class Evictions(msgspec.Struct, frozen=True):
+    """Who has to go, and where the gang goes then."""
+
+    victims: tuple[str, ...]
+    """The pods to evict, the most important first."""
+    decisions: tuple[Decision, ...]
+    violations: int = 0
+    """How many of the evictions break a disruption budget."""
+    gangs_broken: int = 0
+    moves: tuple[Decision, ...] = ()
+    """Where the victims go, if they are moved and not killed."""
+    leaving: tuple[str, ...] = ()
+    """Pods that are terminating already and whose room is needed."""
+
+
+class GangPreemption:
+    """The search for one gang."""
+
+    def __init__(self, placer: GangPlacer, gangs: Gangs, need: Need, *, priority: int, move: bool = False) -> None:
+        self._placer, self._gangs, self._need = placer, gangs, need
+        self._cluster = placer.engine.cluster
+        self._priority, self._move = priority, move
+        self._tries = _TRIES
+        self._failed: list[frozenset[int]] = []
+        self._after: tuple[tuple[Decision, ...], tuple[Decision, ...]] = ((), ())
+
+    def run(self) -> Evictions | None:
+        """Find the best victims; nobody is a victim when pods that are leaving make room enough."""
+        cluster = self._cluster
+        mark = cluster.mark()
+        try:
+            leaving = self._without_leaving()
+            if leaving and self._fits(()):
+                return Evictions((), self._after[0], leaving=leaving)
+            victims = Victims(cluster, self._gangs, Budgets(cluster), self._priority, equals=self._move)
+            best = self._best(victims)
+            if best is None or not self._fits(best):
+                return None
+            broken = 0 if self._move else victims.broken(best)
+            rows = victims.rows(best)
+            names = tuple(cluster.pods.keys[row] for row in rows)
+            return Evictions(names, self._after[0], victims.violations(best), broken, self._after[1], leaving)
+        finally:
+            cluster.rollback(mark)
+
+    def _without_leaving(self) -> tuple[str, ...]:
+        """Take the pods away that are terminating: their room comes by itself."""
+        pods, length = self._cluster.pods, self._cluster.pods.length
+        rows = np.flatnonzero(pods.terminating[:length] & (pods.node[:length] >= 0)).tolist()
+        keys = tuple(sorted(pods.keys[row] for row in rows))
+        for key in keys:
+            self._cluster.apply(Unbind(key))
+        return keys
+
+    # Trying -----------------------------------------------------------------------------------------------------------
+
+    def _fits(self, units: Iterable[Unit]) -> bool:
+        """Say whether the gang fits without some units; what it looks like then is kept."""
+        cluster = self._cluster
+        units = tuple(units)
+        mark = cluster.mark()
+        try:
+            for unit in units:
+                for row in unit.rows:
+                    cluster.apply(Unbind(cluster.pods.keys[row]))
+            found = self._placer.place(self._need, Work(_FIT_WORK))
+            if found is None:
+                return False
+            moves = self._moved(units) if self._move else []
+            if moves is None:
+                return False
+            self._after = tuple(found), tuple(moves)
+            return True
+        finally:
+            cluster.rollback(mark)
+
+    def _moved(self, units: Sequence[Unit]) -> list[Decision] | None:
+        """Give all units another place, each on another node than before, or none."""
+        moves: list[Decision] = []
+        pods = self._cluster.pods
+        for unit in units:
+            if unit.gang is None:
+                again = Need("", 1, unit.rows, ())
+            else:
+                gang = self._gangs.gang(unit.gang)
+                rest = tuple(r for r in self._gangs.rows(unit.gang) if r not in unit.rows and pods.node[r] >= 0)
+                again = Need(gang.key, len(unit.rows), unit.rows, rest, gang.topology)
+            found = self._placer.place(again, Work(_FIT_WORK))
+            if found is None:
+                return None
+            moves += found
+        return moves
+
+    def _tried(self, victims: Victims, units: Sequence[Unit]) -> bool:
+        """Try a set; sets within one that was not enough are not tried."""
+        ids = frozenset(map(id, units))
+        if any(ids <= failed for failed in self._failed) or not victims.is_allowed(units):
+            return False
+        self._tries -= 1
+        if self._fits(units):
+            return True
+        if not self._move:
+            self._failed.append(ids)
+        return False
+
+    # Choosing ---------------------------------------------------------------------------------------------------------
+
+    def _best(self, victims: Victims) -> tuple[Unit, ...] | None:
+        if not len(victims):
+            return None
+        proposals = Proposals(self._placer, self._need, victims)
+        if proposals.hopeless():
+            return None
+        useful = proposals.useful() if not self._move else victims.units
+        if len(useful) <= _EXACT:
+            return self._least_of(victims, useful, proposals)
+        best: tuple[Loss, tuple[Unit, ...]] | None = None
+        for proposed in proposals.proposed():
+            found = self._improved(victims, proposed, proposals)
+            if found is not None:
+                loss = victims.loss(found)
+                if best is None or loss < best[0]:
+                    best = loss, found
+            if self._tries <= 0:
+                break
+        return best[1] if best is not None else None
+
+    def _improved(self, victims: Victims, shortlist: Sequence[Unit], proposals: Proposals) -> tuple[Unit, ...] | None:
+        """Find the best set among a shortlist; where that is too long, one from which nobody can be spared."""
+        if len(shortlist) <= _SHORT:
+            return self._least_of(victims, shortlist, proposals)
+        if not self._tried(victims, shortlist):
+            return None
+        kept = list(shortlist)
+        # Whoever matters most is spared first.
+        for unit in sorted(shortlist, key=lambda u: victims.loss((u,)), reverse=True):
+            fewer = [each for each in kept if each is not unit]
+            if self._tries > 0 and proposals.enough(fewer) and self._tried(victims, fewer):
+                kept = fewer
+        return tuple(kept)
+
+    def _least_of(self, victims: Victims, units: Sequence[Unit], proposals: Proposals) -> tuple[Unit, ...] | None:
+        """Try all sets of units, the least loss first."""
+        units = sorted(units, key=victims.names)
+        masks = proposals.enough_sets(units) if not self._move else np.arange(1, 1 << len(units))
+        for chosen in ranked_sets(victims, units, masks, fewest=self._move):
+            if self._tries <= 0:
+                return None
+            if self._tried(victims, chosen):
+                return chosen
+        return None

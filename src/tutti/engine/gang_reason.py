@@ -1,0 +1,115 @@
+"""Why a gang waits: the best it could get, and what stops the rest, as data and in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tutti.cluster.events import Event
+from tutti.engine.engine import Decision
+from tutti.engine.failure import fit_error
+from tutti.engine.gang import GangPlacer
+from tutti.engine.judge import Judge
+from tutti.engine.plugins.base import Area
+from tutti.engine.standing import Need, Standing
+
+_ROOM = frozenset(("NodeResourcesFit",))
+
+
+class Lack(NamedTuple):
+    """What a gang lacks."""
+
+    message: str
+    reasons: dict[str, int] = {}
+    """How many nodes refuse the first pod that is left over with each message, where most of the gang would fit."""
+    plugins: frozenset[str] = frozenset()
+    """Who refuses it; nobody when it is not the cluster that the gang waits for."""
+    best: int = 0
+    """How many pods of those needed could start."""
+    wanted: int = 0
+    where: tuple[tuple[str, str], ...] = ()
+    """Labels and values of the area in which these are."""
+    decision: Decision | None = None
+
+    @property
+    def room(self) -> bool:
+        """Whether it lacks nothing but room."""
+        return self.plugins == _ROOM
+
+    def cures(self, judge: Judge) -> frozenset[Event]:
+        """Give the events after which it may fit."""
+        if not self.plugins:
+            return frozenset()
+        labels = (Event.NODE_LABELS,) if self.where else ()
+        return judge.cures(self.plugins) | {Event.NODE_ADDED, Event.POD_GONE, *labels}
+
+
+class _Leaf(NamedTuple):
+    need: Need
+    within: Area | None
+    where: tuple[tuple[str, str], ...]
+
+
+def why(placer: GangPlacer, standing: Standing, need: Need) -> Lack:
+    """Say what stops a gang that cannot start now."""
+    cluster = placer.engine.cluster
+    mark = cluster.mark()
+    placed = 0
+    left: tuple[_Leaf, Decision] | None = None
+    try:
+        for leaf in _leaves(placer, need, None, ()):
+            keys = [cluster.pods.keys[row] for row in leaf.need.waiting]
+            decisions = placer.engine.place(keys, leaf.within)
+            bound = [d for d in decisions if d.node is not None]
+            placed += min(len(bound), leaf.need.count)
+            if len(bound) < leaf.need.count and left is None:
+                left = leaf, next(d for d in decisions if d.node is None)
+    finally:
+        cluster.rollback(mark)
+    return _worded(placer, standing, need, placed, left)
+
+
+def _leaves(placer: GangPlacer, need: Need, within: Area | None, where: tuple[tuple[str, str], ...]) -> Iterator[_Leaf]:
+    """Give the needs that name pods, each in the area where most of it would fit."""
+    key = need.topology.required
+    if key is not None:
+        digit = _roomiest(placer, need, key, within)
+        where = (*where, (key, placer.areas.name(key, digit) if digit else ""))
+        within = placer.areas.domain(key, digit, within)
+    for part in need.parts:
+        if part.least:
+            yield from _leaves(placer, part, within, where)
+    if need.count and need.waiting:
+        yield _Leaf(need, within, where)
+
+
+def _roomiest(placer: GangPlacer, need: Need, key: str, within: Area | None) -> int:
+    """Give the domain with room for the most pods; 0, which no node with the label is in, when there is none."""
+    taken = placer.areas.values_of(need.running, key)
+    if taken:
+        return min(taken)
+    copies = placer.areas.copies(need, key, within)
+    copies[0] = -1
+    best = int(copies.max())
+    names = {digit: placer.areas.name(key, digit) for digit in np.flatnonzero(copies == best).tolist()}
+    return 0 if best < 0 else min(names, key=names.__getitem__)
+
+
+def _worded(
+    placer: GangPlacer, standing: Standing, need: Need, placed: int, left: tuple[_Leaf, Decision] | None
+) -> Lack:
+    wanted = need.least
+    if left is None:
+        text = f"{placed} of {wanted} pods fit one by one, but not all in the way that it asks for"
+        return Lack(text, {}, _ROOM, placed, wanted, ())
+    leaf, decision = left
+    place = "".join(f" in {key} {value}" if value else f" where {key} is set" for key, value in leaf.where)
+    fits = "no pod fits" if not placed else f"{placed} of {wanted} pods fit"
+    nodes = placer.engine.cluster.nodes
+    on = nodes.count if leaf.within is None else int(nodes.on[leaf.within.rows].sum())
+    said = Decision(decision.pod, refused=decision.refused, error=decision.error, nodes=on, reasons=decision.reasons)
+    text = f"{fits}{place}; for the next: {fit_error(said)}"
+    plugins = frozenset((decision.refused.plugin,)) if decision.refused is not None else decision.plugins
+    return Lack(text, decision.reasons, plugins or _ROOM, placed, wanted, leaf.where, decision)

@@ -1,0 +1,161 @@
+"""How gangs stand: which of their pods run, which wait, and what they still need.
+
+Contract: `Gangs` follows one cluster. A gang's record is read again when its pods or group objects have changed, and
+only then. Rows are rows of the cluster's pod table. A pod that names no group is a gang of one and has no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.groups import NO_GROUP
+from tutti.kube.gangs.gang import Gang, Part, Topology
+from tutti.kube.gangs.reader import part_of, read_gang, root
+from tutti.kube.objects import Object, Pod
+from tutti.kube.times import micros
+
+NEW = 2**63 - 1
+"""When something was created that has no creation time: after everything else."""
+
+
+class Need(msgspec.Struct, frozen=True, gc=False):
+    """What a gang, or a part of one, lacks: so many of the pods that wait, near to those that run."""
+
+    name: str
+    count: int
+    """How many of `waiting` are needed, beside what the parts need."""
+    waiting: tuple[int, ...]
+    running: tuple[int, ...]
+    topology: Topology = Topology()
+    parts: tuple[Need, ...] = ()
+    parts_needed: int = 0
+    """How many of the parts that lack something must get it."""
+
+    @property
+    def least(self) -> int:
+        """How many pods this means at the very least."""
+        lacking = sorted(part.least for part in self.parts if part.least)
+        return self.count + sum(lacking[: self.parts_needed])
+
+
+class Standing(msgspec.Struct, frozen=True, gc=False):
+    """A gang with its pods as they are now."""
+
+    gang: Gang
+    running: tuple[int, ...]
+    """On nodes, and not about to leave."""
+    waiting: tuple[int, ...]
+    """Pending and free to start, in the order in which they are taken."""
+    part_of: dict[int, str]
+
+    def need(self) -> Need:
+        """What the gang lacks to reach its minimums."""
+        gang = self.gang
+        return self._need(Part(gang.key, gang.minimum, gang.topology, gang.parts, gang.parts_needed), whole=True)
+
+    def _need(self, part: Part, *, whole: bool = False) -> Need:
+        inner = tuple(self._need(each) for each in part.parts)
+        below = set(names_below(part))
+        if whole:
+            running = self.running
+            waiting = tuple(row for row in self.waiting if self.part_of[row] not in below) if below else self.waiting
+        else:
+            running = tuple(row for row in self.running if self.part_of[row] == part.name or self.part_of[row] in below)
+            waiting = tuple(row for row in self.waiting if self.part_of[row] == part.name)
+        lacking = sorted(each.least for each in inner if each.least)
+        wanted = len(inner) if part.parts_needed is None else part.parts_needed
+        needed = max(wanted - (len(inner) - len(lacking)), 0)
+        count = max(part.minimum - len(running) - sum(lacking[:needed]), 0)
+        return Need(part.name, count, waiting, running, part.topology, inner, needed)
+
+    @property
+    def surplus(self) -> int:
+        """How many more pods may start once the minimums are reached."""
+        most = self.gang.maximum
+        return len(self.waiting) if most is None else max(most - len(self.running), 0)
+
+
+def names_below(part: Part) -> Iterable[str]:
+    """Give the names of all parts of a part."""
+    for each in part.parts:
+        yield each.name
+        yield from names_below(each)
+
+
+class Gangs:
+    """See the module's contract."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._objects_version = -1
+        self._roots: list[str] = []
+        """The gang of each group."""
+        self._leaves: dict[str, list[int]] = {}
+        """The groups of each gang."""
+        self._known: dict[str, tuple[tuple[int, ...], Gang]] = {}
+
+    def key_of(self, row: int) -> str | None:
+        """The gang of the pod in a row; None for one on its own."""
+        number = int(self._cluster.pods.group[row])
+        if number == NO_GROUP:
+            return None
+        self._follow()
+        return self._roots[number]
+
+    def _follow(self) -> None:
+        """Find the gangs to which new groups belong; of all groups, when the objects that say so have changed."""
+        groups = self._cluster.groups
+        if self._objects_version != groups.objects_version:
+            self._objects_version = groups.objects_version
+            self._roots, self._leaves, self._known = [], {}, {}
+        for number in range(len(self._roots), len(groups.keys)):
+            key = root(groups.keys[number], self._find)
+            self._roots.append(key)
+            self._leaves.setdefault(key, []).append(number)
+
+    def rows(self, key: str) -> list[int]:
+        """The rows of all pods of a gang."""
+        self._follow()
+        members = self._cluster.groups.members
+        return sorted(row for number in self._leaves.get(key, ()) for row in members[number])
+
+    def keys(self) -> list[str]:
+        """All gangs that have pods."""
+        self._follow()
+        return sorted({key for key, members in zip(self._roots, self._cluster.groups.members, strict=True) if members})
+
+    def gang(self, key: str) -> Gang:
+        """What a gang's group says."""
+        self._follow()
+        groups = self._cluster.groups
+        version = tuple(groups.version[number] for number in self._leaves.get(key, ()))
+        known = self._known.get(key)
+        if known is None or known[0] != version:
+            known = self._known[key] = (version, read_gang(key, self._pods(self.rows(key)), self._find))
+        return known[1]
+
+    def standing(self, key: str, waiting: Sequence[int]) -> Standing:
+        """A gang as it is now, with those of its pods that may be tried."""
+        pods = self._cluster.pods
+        running = tuple(row for row in self.rows(key) if pods.node[row] >= 0 and not pods.terminating[row])
+        return Standing(self.gang(key), running, tuple(waiting), self.parts_of(key))
+
+    def parts_of(self, key: str) -> dict[int, str]:
+        """The part in which each pod of a gang is, by row."""
+        named_by = self._cluster.groups.named_by
+        return {row: part_of(named_by[row], key) for row in self.rows(key)}
+
+    def _pods(self, rows: Iterable[int]) -> list[Pod]:
+        return [pod for pod in map(self._cluster.pods.objects.__getitem__, rows) if pod is not None]
+
+    def _find(self, kind: str, key: str) -> Object | None:
+        return self._cluster.objects[kind].get(key)
+
+
+def created(pod: Pod) -> int:
+    """When a pod was created, in microseconds."""
+    stamp = pod.metadata.creation_timestamp
+    return micros(stamp) if stamp else NEW

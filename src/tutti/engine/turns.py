@@ -1,0 +1,100 @@
+"""Turns: whose turn it is, in order.
+
+Contract: pure. Higher priority comes first, then what was created earlier (a group's creation counts for its gang),
+then the name; what has no creation time is new and comes last. Within a priority the minimums of all gangs come before
+the pods above them, so that no gang grows while another cannot start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tutti.cluster.cluster import Cluster
+from tutti.engine.plan import NotConsidered
+from tutti.engine.profile import Profile
+from tutti.engine.standing import NEW, Gangs, Standing, created
+from tutti.kube.objects import Pod
+
+Order = tuple[int, bool, int, str]
+
+
+class Turn(NamedTuple):
+    """A pod on its own, or a gang, or what a gang has above its minimum."""
+
+    order: Order
+    """Priority (the higher the earlier), whether it is surplus, creation, name."""
+    pods: tuple[str, ...]
+    gang: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of the gang, or of the pod on its own."""
+        return self.gang if self.gang is not None else self.pods[0]
+
+    @property
+    def priority(self) -> int:
+        """How important it is."""
+        return -self.order[0]
+
+    @property
+    def surplus(self) -> bool:
+        """Whether these are pods above a gang's minimum."""
+        return self.order[1]
+
+
+def turns(
+    cluster: Cluster, gangs: Gangs, pods: Iterable[str], *, profile: Profile
+) -> tuple[list[Turn], list[NotConsidered]]:
+    """Sort pending pods into turns, and say which pods are not considered."""
+    found: list[Turn] = []
+    left_out: list[tuple[Order, NotConsidered]] = []
+    members: dict[str, list[Pod]] = {}
+    for key in pods:
+        pod = cluster.pod(key)
+        order = (-(pod.spec.priority or 0), False, created(pod), key)
+        why = not_considered(pod, profile)
+        if why is not None:
+            left_out.append((order, why))
+            continue
+        gang = gangs.key_of(cluster.pod_row(key))
+        if gang is None:
+            found.append(Turn(order, (key,)))
+        else:
+            members.setdefault(gang, []).append(pod)
+    for gang, mine in members.items():
+        found += _gang_turns(cluster, gangs.standing(gang, ()), mine)
+    return sorted(found), [why for _, why in sorted(left_out, key=lambda pair: pair[0])]
+
+
+def _gang_turns(cluster: Cluster, standing: Standing, pods: list[Pod]) -> list[Turn]:
+    gang = standing.gang
+    rows = [cluster.pod_row(pod.key) for pod in pods]
+    priority = gang.priority
+    if priority is None:
+        priorities = cluster.pods.priority
+        priority = max(int(priorities[row]) for row in (*rows, *standing.running))
+    first = gang.created if gang.created is not None else min(created(pod) for pod in pods)
+    keys = tuple(pod.key for pod in sorted(pods, key=lambda pod: (created(pod), pod.key)))
+    return [Turn((-priority, surplus, first, gang.key), keys, gang.key) for surplus in (False, True)]
+
+
+def not_considered(pod: Pod, profile: Profile) -> NotConsidered | None:
+    """Say why the scheduler does not try a pending pod, if it does not."""
+    spec = pod.spec
+    if (spec.scheduler_name or profile.scheduler_name) != profile.scheduler_name:
+        return NotConsidered(pod.key, "other scheduler", f"schedulerName is {spec.scheduler_name}")
+    if pod.metadata.deletion_timestamp is not None:
+        return NotConsidered(pod.key, "terminating", "the pod is being deleted")
+    if spec.scheduling_gates and profile.gates:
+        gates = " ".join(gate.name for gate in spec.scheduling_gates)
+        return NotConsidered(pod.key, "gated", f"waiting for scheduling gates: [{gates}]")
+    return None
+
+
+def in_queue_order(pods: Iterable[Pod]) -> list[Pod]:
+    """Pods on their own in the order in which the scheduler takes them."""
+    return sorted(pods, key=lambda pod: (-(pod.spec.priority or 0), created(pod), pod.key))
+
+
+__all__ = ["NEW", "Order", "Turn", "in_queue_order", "not_considered", "turns"]
