@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.worlds import World
 from tutti.cluster import Cluster, Remove
 from tutti.engine import Engine, explain
-from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
 from tutti.engine.budgets import Budgets
+from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
 from tutti.engine.preempt import _Evictions, _Room
 from tutti.engine.verdict import Reason
 from tutti.kube import objects as k

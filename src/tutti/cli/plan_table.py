@@ -2,12 +2,15 @@
 
 Contract: lines are in the order of the queue, placed pods first, evicted ones below the pod they make room for. Pods
 that were not considered are counted in the summary; `wide` lists them too, and adds priorities, requests and scores.
+Plans that gangs have a part in are printed by `gang_table`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tutti.cli.tables import NONE, counted, without_columns
 from tutti.kube.objects import Pod
@@ -16,63 +19,118 @@ from tutti.kube.resources import incoming_requests
 
 if TYPE_CHECKING:
     from tutti.cluster import Cluster
-    from tutti.engine.plan import Plan
+    from tutti.engine.plan import Eviction, NotConsidered, Plan
 
+HELD = "room is held until other pods have left"
+Row = tuple[object, ...]
 _HEADERS = ("NAMESPACE", "NAME", "STATUS", "PRIORITY", "REQUESTS", "SCORE", "NODE", "MESSAGE")
 _WIDE = ("PRIORITY", "REQUESTS", "SCORE")
 _STATUS = {"gated": "Gated"}
-_Row = tuple[object, ...]
 
 
 def plan_table(plan: Plan, cluster: Cluster, *, wide: bool, namespaced: bool | None) -> str:
     """The table of a plan, empty if it has no lines; namespaces have a column if asked for, or if several came up."""
-    rows = list(_rows(plan, cluster, wide=wide))
+    return laid_out(_HEADERS, list(_rows(plan, cluster, wide=wide)), () if wide else _WIDE, namespaced=namespaced)
+
+
+def laid_out(headers: Sequence[str], rows: Sequence[Row], drop: Sequence[str], *, namespaced: bool | None) -> str:
+    """Rows as a table, without some columns; the first column is the namespace."""
     if namespaced is None:
         namespaced = len({row[0] for row in rows}) > 1
-    drop = (*(() if wide else _WIDE), *(() if namespaced else ("NAMESPACE",)))
-    return without_columns(_HEADERS, rows, drop) if rows else ""
+    return without_columns(headers, rows, (*drop, *(() if namespaced else headers[:1]))) if rows else ""
 
 
 def names(plan: Plan) -> str:
     """A line for each pod: its name, and the name of its node if it gets one."""
-    lines = [f"pod/{_name(each.pod)} node/{each.node}" for each in plan.binds]
-    lines += [f"pod/{_name(each.pod)}" for each in plan.unschedulable]
+    lines = [f"pod/{split(each.pod)[1]} node/{each.node}" for each in plan.binds]
+    lines += [f"pod/{split(each.pod)[1]}" for each in (*plan.nominated, *plan.unschedulable)]
     return "\n".join(lines)
+
+
+def plan_data(plan: Plan) -> dict[str, Any]:
+    """A plan as data; what is said of gangs and moves is left out where there are none."""
+    data: dict[str, Any] = msgspec.to_builtins(plan)
+    for part in ("binds", "evictions", "unschedulable", "nominated"):
+        for each in data[part]:
+            for key in ("gang", "to"):
+                if each.get(key, "") is None:
+                    del each[key]
+    return {key: value for key, value in data.items() if value or key not in ("nominated", "gangs")}
 
 
 def summary(plan: Plan) -> str:
     """What the plan comes to, in one line or two."""
     counts = plan.counts
     said = [f"{counts['binds']:,} placed", f"{counts['unschedulable']:,} cannot be placed"]
-    if counts["evictions"]:
-        said.append(f"{counted(counts['evictions'], 'pod')} evicted")
-    lines = [f"{counted(counts['pending'], 'pending pod')}: {', '.join(said)}"]
-    if counts["notConsidered"]:
+    if plan.nominated:
+        said.append(f"{len(plan.nominated):,} waiting for room that is held")
+    moved = sum(each.to is not None for each in plan.evictions)
+    if counts["evictions"] > moved:
+        said.append(f"{counted(counts['evictions'] - moved, 'pod')} evicted")
+    if moved:
+        said.append(f"{counted(moved, 'pod')} moved")
+    return "\n".join((f"{counted(counts['pending'], 'pending pod')}: {', '.join(said)}", *others_line(plan)))
+
+
+def others_line(plan: Plan) -> Iterator[str]:
+    """How many pods were not considered, and why; nothing when all were."""
+    if plan.not_considered:
         causes = ", ".join(f"{number:,} {cause}" for cause, number in plan.causes.most_common())
-        lines.append(f"{counts['notConsidered']:,} not considered: {causes}")
-    return "\n".join(lines)
+        yield f"{len(plan.not_considered):,} not considered: {causes}"
 
 
-def _rows(plan: Plan, cluster: Cluster, *, wide: bool) -> Iterator[_Row]:
-    victims: dict[str, list[_Row]] = {}
+def _rows(plan: Plan, cluster: Cluster, *, wide: bool) -> Iterator[Row]:
+    victims: dict[str, list[Eviction]] = {}
     for gone in plan.evictions:
-        line = (*_split(gone.pod), "Evicted", gone.priority, "", "", gone.node, f"makes room for {gone.by}")
-        victims.setdefault(gone.by, []).append(line)
+        victims.setdefault(gone.by, []).append(gone)
     for bound in plan.binds:
         score = "" if bound.score is None else bound.score
         asked = requests(cluster.pod(bound.pod)) if wide else ""
-        message = f"evicts {counted(len(bound.evicts), 'pod')}" if bound.evicts else ""
-        if bound.budgets_broken:
-            message += f", breaking {counted(bound.budgets_broken, 'disruption budget')}"
-        yield (*_split(bound.pod), "Placed", bound.priority, asked, score, bound.node, message)
-        yield from victims.get(bound.pod, ())
+        whom = victims.get(bound.pod, ())
+        message = costs(whom, bound.budgets_broken)
+        yield (*split(bound.pod), "Placed", bound.priority, asked, score, bound.node, message)
+        yield from map(_victim, whom)
+    for held in plan.nominated:
+        asked = requests(cluster.pod(held.pod)) if wide else ""
+        yield (*split(held.pod), "Waiting", held.priority, asked, "", held.node, HELD)
+        yield from map(_victim, victims.get(held.pod, ()))
     for left in plan.unschedulable:
         asked = requests(cluster.pod(left.pod)) if wide else ""
-        yield (*_split(left.pod), "Pending", left.priority, asked, "", NONE, left.message)
+        yield (*split(left.pod), "Pending", left.priority, asked, "", NONE, left.message)
     for other in plan.not_considered if wide else ():
         pod = cluster.pod(other.pod)
-        status = _STATUS.get(other.cause, "Skipped")
-        yield (*_split(other.pod), status, pod.spec.priority or 0, requests(pod), "", NONE, other.message)
+        status, asked = left_out_status(other), requests(pod)
+        yield (*split(other.pod), status, pod.spec.priority or 0, asked, "", NONE, other.message)
+
+
+def _victim(gone: Eviction) -> Row:
+    status, message = fate(gone, gone.by)
+    return (*split(gone.pod), status, gone.priority, "", "", gone.node, message)
+
+
+def costs(victims: Sequence[Eviction], budgets_broken: int, of: str = "") -> str:
+    """What others pay for a placement, in a few words: ``evicts 2 pods``."""
+    moved = sum(gone.to is not None for gone in victims)
+    said = []
+    if len(victims) > moved:
+        said.append(f"evicts {counted(len(victims) - moved, 'pod')}{of}")
+    if moved:
+        said.append(f"moves {counted(moved, 'pod')}{of}")
+    if budgets_broken:
+        said.append(f"breaking {counted(budgets_broken, 'disruption budget')}")
+    return ", ".join(said)
+
+
+def fate(gone: Eviction, whom: str) -> tuple[str, str]:
+    """The status of a pod that leaves its node for somebody, and what happens to it."""
+    if gone.to is None:
+        return "Evicted", f"makes room for {whom}"
+    return "Moved", f"moved to {gone.to}, makes room for {whom}"
+
+
+def left_out_status(other: NotConsidered) -> str:
+    """The status of a pod that was not considered."""
+    return _STATUS.get(other.cause, "Skipped")
 
 
 def requests(pod: Pod) -> str:
@@ -81,10 +139,7 @@ def requests(pod: Pod) -> str:
     return ",".join(f"{name}={format_quantity(name, amount)}" for name, amount in asked.items() if amount) or NONE
 
 
-def _split(key: str) -> tuple[str, str]:
+def split(key: str) -> tuple[str, str]:
+    """The namespace and the name of a key."""
     namespace, _, name = key.partition("/")
     return namespace, name
-
-
-def _name(key: str) -> str:
-    return key.partition("/")[2]

@@ -1,8 +1,9 @@
 """`tutti schedule`: where every pending pod goes, and why the rest cannot.
 
 Contract: all pending pods of the input are scheduled together, in the order of kube-scheduler's queue; `-n` and `-l`
-only choose which of them are shown. The answer goes to standard output, remarks (what-ifs, missing kinds) to standard
-error. Pods that stay pending are an answer, not a fault: the exit code is 0 unless --fail-unschedulable is given.
+only choose which of them are shown, a gang with all of its pods if one of them is chosen. The answer goes to standard
+output, remarks (what-ifs, missing kinds) to standard error. Pods that stay pending are an answer, not a fault: the exit
+code is 0 unless --fail-unschedulable is given.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from tutti.cli import options
 
 if TYPE_CHECKING:
     from tutti.cluster import Cluster
+    from tutti.engine import Profile
     from tutti.engine.plan import Plan
+    from tutti.engine.turns import Turn
+    from tutti.kube.objects import Pod
 
 
 @click.command("schedule")
@@ -33,7 +37,8 @@ if TYPE_CHECKING:
 @click.option("--scale", multiple=True, metavar="KIND/NAME=COUNT", help="What if this workload had COUNT pods?")
 @options.profile
 @click.option("--no-preemption", is_flag=True, help="Evict nobody: what does not fit stays pending.")
-@click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod that is shown cannot be placed.")
+@click.option("--consolidation", is_flag=True, help="Move running pods to make room before evicting any.")
+@click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod or gang that is shown is not placed.")
 def command(
     paths: tuple[str, ...],
     form: str,
@@ -47,13 +52,15 @@ def command(
     profile_path: str | None,
     scheduler_name: str | None,
     no_preemption: bool,
+    consolidation: bool,
     fail_unschedulable: bool,
 ) -> None:
     """Say where pending pods go, and why the rest cannot.
 
     Reads a cluster as kubectl prints it, places its pending pods exactly as kube-scheduler would, and prints one line
     for each: its node, or why there is none. A pod that can push others away does so, and the evictions are shown.
-    Nothing is ever changed in the cluster.
+    Gangs, pods that name a common group, are placed whole or not at all and have a line each; -o wide lists their
+    members. Nothing is ever changed in the cluster.
 
     \b
     tutti schedule -f cluster.json
@@ -76,16 +83,18 @@ def command(
     for note in notes:
         remark(note)
     waiting = [cluster.pod(key) for key in pending(cluster)]
+    queue = _queue(cluster, waiting, profile)
     shown = {pod.key for pod in waiting if chosen(pod.key, pod.metadata.labels or {})}
+    queue = [turn for turn in queue if not shown.isdisjoint(turn.pods)]
     with busy(f"placing {len(waiting):,} pods"):
-        plan = schedule(cluster, profile=profile, preemption=not no_preemption)
+        plan = schedule(cluster, profile=profile, preemption=not no_preemption, consolidation=consolidation)
     as_given = {pod.key: pod for pod in snapshot.pods}
     considered = [as_given.get(pod.key, pod) for pod in waiting if not_considered(pod, profile) is None]
     for line in missing_kinds(snapshot, considered, evictions=len(plan.evictions)):
         remark(line)
-    plan = _shown(plan, shown)
-    _print(plan, cluster, form=form, namespaced=True if all_namespaces else False if namespace else None)
-    if fail_unschedulable and plan.unschedulable:
+    plan = _shown(plan, shown, queue)
+    _print(plan, cluster, queue, form=form, namespaced=True if all_namespaces else False if namespace else None)
+    if fail_unschedulable and (plan.unschedulable or plan.nominated):
         raise click.exceptions.Exit(1)
 
 
@@ -102,29 +111,51 @@ def _chooser(namespace: str | None, selector: str | None) -> Callable[[str, dict
     return chosen
 
 
-def _shown(plan: Plan, pods: set[str]) -> Plan:
-    """The part of a plan that is about these pods, with the evictions they cause."""
+def _queue(cluster: Cluster, waiting: list[Pod], profile: Profile) -> list[Turn]:
+    """The turns of gangs and of pods on their own, in order; none where there are no gangs to put between the pods."""
+    from tutti.engine.standing import Gangs
+    from tutti.engine.turns import turns
+
+    if not cluster.groups.keys:
+        return []
+    found, _ = turns(cluster, Gangs(cluster), [pod.key for pod in waiting], profile=profile)
+    return [turn for turn in found if not turn.surplus]
+
+
+def _shown(plan: Plan, pods: set[str], queue: list[Turn]) -> Plan:
+    """The part of a plan that is about these pods and the gangs of these turns, with the evictions they cause."""
     from tutti.engine.plan import Plan
 
+    gangs = {turn.gang for turn in queue if turn.gang is not None}
+    pods = pods.union(*(turn.pods for turn in queue))
     return Plan.of(
         (each for each in plan.binds if each.pod in pods),
-        (each for each in plan.evictions if each.by in pods),
+        (each for each in plan.evictions if each.by in pods or each.by in gangs),
         (each for each in plan.unschedulable if each.pod in pods),
         (each for each in plan.not_considered if each.pod in pods),
+        (each for each in plan.nominated if each.pod in pods),
+        (each for each in plan.gangs if each.gang in gangs),
     )
 
 
-def _print(plan: Plan, cluster: Cluster, *, form: str, namespaced: bool | None) -> None:
-    from tutti.cli.plan_table import names, plan_table, summary
+def _print(plan: Plan, cluster: Cluster, queue: list[Turn], *, form: str, namespaced: bool | None) -> None:
+    from tutti.cli.gang_table import GangTable, has_gangs
+    from tutti.cli.plan_table import names, plan_data, plan_table, summary
     from tutti.cli.tables import structured
 
     if form in ("json", "yaml"):
-        click.echo(structured(plan, form))
+        click.echo(structured(plan_data(plan), form))
     elif not plan.counts["pending"]:
         click.echo("No pending pods found.", err=True)
     elif form == "name":
         click.echo(names(plan))
     else:
-        if lines := plan_table(plan, cluster, wide=form == "wide", namespaced=namespaced):
+        wide = form == "wide"
+        if has_gangs(plan):
+            table = GangTable(plan, cluster)
+            lines, total = table.text(queue, wide=wide, namespaced=namespaced), table.summary()
+        else:
+            lines, total = plan_table(plan, cluster, wide=wide, namespaced=namespaced), summary(plan)
+        if lines:
             click.echo(f"{lines}\n")
-        click.echo(summary(plan))
+        click.echo(total)

@@ -18,7 +18,7 @@ _GAP = 3
 _COLOURS = {
     "Placed": "green", "Feasible": "green", "Best": "green", "ok": "green",
     "Pending": "red", "Refused": "red", "Evicted": "yellow", "differs": "red",
-    "Gated": "yellow", "Skipped": "yellow", "unsupported": "yellow",
+    "Gated": "yellow", "Skipped": "yellow", "unsupported": "yellow", "Waiting": "yellow", "Moved": "yellow",
 }  # fmt: skip
 
 

@@ -486,6 +486,7 @@ class Cluster:
         hold = self.holds.pop(key, None)
         if hold is None:
             return
+        self.events[Event.POD_GONE] += 1
         if undo:
             self._undo_with(hold)
         holders = self.held_on[hold.node]

@@ -24,7 +24,7 @@ class Event(IntEnum):
     POD_PLACED = 5
     """A pod came to a node."""
     POD_GONE = 6
-    """A pod left its node, or began to terminate."""
+    """A pod left its node, began to terminate, or gave up room that was held for it."""
     VOLUMES = 7
     """A volume, a claim, or something about storage changed."""
     OBJECTS = 8

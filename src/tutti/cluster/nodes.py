@@ -88,7 +88,10 @@ class Domains:
 
     def sync(self) -> None:
         """Follow the nodes."""
-        nodes, column = self._nodes, self._nodes.column(self._key)
+        nodes = self._nodes
+        if self._read == nodes.touched.length and self._size == nodes.size:
+            return
+        column = nodes.column(self._key)
         rows = nodes.touched.since(self._read)
         self._read = nodes.touched.length
         if self._size != nodes.size or len(rows) > _FEW:

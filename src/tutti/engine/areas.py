@@ -41,6 +41,8 @@ class Areas:
         self._cluster: Cluster = judge.cluster
         self._known: dict[tuple[str, int], Area] = {}
         self._version = -1
+        self._ranked: dict[str, Ints] = {}
+        self._last: tuple[Sequence[int], int, list[Kind]] = ((), -1, [])
 
     # Which areas ------------------------------------------------------------------------------------------------------
 
@@ -70,10 +72,12 @@ class Areas:
                 yield self.domain(key, taken.pop(), within)
             return
         room = self.room(need, key, within)
+        room[0] = -1  # stands for nodes without the label
         enough = np.flatnonzero(room >= 0)
-        enough = enough[enough > 0]  # 0 stands for nodes without the label
-        names = self._names(key)
-        for digit in sorted(enough.tolist(), key=lambda d: (d not in taken, room[d], names[d])):
+        far = np.ones(len(room), dtype=bool)
+        far[list(taken)] = False
+        order = np.lexsort((self._ranks(key)[enough], room[enough], far[enough]))
+        for digit in enough[order].tolist():
             yield self.domain(key, digit, within)
 
     def _fewest(self, need: Need, key: str, within: Area | None) -> Area | None:
@@ -141,22 +145,19 @@ class Areas:
 
     def kinds(self, rows: Sequence[int]) -> list[Kind]:
         """Sort pods into kinds that cannot be told apart, in the order in which they come."""
-        pods = self._cluster.pods
+        version = self._cluster.labels.version + self._cluster.workloads_version
+        if self._last[0] is rows and self._last[1] == version:
+            return self._last[2]
         found: dict[tuple[int, int], Kind] = {}
-        if len(rows) > 1:
-            first = rows[0]
-            specs = pods.spec[list(rows)]
-            if (specs == pods.spec[first]).all() and (pods.labels[list(rows)] == pods.labels[first]).all():
-                alike = Kind(self._judge.ask(first))
-                alike.rows = list(rows)
-                return [alike]
-        for row in rows:
-            looks = int(pods.spec[row]), int(pods.labels[row])
-            kind = found.get(looks)
+        wanted = np.array(rows, dtype=np.intp)
+        specs, labels = self._cluster.pods.spec[wanted].tolist(), self._cluster.pods.labels[wanted].tolist()
+        for row, spec, label in zip(rows, specs, labels, strict=True):
+            kind = found.get((spec, label))
             if kind is None:
-                kind = found[looks] = Kind(self._judge.ask(row))
+                kind = found[spec, label] = Kind(self._judge.ask(row))
             kind.rows.append(row)
-        return list(found.values())
+        self._last = rows, version, list(found.values())
+        return self._last[2]
 
     # Domains ----------------------------------------------------------------------------------------------------------
 
@@ -179,6 +180,16 @@ class Areas:
     def name(self, key: str, digit: int) -> str:
         """Give the value of a label that a domain stands for."""
         return self._names(key)[digit]
+
+    def _ranks(self, key: str) -> Ints:
+        """Give the places of a label's values in the order of their names."""
+        values = self._cluster.nodes.column(key).values
+        known = self._ranked.get(key)
+        if known is None or len(known) != len(values) + 1:
+            known = self._ranked[key] = np.zeros(len(values) + 1, dtype=np.int64)
+            for place, value in enumerate(sorted(values), start=1):
+                known[values[value] + 1] = place
+        return known
 
     def _names(self, key: str) -> list[str]:
         return ["", *self._cluster.nodes.column(key).values]

@@ -48,8 +48,14 @@ class Refused(NamedTuple):
 
     message: str
     cures: frozenset[Event]
+    events: tuple[int, ...]
+    """How often each event had happened by then."""
     room: bool = False
     """Whether it lacks nothing but room."""
+
+    def is_cured(self, events: Sequence[int]) -> bool:
+        """Say whether something has happened since that may cure it."""
+        return any(events[cure] != self.events[cure] for cure in self.cures)
 
 
 class Attempts:
@@ -180,7 +186,7 @@ class Attempts:
                 cluster.apply(Hold(decision.pod, decision.node or ""))
                 self.nominated.append(Nominated(decision.pod, decision.node or "", priority, gang))
             text = f"waits for {_listed((*found.victims, *found.leaving))} to leave"
-            return Refused(text, frozenset((Event.POD_GONE,)))
+            return Refused(text, frozenset((Event.POD_GONE,)), tuple(cluster.events))
         for place, decision in enumerate(found.decisions):
             # Its node alone is asked, as for a nominated pod.
             again = self.engine.place([decision.pod], self._only(decision.node or ""))[0]
@@ -289,8 +295,11 @@ class Attempts:
 
     def surplus(self, turn: Turn) -> Refused | None:
         """Let pods above the minimum of a gang that runs join it, one by one."""
+        pods = self.cluster.pods
+        if all(pods.node_names[pods.row_of[pod]] is not None for pod in turn.pods):
+            return None
         standing = self._standing(turn)
-        if standing.gang.problem is not None or not standing.waiting or standing.need().least:
+        if standing.gang.problem is not None or standing.need().least:
             return None
         refused: Refused | None = None
         most = standing.surplus
@@ -324,7 +333,7 @@ class Attempts:
             lack = self._lacks[looks] = why(self.placer, standing, need)
         pod = self.cluster.pods.keys[row]
         self.unschedulable[pod] = self._left(row, turn, lack.message, lack)
-        return Refused(lack.message, lack.cures(self.engine.judge), lack.room)
+        return Refused(lack.message, lack.cures(self.engine.judge), tuple(self.cluster.events), lack.room)
 
     def _looks_of(self, row: int) -> tuple[int, int]:
         return int(self.cluster.pods.spec[row]), int(self.cluster.pods.labels[row])
@@ -378,8 +387,14 @@ class Attempts:
     def _gang_refused(self, turn: Turn, standing: Standing, lack: Lack) -> Refused:
         self.outcomes[turn.key] = replace(self.outcomes[turn.key], message=lack.message, reasons=lack.reasons)
         for row in standing.waiting:
+            self._give_up_hold(self.cluster.pods.keys[row])
             self.unschedulable[self.cluster.pods.keys[row]] = self._left(row, turn, lack.message, lack)
-        return Refused(lack.message, lack.cures(self.engine.judge), lack.room)
+        return Refused(lack.message, lack.cures(self.engine.judge), tuple(self.cluster.events), lack.room)
+
+    def _give_up_hold(self, pod: str) -> None:
+        """Release room that was held for a pod which turns out not to fit there: others may have it."""
+        if self._options.preemption and pod in self.cluster.holds:
+            self.cluster.apply(Release(pod))
 
     def _left(self, row: int, turn: Turn, message: str, lack: Lack | None = None) -> Unschedulable:
         pods, nodes = self.cluster.pods, self.cluster.nodes
@@ -395,6 +410,8 @@ class Attempts:
 
     def _refuse(self, pod: str, found: Failure) -> Refused:
         decision = found.decision
+        if found.eligible:
+            self._give_up_hold(pod)
         priority = int(self.cluster.pods.priority[self.cluster.pod_row(pod)])
         reasons = decision.reasons
         if decision.refused is not None:
@@ -404,7 +421,7 @@ class Attempts:
         )
         plugins = {decision.refused.plugin} if decision.refused is not None else decision.plugins
         cures = self.engine.judge.cures(plugins) if plugins else frozenset(Event)
-        return Refused(found.message, cures, plugins == {"NodeResourcesFit"})
+        return Refused(found.message, cures, tuple(self.cluster.events), plugins == {"NodeResourcesFit"})
 
 
 def _nobody_goes(told: Failure) -> Failure:

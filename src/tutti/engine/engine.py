@@ -78,6 +78,10 @@ class Engine:
             decision = self._decide(asked)
             if decision.node is not None:
                 cluster.apply(Bind(decision.pod, decision.node, start))
+                if len(pods) - done > 1 and self._is_simple(asked):
+                    decisions.append(decision)
+                    decisions += self._place_few(asked, pods[done + 1 : done + _WORTH_WHILE], start)
+                    continue
                 if take_volumes:
                     for edit in decision.volumes:
                         cluster.apply(edit)
@@ -142,9 +146,26 @@ class Engine:
             row = table.row_of.get(pod)
             if row is None or table.spec[row] != number:
                 return False
-        if any(asked.concerned):
-            return False
-        return not asked.spec.ports and self.stopped(asked) is None and self.is_plain(asked)
+        return self._is_simple(asked) and self.stopped(asked) is None
+
+    def _is_simple(self, asked: Asked) -> bool:
+        """Say whether pods like the asked one only ever look at room."""
+        return not any(asked.concerned) and not asked.spec.ports and self.is_plain(asked)
+
+    def _place_few(self, asked: Asked, pods: Sequence[str], start: int | None) -> list[Decision]:
+        """Place those of some pods that are like the asked one, one by one, until one does not fit."""
+        cluster, nodes, table, area = self.cluster, self.cluster.nodes, self.judge.row_table(asked), asked.within
+        decisions = []
+        for pod in self._alike(asked, pods):
+            keys = table.keys(asked.spec)
+            row = int(keys.argmax()) if area is None else best_within(keys, area)
+            key = int(keys[row])
+            if key < 0:
+                break
+            name = nodes.names[row]
+            cluster.apply(Bind(pod, name, start))
+            decisions.append(Decision(pod, name, (key >> RANK_BITS) + table.tier.constant, nodes=nodes.count))
+        return decisions
 
     def _place_run(self, asked: Asked, pods: Sequence[str], start: int | None) -> list[Decision]:
         """Place as many of the pods that are like the first as can be placed at once."""

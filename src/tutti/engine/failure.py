@@ -29,6 +29,8 @@ class Failure(NamedTuple):
     candidates: tuple[Candidate, ...] = ()
     candidate: Candidate | None = None
     after: str = ""
+    eligible: bool = True
+    """Whether it may have others evicted; while pods that it had evicted are leaving, it need not."""
 
     @property
     def message(self) -> str:
@@ -42,7 +44,7 @@ def failure(engine: Engine, decision: Decision) -> Failure:
         return Failure(decision)
     found = preempt(engine, decision.pod)
     if found.ineligible is not None:
-        return Failure(decision, after=f"preemption: {found.ineligible}")
+        return Failure(decision, after=f"preemption: {found.ineligible}", eligible=False)
     if found.chosen:
         return Failure(decision, found.candidates, found.chosen[0])
     return Failure(decision, after=_preemption_failed(found.failed, decision))

@@ -34,7 +34,7 @@ def schedule(
     waiting = pending(cluster) if pods is None else list(pods)
     todo, left_out = turns(cluster, attempts.gangs, waiting, profile=engine.profile)
     while todo:
-        todo = _again(cluster, todo, one_pass(attempts, todo))
+        todo = _again(cluster, todo, _one_pass(attempts, todo))
     return attempts.plan(left_out)
 
 
@@ -44,42 +44,33 @@ def pending(cluster: Cluster) -> list[str]:
     return [key for key, row in pods.row_of.items() if pods.node_names[row] is None]
 
 
-Failed = dict[str, tuple[Refused, list[int]]]
-"""Why turns failed, and what had happened by then."""
-
-
-def one_pass(attempts: Attempts, todo: list[Turn]) -> Failed:
-    """Take all turns once."""
-    failed: Failed = {}
+def _one_pass(attempts: Attempts, todo: list[Turn]) -> dict[str, Refused]:
+    """Take all turns once; give why some failed."""
+    failed: dict[str, Refused] = {}
     alone: list[str] = []
     for turn in [*todo, None]:
         if turn is not None and turn.gang is None:
             alone += turn.pods
             continue
         if alone:
-            for pod, refused in attempts.solos(alone).items():
-                failed[pod] = refused, attempts.cluster.events.copy()
+            failed |= attempts.solos(alone)
             alone = []
         if turn is not None:
             why = attempts.surplus(turn) if turn.surplus else attempts.gang(turn)
             if why is not None:
-                failed[_name(turn)] = why, attempts.cluster.events.copy()
+                failed[turn.name] = why
     return failed
 
 
-def _again(cluster: Cluster, todo: list[Turn], failed: Failed) -> list[Turn]:
+def _again(cluster: Cluster, todo: list[Turn], failed: dict[str, Refused]) -> list[Turn]:
     """Give the turns that failed and that something which happened since may cure."""
     again = []
     cured = set()
     for turn in todo:
-        found = failed.get(_name(turn))
-        if found is not None and any(cluster.events[event] != found[1][event] for event in found[0].cures):
+        found = failed.get(turn.name)
+        if found is not None and found.is_cured(cluster.events):
             again.append(turn)
             cured.add(turn.gang)
     # What a gang has above its minimum waits for the minimum.
     more = [turn for turn in todo if turn.surplus and turn.gang in cured and turn not in again]
     return sorted((*again, *more))
-
-
-def _name(turn: Turn) -> str:
-    return f"{turn.key}/surplus" if turn.surplus else turn.key

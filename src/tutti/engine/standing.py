@@ -127,11 +127,15 @@ class Gangs:
         self._follow()
         return sorted({key for key, members in zip(self._roots, self._cluster.groups.members, strict=True) if members})
 
-    def gang(self, key: str) -> Gang:
-        """What a gang's group says."""
+    def version(self, key: str) -> tuple[int, ...]:
+        """What moves when a pod of a gang, or an object that says something about groups, changes."""
         self._follow()
         groups = self._cluster.groups
-        version = tuple(groups.version[number] for number in self._leaves.get(key, ()))
+        return groups.objects_version, *(groups.version[number] for number in self._leaves.get(key, ()))
+
+    def gang(self, key: str) -> Gang:
+        """What a gang's group says."""
+        version = self.version(key)
         known = self._known.get(key)
         if known is None or known[0] != version:
             known = self._known[key] = (version, read_gang(key, self._pods(self.rows(key)), self._find))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tutti.cluster.cluster import Cluster
 from tutti.engine.plan import NotConsidered
 from tutti.engine.profile import Profile
-from tutti.engine.standing import NEW, Gangs, Standing, created
+from tutti.engine.standing import NEW, Gangs, created
 from tutti.kube.objects import Pod
 
 Order = tuple[int, bool, int, str]
@@ -31,6 +31,11 @@ class Turn(NamedTuple):
     def key(self) -> str:
         """The name of the gang, or of the pod on its own."""
         return self.gang if self.gang is not None else self.pods[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the turn: a gang has two."""
+        return f"{self.key} above its minimum" if self.surplus else self.key
 
     @property
     def priority(self) -> int:
@@ -63,20 +68,18 @@ def turns(
         else:
             members.setdefault(gang, []).append(pod)
     for gang, mine in members.items():
-        found += _gang_turns(cluster, gangs.standing(gang, ()), mine)
+        found += _gang_turns(cluster, gangs, gang, mine)
     return sorted(found), [why for _, why in sorted(left_out, key=lambda pair: pair[0])]
 
 
-def _gang_turns(cluster: Cluster, standing: Standing, pods: list[Pod]) -> list[Turn]:
-    gang = standing.gang
-    rows = [cluster.pod_row(pod.key) for pod in pods]
+def _gang_turns(cluster: Cluster, gangs: Gangs, key: str, pods: list[Pod]) -> list[Turn]:
+    gang = gangs.gang(key)
     priority = gang.priority
     if priority is None:
-        priorities = cluster.pods.priority
-        priority = max(int(priorities[row]) for row in (*rows, *standing.running))
-    first = gang.created if gang.created is not None else min(created(pod) for pod in pods)
+        priority = int(cluster.pods.priority[gangs.rows(key)].max())
+    first = gang.created if gang.created is not None else min(map(created, pods))
     keys = tuple(pod.key for pod in sorted(pods, key=lambda pod: (created(pod), pod.key)))
-    return [Turn((-priority, surplus, first, gang.key), keys, gang.key) for surplus in (False, True)]
+    return [Turn((-priority, surplus, first, key), keys, key) for surplus in (False, True)]
 
 
 def not_considered(pod: Pod, profile: Profile) -> NotConsidered | None:

@@ -1,14 +1,14 @@
 """What Tutti adds to every dialect: annotations of a group, or of its pods.
 
-========================== =========================================================================================
-tutti.dev/min-member       how many members start together, where the dialect does not say
-tutti.dev/max-member       how many members run at most
-tutti.dev/topology-required    node label whose value all members share
-tutti.dev/topology-preferred   node labels, the narrowest first, separated by commas
-tutti.dev/disruption       single, whole or all (`Disruption`)
-tutti.dev/duration         how long the gang runs: 90m, 3600
-tutti.dev/sub-groups       JSON: ``[{"name": "master", "minMember": 1, "topology": {"required": "rack"}}]``
-========================== =========================================================================================
+============================ ================================================================================
+tutti.dev/min-member         how many members start together, where the dialect does not say
+tutti.dev/max-member         how many members run at most
+tutti.dev/topology-required  node label whose value all members share
+tutti.dev/topology-preferred node labels, the narrowest first, separated by commas
+tutti.dev/disruption         single, whole or all (`Disruption`)
+tutti.dev/duration           how long the gang runs: 90m, 3600
+tutti.dev/sub-groups         JSON: ``[{"name": "master", "minMember": 1, "topology": {"required": "rack"}}]``
+============================ ================================================================================
 
 The pod label tutti.dev/sub-group names the part that a pod is in. Annotations of the group's object and of its pods are
 read alike; whoever says something must say the same. They add to what the dialect says and never contradict it: that,
@@ -102,8 +102,6 @@ def with_additions(gang: Gang, said: dict[str, str]) -> Gang:
         if gang.parts:
             raise InputError(f"its parts are said twice: in {gang.dialect}'s own words and in {SUB_GROUPS}")
         gang = replace(gang, parts=_parts(said[SUB_GROUPS]))
-    if gang.maximum is not None and gang.maximum < gang.minimum:
-        raise InputError(f"its maximum {gang.maximum} is less than its minimum {gang.minimum}")
     return gang
 
 

@@ -1,10 +1,10 @@
 """Fluence, both generations: a group's name and size on every pod, as labels or as annotations.
 
-======================================= ======================================
-``fluence.group``                       ``fluence.group-size``
-``fluence.flux-framework.org/group``    ``fluence.flux-framework.org/group-size``
-``scheduling.x-k8s.io/pod-group``       with one of the sizes: what the webhook writes
-======================================= ======================================
+==================================== ================================================
+``fluence.group``                    ``fluence.group-size``
+``fluence.flux-framework.org/group`` ``fluence.flux-framework.org/group-size``
+``scheduling.x-k8s.io/pod-group``    with one of these sizes: what the webhook writes
+==================================== ================================================
 
 A size makes the PodGroup unnecessary. One that is there (of scheduling.x-k8s.io or of Kubernetes itself) must say the
 same, and stands in for a size that no pod says; without either, all pods that name the group start together. A group's

@@ -129,6 +129,8 @@ def read_gang(key: str, members: Sequence[Pod], find: Find) -> Gang:
         _check_sizes(gang, named, find)
         _check_parts(gang, named)
         gang = replace(gang, minimum=least(gang.minimum, gang.parts, gang.parts_needed))
+        if gang.maximum is not None and gang.maximum < gang.minimum:
+            raise InputError(f"its maximum {gang.maximum} is less than its minimum {gang.minimum}")
     except InputError as error:
         gang = replace(gang, problem=_one_line(error.problem))
     return gang

@@ -1,0 +1,85 @@
+"""The queue: what waits, since when, and what it waits for. Frozen data that a session takes and gives.
+
+What failed is tried again when something has happened that may cure it (each plugin says what that is), but not before
+its backoff is over, which doubles with every attempt; or when its own pods or group changed; or after a long time in
+any case. A queue can be written down and read again: losing it costs nothing but a round of attempts.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tutti.cluster.edits import Hold
+from tutti.engine.turns import Order
+
+SECOND = 1_000_000
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How long things take, in microseconds."""
+
+    first_backoff: int = SECOND
+    longest_backoff: int = 10 * SECOND
+    forgotten_after: int = 300 * SECOND
+    """After this time a failed turn is tried again even if nothing has happened."""
+    starving_after: int = 60 * SECOND
+    """A turn that has waited for room so long gets a reservation."""
+    reserved_for: int = 3_600 * SECOND
+    """After this time a reservation passes to the next in the queue."""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A turn that failed."""
+
+    since: int
+    """When it was first tried."""
+    tried: int
+    """When it was last tried."""
+    attempts: int
+    message: str
+    cures: tuple[int, ...]
+    events: tuple[int, ...]
+    """How often each event had happened when it was last tried."""
+    version: tuple[int, ...]
+    """How its pods and its group stood."""
+    room: bool = False
+    """Whether it lacks nothing but room."""
+    passed_over_until: int = 0
+    """Until when it gets no reservation, having had one for too long."""
+
+    def is_due(self, now: int, version: tuple[int, ...], events: list[int], patience: Patience) -> bool:
+        """Say whether it is to be tried again."""
+        if version != self.version or now - self.tried >= patience.forgotten_after:
+            return True
+        return self.happened(events) and now >= self.backoff_ends(patience)
+
+    def happened(self, events: list[int]) -> bool:
+        """Say whether something has happened that may cure it."""
+        return any(events[cure] != self.events[cure] for cure in self.cures)
+
+    def backoff_ends(self, patience: Patience) -> int:
+        """Say when it may be tried again."""
+        doubled = patience.first_backoff << min(self.attempts - 1, 30)
+        return self.tried + min(doubled, patience.longest_backoff)
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """Room that is held for a turn that starves."""
+
+    key: str
+    since: int
+    holds: tuple[Hold, ...]
+    until: int | None = None
+    """When it will be able to start, as far as the durations of what runs are known."""
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """What waits."""
+
+    waiting: dict[str, Waiting] = {}
+    """By the name of the turn."""
+    resume: Order | None = None
+    """The turn at which the last session ran out of work."""
+    reservation: Reservation | None = None
+    wake: int | None = None
+    """When something becomes due even if nothing happens before."""

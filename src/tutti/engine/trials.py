@@ -1,0 +1,110 @@
+"""Trials: what becomes of one gang if something were otherwise.
+
+Contract: whatever is tried, the cluster is as before afterwards. `fits` asks for room alone and evicts nobody; it is
+what scheduling asks first, with less work, so a yes here is a yes there. `carried_out` schedules the gang as if no
+other pod waited. All trials of one question share a budget of work; when it is used up, nothing fits any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from tutti.cluster import Edit
+from tutti.engine.engine import Engine
+from tutti.engine.gang import GangPlacer
+from tutti.engine.packing import Work
+from tutti.engine.plan import Plan
+from tutti.engine.schedule import schedule
+from tutti.engine.standing import Gangs, Standing
+from tutti.engine.turns import Turn, turns
+from tutti.kube.objects import Object, Pod
+
+_WORK = 400_000
+"""Steps for all trials."""
+_TRIAL = 4_000
+"""Steps of search for one trial; placing every pod of the gang once is always allowed for."""
+_START = 50
+"""Steps that a trial counts for at least."""
+
+
+class Trials:
+    """See the module's contract."""
+
+    def __init__(self, engine: Engine, key: str, *, work: int = _WORK) -> None:
+        self.engine, self.cluster, self.key = engine, engine.cluster, key
+        self.placer, self.gangs = GangPlacer(engine), Gangs(engine.cluster)
+        self._work = Work(work)
+
+    @contextmanager
+    def after(self, edits: Iterable[Edit]) -> Iterator[None]:
+        """Have some edits made for a while."""
+        mark = self.cluster.mark()
+        try:
+            for edit in edits:
+                self.cluster.apply(edit)
+            yield
+        finally:
+            self.cluster.rollback(mark)
+
+    # The gang as it is now --------------------------------------------------------------------------------------------
+
+    def pending(self) -> list[str]:
+        """The gang's pods without a node, whether the scheduler tries them or not."""
+        pods = self.cluster.pods
+        return [pods.keys[row] for row in self.gangs.rows(self.key) if pods.node_names[row] is None]
+
+    def turn(self) -> Turn | None:
+        """The gang's turn; None when no pod of it waits."""
+        found, _ = turns(self.cluster, self.gangs, self.pending(), profile=self.engine.profile)
+        return found[0] if found else None
+
+    def standing(self) -> Standing:
+        """The gang as it is, with the pods that wait in the order in which they are taken."""
+        turn = self.turn()
+        waiting = [self.cluster.pod_row(pod) for pod in turn.pods] if turn is not None else []
+        return self.gangs.standing(self.key, waiting)
+
+    def waiting(self) -> list[Pod]:
+        """The pods that wait and may be tried."""
+        turn = self.turn()
+        return [self.cluster.pod(key) for key in turn.pods] if turn is not None else []
+
+    def find(self, kind: str, key: str) -> Object | None:
+        """The object of a kind with a key."""
+        return self.cluster.objects[kind].get(key)
+
+    # What if ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def tired(self) -> bool:
+        """Whether the budget is used up."""
+        return self._work.left <= 0
+
+    def fits(self, edits: Iterable[Edit] = ()) -> bool:
+        """Say whether the gang would start at once, with nobody evicted."""
+        if self.tired:
+            return False
+        with self.after(edits):
+            standing = self.standing()
+            if standing.gang.problem is not None:
+                return False
+            need = standing.need()
+            if not need.least:
+                return bool(standing.running)
+            work = Work(_TRIAL + need.least)
+            before = work.left
+            found = self.placer.place(need, work)
+            self._work.spend(_START + before - max(work.left, 0))
+            return found is not None
+
+    def carried_out(self, edits: Iterable[Edit] = (), *, preemption: bool = True) -> Plan | None:
+        """Give what scheduling the gang would do; None when it would not start, or not at once."""
+        with self.after(edits):
+            plan = schedule(self.cluster, self.pending(), self.engine.profile, preemption=preemption)
+            return plan if self.has_started() else None
+
+    def has_started(self) -> bool:
+        """Say whether the gang runs with all that it needs."""
+        standing = self.standing()
+        return standing.gang.problem is None and bool(standing.running) and not standing.need().least

@@ -1,0 +1,207 @@
+"""Sessions: a queue in, a plan and a queue out, over simulated time."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tutti.cluster import Cluster, Put, Remove
+from tutti.engine.queue import SECOND, Patience, Queue
+from tutti.engine.session import Policy, session
+from tutti.kube import objects as k
+from tutti.kube.times import timestamp
+
+MINUTE = 60 * SECOND
+START = 1_800_000_000 * SECOND
+
+
+def node(name: str, cpu: str = "4") -> k.Node:
+    labels = {"kubernetes.io/hostname": name}
+    status = k.NodeStatus(allocatable={"cpu": cpu, "memory": "64Gi", "pods": "110"})
+    return k.Node(metadata=k.ObjectMeta(name=name, labels=labels), status=status)
+
+
+def pod(
+    name: str,
+    *,
+    gang: str | None = None,
+    cpu: str = "4",
+    priority: int = 0,
+    on: str | None = None,
+    created: int = START,
+    lasts: str | None = None,
+) -> k.Pod:
+    annotations = {"pod-group": gang} if gang else {}
+    if lasts:
+        annotations["tutti.dev/duration"] = lasts
+    meta = k.ObjectMeta(
+        name=name, namespace="default", annotations=annotations or None, creation_timestamp=timestamp(created)
+    )
+    wants = k.ResourceRequirements(requests={"cpu": cpu, "memory": "1Gi"})
+    spec = k.PodSpec(containers=[k.Container(name="c", resources=wants)], priority=priority, node_name=on)
+    status = k.PodStatus(phase="Running", start_time=timestamp(created)) if on else k.PodStatus(phase="Pending")
+    return k.Pod(metadata=meta, spec=spec, status=status)
+
+
+def gang(name: str, size: int, **how: object) -> list[k.Pod]:
+    return [pod(f"{name}-{i}", gang=name, **how) for i in range(size)]  # type: ignore[arg-type]
+
+
+def bound(plan) -> dict[str, str]:
+    return {each.pod.removeprefix("default/"): each.node for each in plan.binds}
+
+
+def test_victims_leave_before_the_gang_is_bound() -> None:
+    nodes = [node(name) for name in "abc"]
+    low = [pod(f"low-{n.metadata.name}", on=n.metadata.name) for n in nodes]
+    cluster = Cluster((*nodes, *low, *gang("high", 2, priority=10)))
+    plan, queue = session(cluster, Queue(), START)
+    assert len(plan.evictions) == 2
+    assert not plan.binds
+    assert {each.pod for each in plan.nominated} == {"default/high-0", "default/high-1"}
+    # They are leaving: nobody else is evicted for the same gang, however often it is asked.
+    again, queue = session(cluster, queue, START + MINUTE)
+    assert not again.evictions
+    assert not again.binds
+    for victim in plan.evictions:
+        cluster.apply(Remove("Pod", victim.pod))
+    last, queue = session(cluster, queue, START + 2 * MINUTE)
+    assert bound(last) == {each.pod.removeprefix("default/"): each.node for each in plan.nominated}
+    assert not queue.waiting
+    assert not cluster.holds
+
+
+def test_room_of_leaving_pods_is_promised_and_not_given_away() -> None:
+    cluster = Cluster((node("a"), pod("old", on="a"), pod("high", priority=10)))
+    _, queue = session(cluster, Queue(), START)
+    cluster.apply(Remove("Pod", "default/old"))
+    cluster.apply(Put(pod("later", priority=5, created=START + SECOND)))
+    plan, queue = session(cluster, queue, START + MINUTE)
+    assert bound(plan) == {"high": "a"}
+
+
+def test_what_failed_is_tried_when_something_happens_that_may_cure_it_and_its_backoff_is_over() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
+    plan, queue = session(cluster, Queue(), START)
+    assert [each.gang for each in plan.gangs] == ["default/g"]
+    quiet, queue = session(cluster, queue, START + 20 * SECOND)
+    assert not quiet.gangs  # nothing has happened
+    cluster.apply(Put(node("b")))
+    cluster.apply(Put(node("c")))
+    plan, queue = session(cluster, queue, START + 20 * SECOND)
+    assert len(plan.binds) == 2
+
+
+def test_backoff_doubles() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
+    _, queue = session(cluster, Queue(), START)
+    now = START
+    waits = []
+    for number in range(6):
+        cluster.apply(Put(node(f"small-{number}", cpu="1")))
+        entry = queue.waiting["default/g"]
+        early, queue = session(cluster, queue, entry.backoff_ends(Patience()) - 1)
+        assert not early.gangs
+        waits.append((entry.backoff_ends(Patience()) - now) // SECOND)
+        now = entry.backoff_ends(Patience())
+        tried, queue = session(cluster, queue, now)
+        assert tried.gangs
+    assert waits == [1, 2, 4, 8, 10, 10]
+
+
+def test_a_changed_gang_is_tried_at_once() -> None:
+    cluster = Cluster((node("a"), node("b"), node("c"), *gang("g", 4)))
+    plan, queue = session(cluster, Queue(), START)
+    assert not plan.binds
+    cluster.apply(Remove("Pod", "default/g-3"))
+    plan, queue = session(cluster, queue, START + 1)
+    assert len(plan.binds) == 3
+
+
+def test_a_budget_of_work_is_shared_fairly() -> None:
+    """What a session does not come to is first in the next, so that nobody waits for ever."""
+    cluster = Cluster(
+        (node("a", cpu="1"), *(p for n in range(20) for p in gang(f"big-{n:02}", 2, priority=5)), pod("small", cpu="1"))
+    )
+    queue, policy = Queue(), Policy(work=1, preemption=False)
+    for number in range(60):
+        plan, queue = session(cluster, queue, START + number * 20 * SECOND, policy=policy)
+        cluster.apply(Put(node("a", cpu="1")))
+        if plan.binds:
+            break
+    assert bound(plan) == {"small": "a"}
+    assert number <= 45
+
+
+def starving() -> Cluster:
+    """Two nodes busy with work that ends one after the other, a gang that wants both, and small work behind it."""
+    nodes = [node("a"), node("b")]
+    busy = [pod("busy-a", on="a", lasts="5m"), pod("busy-b", on="b", lasts="10m")]
+    return Cluster((*nodes, *busy, *gang("wide", 2)))
+
+
+def test_a_starving_gang_gets_a_reservation() -> None:
+    cluster = starving()
+    _, queue = session(cluster, Queue(), START)
+    assert queue.reservation is None
+    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    assert queue.reservation is not None
+    assert {hold.node for hold in queue.reservation.holds} == {"a", "b"}
+    assert queue.reservation.until == START + 10 * MINUTE
+    # The first node is free: without the reservation small work would take it, again and again.
+    cluster.apply(Remove("Pod", "default/busy-a"))
+    cluster.apply(Put(pod("greedy", created=START + 3 * MINUTE)))
+    plan, queue = session(cluster, queue, START + 5 * MINUTE)
+    assert not plan.binds
+    cluster.apply(Remove("Pod", "default/busy-b"))
+    plan, queue = session(cluster, queue, START + 10 * MINUTE)
+    assert set(bound(plan)) == {"wide-0", "wide-1"}
+
+
+@pytest.mark.parametrize(("lasts", "fits"), [("4m", True), ("6m", False), (None, False)])
+def test_work_that_ends_in_time_backfills(lasts: str | None, fits: bool) -> None:
+    cluster = starving()
+    _, queue = session(cluster, Queue(), START)
+    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    cluster.apply(Remove("Pod", "default/busy-a"))
+    cluster.apply(Put(pod("short", created=START + 3 * MINUTE, lasts=lasts)))
+    plan, queue = session(cluster, queue, START + 5 * MINUTE)
+    assert bound(plan) == ({"short": "a"} if fits else {})
+
+
+def test_a_gang_that_can_never_start_reserves_nothing() -> None:
+    cluster = Cluster((node("a"), node("b"), pod("busy", on="a"), *gang("huge", 3), pod("small", created=START + 1)))
+    plan, queue = session(cluster, Queue(), START)
+    assert bound(plan) == {"small": "b"}
+    _, queue = session(cluster, queue, START + 5 * MINUTE)
+    assert queue.reservation is None
+
+
+def test_a_reservation_passes_on_after_a_while() -> None:
+    cluster = Cluster((node("a"), node("b"), pod("busy-a", on="a"), pod("busy-b", on="b"), *gang("wide", 2)))
+    queue = Queue()
+    held = []
+    for minutes in range(0, 100, 10):
+        _, queue = session(cluster, queue, START + minutes * MINUTE)
+        held.append(queue.reservation is not None)
+    assert held == [False, True, True, True, True, True, True, False, False, False]
+
+
+def test_a_queue_survives_being_written_down() -> None:
+    cluster = starving()
+    _, queue = session(cluster, Queue(), START)
+    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    assert msgspec.json.decode(msgspec.json.encode(queue), type=Queue) == queue
+
+
+def test_a_member_that_came_back_is_placed_alone() -> None:
+    members = gang("g", 3, on="a", cpu="1")
+    cluster = Cluster((node("a"), node("b"), *members))
+    cluster.apply(Put(pod("g-2", gang="g", cpu="1", created=START)))
+    plan, _ = session(cluster, Queue(), START)
+    assert set(bound(plan)) == {"g-2"}
+
+
+def test_the_same_input_gives_the_same_plan() -> None:
+    plans = [msgspec.json.encode(session(starving(), Queue(), START)) for _ in range(2)]
+    assert plans[0] == plans[1]
