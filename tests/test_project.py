@@ -1,8 +1,8 @@
 """What the documents say is true, and the layers hold.
 
 Every line that starts with `$ ` in a ```console block of a document is a command. `make` commands must name targets of
-the Makefile; `tutti` commands run in a copy of the example directory and must succeed; a line with `kubectl` needs a
-cluster, so only its shell syntax is checked.
+the Makefile; `tutti` commands run in a copy of the first example's directory, or of the root if they name files under
+examples/, and must succeed; a line with `kubectl` needs a cluster, so only its shell syntax is checked.
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ from _pytest.mark import ParameterSet
 from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLE = ROOT / "examples" / "getting-started"
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = ROOT / "examples"
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(EXAMPLES.rglob("*.md")),
+]
 CONSOLE_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 UNCHECKED = {"git", "pip", "python3"}
@@ -92,11 +97,11 @@ def test_documented_make_targets_exist(line: str) -> None:
 
 @pytest.mark.parametrize("line", having("tutti"))
 def test_documented_tutti_commands_succeed(line: str, tmp_path: Path) -> None:
-    here = shutil.copytree(EXAMPLE, tmp_path / "example")
+    here = shutil.copytree(EXAMPLES, tmp_path / "examples")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
-        cwd=here,
+        cwd=tmp_path if "examples/" in line else here / "getting-started",
         env={**os.environ, "PATH": path},
         stdin=subprocess.DEVNULL,
         capture_output=True,

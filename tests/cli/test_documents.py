@@ -1,4 +1,7 @@
-"""Terminal captures in the documents are what the commands print: ```text blocks that start with `$ tutti`."""
+"""Terminal captures in the documents are what the commands print: ```text blocks that start with `$ tutti`.
+
+Commands that name files under examples/ run at the root of the project, all others in examples/getting-started.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,14 @@ import pytest
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md")))
 BLOCK = re.compile(r"^```text\n(\$ tutti.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def captures() -> list[tuple[str, str]]:
     """Every command that is shown with its output, and that output."""
     found = []
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+    for path in DOCUMENTS:
         for block in BLOCK.findall(path.read_text("utf-8")):
             for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, _, output = part.partition("\n")
@@ -34,5 +38,5 @@ def test_the_readme_and_the_first_steps_have_captures() -> None:
 def test_captures_are_true(
     tutti: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, command: str, output: str
 ) -> None:
-    monkeypatch.chdir(ROOT / "examples" / "getting-started")
+    monkeypatch.chdir(ROOT if "examples/" in command else ROOT / "examples" / "getting-started")
     assert tutti(*shlex.split(command)[1:]).out.strip("\n") == output

@@ -15,4 +15,5 @@ def test_tutti_does_what_trying_everything_finds(seed: int) -> None:
     wrong = {name: verdict for name, verdict in verdicts.items() if verdict.wrong}
     assert wrong == {}
     worse = {name: verdict for name, verdict in verdicts.items() if verdict.worse}
-    assert len(worse) <= COUNT // 100, worse
+    # At most one in a hundred of those who have to evict somebody, a third of all.
+    assert len(worse) <= COUNT // 300, worse

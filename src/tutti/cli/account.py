@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tutti.cli.gang_account import outcome_text
 from tutti.cluster import Unbind
 from tutti.engine import Engine, Explanation, explain
 from tutti.engine.failure import Failure, failure
+from tutti.engine.gang_explain import gang_outcome
+from tutti.engine.standing import Gangs
 from tutti.engine.turns import not_considered
 from tutti.exceptions import InputError, NotFoundError
 
@@ -55,6 +58,10 @@ class PodAccount(msgspec.Struct, frozen=True, rename="camel"):
     evicts: tuple[str, ...] = ()
     """Whom it would push away from the node `nominated`."""
     nominated: str | None = None
+    gang: str | None = None
+    """The gang that it is part of; all else is said as if it were on its own."""
+    gang_outcome: str | None = None
+    """What would become of that gang now."""
     nodes: tuple[NodeAccount, ...] = ()
 
 
@@ -71,6 +78,7 @@ def account_of(engine: Engine, key: str) -> PodAccount:
         found = None if decision.node is not None else failure(engine, decision)
     finally:
         cluster.rollback(mark)
+    gang = Gangs(cluster).key_of(cluster.pod_row(key))
     candidate = found.candidate if found is not None else None
     return PodAccount(
         pod=key,
@@ -80,6 +88,8 @@ def account_of(engine: Engine, key: str) -> PodAccount:
         remark=None if skipped is None else skipped.message,
         evicts=() if candidate is None else candidate.victims,
         nominated=None if candidate is None else candidate.node,
+        gang=gang,
+        gang_outcome=None if gang is None else outcome_text(gang_outcome(engine, gang), gang.partition("/")[0]),
         nodes=tuple(_nodes(told, found)),
     )
 

@@ -55,6 +55,8 @@ def _head(account: PodAccount, cluster: Cluster, feasible: int, refused: int) ->
         ("Node", account.node or NONE),
         ("Outcome", _outcome(account)),
     ]
+    if account.gang is not None:
+        lines.append(("Gang", f"{account.gang.partition('/')[2]} ({account.gang_outcome})"))
     if account.remark is not None:
         lines.append(("Skipped", f"the scheduler does not try this pod: {account.remark}"))
     if account.evicts:

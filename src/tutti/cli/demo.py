@@ -63,6 +63,17 @@ STEPS = (
         lines=22,
     ),
     Step(
+        "Gangs start whole or not at all, here each in one rack. weather finds none free, so the least important gang "
+        "that fills one is evicted, as a whole. reactor would need one node more in rack-3, and nobody matters less "
+        "than it does: it waits, and holds nothing.",
+        f"tutti schedule -f {CLUSTER} -n hpc",
+    ),
+    Step(
+        "What would make reactor start? Every cure that is named has been tried on the picture.",
+        f"tutti explain gang/reactor -f {CLUSTER}",
+        lines=24,
+    ),
+    Step(
         "Are these kube-scheduler's answers? Recorded decisions of its own plugins are asked again: feasible nodes, "
         "reasons, every score, victims. The project's tests hold some 11,000 of them.",
         f"tutti conformance {CASES}",
@@ -76,8 +87,8 @@ STEPS = (
 def command(keep: str | None) -> None:
     """Tour the main jobs on a packaged example.
 
-    An example cluster of 480 nodes and some 5,000 pods is made, and scheduling, preemption, what-ifs, explanations and
-    a conformance run are shown on it with the commands that you would type.
+    An example cluster of 480 nodes and some 5,000 pods is made, and scheduling, preemption, what-ifs, explanations,
+    gangs and a conformance run are shown on it with the commands that you would type.
     """
     started = perf_counter()
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,8 +1,8 @@
 """The cluster that `tutti demo` tours: 480 nodes in three zones, some 5,000 pods, and a queue of pending ones.
 
 Contract: deterministic, the same bytes at every run. Objects are Kubernetes JSON as an API server would store them.
-Running pods stand where the engine puts them, so the picture is one that a scheduler could have made. The story: web
-services on general nodes, Spark on spot nodes, training on GPU nodes that low-priority experiments fill up.
+Running pods stand where the engine puts them, so the picture is one that a scheduler could have made. What runs and
+waits is in `demo_workloads`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tutti.cli.demo_workloads import POOLS, PRIORITIES, ZONES, Pool, Workload, workloads
+
 Object = dict[str, Any]
 
-ZONES = ("eu-1a", "eu-1b", "eu-1c")
-PRIORITIES = {"experiment": -100, "batch": 0, "service": 1000, "training": 2000}
 _CREATED = "2026-11-02T08:00:00Z"
 _STARTED = "2026-11-02T08:01:00Z"
+_RACK = 4
+"""Nodes of a rack."""
+_GROUP = "scheduling.x-k8s.io/pod-group"
 
 
 class Example(NamedTuple):
@@ -27,67 +30,6 @@ class Example(NamedTuple):
     cluster: Object
     placed: int
     seconds: float
-
-
-class Pool(NamedTuple):
-    """Nodes of one make."""
-
-    name: str
-    nodes: int
-    cpu: int
-    memory: int
-    gpus: int = 0
-    taint: str = ""
-
-
-class Workload(NamedTuple):
-    """Equal pods of one owner; `pending` of them have no node yet."""
-
-    namespace: str
-    name: str
-    pods: int
-    cpu: str
-    memory: str
-    priority: str = "service"
-    kind: str = "ReplicaSet"
-    gpus: int = 0
-    pool: str = "general"
-    pending: int = 0
-    spread: bool = False
-    gate: str = ""
-    scheduler: str = "default-scheduler"
-
-
-POOLS = (
-    Pool("general", 300, 16, 64),
-    Pool("memory", 60, 16, 128),
-    Pool("spot", 84, 32, 128, taint="spot"),
-    Pool("gpu", 36, 96, 768, gpus=8, taint="nvidia.com/gpu"),
-)
-_SIZES = (("100m", "256Mi"), ("250m", "512Mi"), ("500m", "1Gi"), ("1", "2Gi"), ("2", "4Gi"), ("3", "6Gi"))
-
-
-def workloads() -> Iterator[Workload]:
-    """Everything that runs or waits."""
-    for number in range(120):
-        cpu, memory = _SIZES[number * 7 % len(_SIZES)]
-        pods = 4 + number * 11 % 37
-        waiting = 6 if number % 24 == 5 else 0
-        yield Workload("web", f"svc-{number:03}", pods, cpu, memory, pending=waiting, spread=number % 5 == 0)
-    for number in range(24):
-        yield Workload("data", f"spark-{number:02}-exec", 30, "3", "11Gi", "batch", "Job", pool="spot")
-    for number in range(6):
-        yield Workload("data", f"cache-{number}", 9, "3", "24Gi", kind="StatefulSet", pool="memory", spread=True)
-    for number in range(10):
-        yield Workload("ml", f"train-{number}", 2, "80", "600Gi", "training", "Job", gpus=8, pool="gpu")
-    for number in range(16):
-        yield Workload("ml", f"sweep-{number:02}", 8, "10", "80Gi", "experiment", "Job", gpus=1, pool="gpu")
-    # The queue. A training job that fits only where experiments make room, and what cannot be placed at all.
-    yield Workload("ml", "llm-pretrain", 2, "80", "600Gi", "training", "Job", gpus=8, pool="gpu", pending=2)
-    yield Workload("ml", "sweep-next", 3, "10", "80Gi", "experiment", "Job", gpus=1, pool="gpu", pending=3)
-    yield Workload("data", "warehouse-load", 1, "24", "96Gi", "batch", "Job", pool="memory", pending=1)
-    yield Workload("data", "nightly-report", 2, "2", "4Gi", "batch", "Job", pending=2, gate="example.com/quota")
-    yield Workload("ml", "mpi-world", 4, "8", "32Gi", "batch", "Job", pending=4, scheduler="volcano")
 
 
 def build() -> Example:
@@ -102,7 +44,8 @@ def build() -> Example:
     seconds = _settle([*others, *nodes, *daemons], running)
     placed = [pod for pod in running if pod["spec"].get("nodeName")]
     waiting = [pod for pod in pods if pod["status"]["phase"] == "Pending"]
-    items = [*others, *nodes, *daemons, *placed, *waiting]
+    groups = [_group(each) for each in every if each.gang]
+    items = [*others, *groups, *nodes, *daemons, *placed, *waiting]
     return Example({"apiVersion": "v1", "kind": "List", "items": items}, len(placed), seconds)
 
 
@@ -148,6 +91,8 @@ def _node(pool: Pool, number: int) -> Object:
         "topology.kubernetes.io/zone": ZONES[number % len(ZONES)],
         "pool": pool.name,
     }
+    if pool.name == "hpc":
+        labels["rack"] = f"rack-{number // _RACK}"
     offered: Object = {"cpu": f"{pool.cpu * 1000 - 120}m", "memory": f"{pool.memory * 1000}Mi", "pods": "110"}
     if pool.gpus:
         offered["nvidia.com/gpu"] = str(pool.gpus)
@@ -208,7 +153,8 @@ def _pod(each: Workload, number: int) -> Object:
         ]
     if each.gate:
         spec["schedulingGates"] = [{"name": each.gate}]
-    metadata = _metadata(f"{owner_name}-{number}", each.namespace, {"app": each.name}, owner)
+    labels = {"app": each.name, _GROUP: each.name} if each.gang else {"app": each.name}
+    metadata = _metadata(f"{owner_name}-{number}", each.namespace, labels, owner)
     status = {"phase": "Pending"} if waits else {"phase": "Running", "startTime": _STARTED}
     return _object("Pod", metadata, spec=spec, status=status)
 
@@ -232,8 +178,19 @@ def _owners(each: Workload) -> Iterator[Object]:
     yield _object("ReplicaSet", _metadata(f"{each.name}-7d9c5b", each.namespace, labels, owner), spec=spec)
 
 
+def _group(each: Workload) -> Object:
+    """The group of a gang, as the coscheduling plugin has it; the rack is Tutti's addition."""
+    metadata = _metadata(each.name, each.namespace) | {"annotations": {"tutti.dev/topology-required": "rack"}}
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": {"minMember": each.pods},
+    }
+
+
 def _namespaces() -> Iterator[Object]:
-    for name in ("kube-system", "web", "data", "ml"):
+    for name in ("kube-system", "web", "data", "ml", "hpc"):
         yield _object("Namespace", _metadata(name, labels={"kubernetes.io/metadata.name": name}))
 
 

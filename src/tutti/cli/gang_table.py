@@ -11,7 +11,18 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tutti.cli.plan_table import HELD, Row, costs, fate, laid_out, left_out_status, others_line, requests, split
+from tutti.cli.plan_table import (
+    HELD,
+    Row,
+    asked_by,
+    costs,
+    fate,
+    laid_out,
+    left_out_status,
+    others_line,
+    requests,
+    split,
+)  # fmt: skip
 from tutti.cli.tables import NONE, counted
 from tutti.engine.standing import Gangs
 
@@ -57,9 +68,10 @@ class GangTable:
         self._binds = {each.pod: each for each in plan.binds}
         self._held = {each.pod: each for each in plan.nominated}
         self._left = {each.pod: each for each in plan.unschedulable}
-        self._victims: dict[str, list[Eviction]] = {}
-        for gone in plan.evictions:
-            self._victims.setdefault(gone.by, []).append(gone)
+        self._victims: dict[tuple[str, bool], list[Eviction]] = {}
+        by_gangs = {(gang.gang, victim) for gang in plan.gangs for victim in gang.evicts}
+        for gone in plan.evictions:  # a pod and a gang may have one name
+            self._victims.setdefault((gone.by, (gone.by, gone.pod) in by_gangs), []).append(gone)
         self._departures = self._departing(plan.evictions)
 
     def _departing(self, evictions: Sequence[Eviction]) -> dict[tuple[str, str], _Departure]:
@@ -76,9 +88,10 @@ class GangTable:
         return found
 
     def _members(self, gang: str) -> list[tuple[str, str]]:
-        """The members that have nodes, with these."""
+        """The members that have nodes and are not about to leave, with these."""
         pods = self._cluster.pods
-        return [(pods.keys[row], pods.node_names[row] or "") for row in self._running.rows(gang) if pods.node[row] >= 0]
+        rows = [row for row in self._running.rows(gang) if pods.node[row] >= 0 and not pods.terminating[row]]
+        return [(pods.keys[row], pods.node_names[row] or "") for row in rows]
 
     def text(self, queue: Iterable[Turn], *, wide: bool, namespaced: bool | None) -> str:
         """The table, for turns that were taken in this order; empty if it has no lines."""
@@ -95,7 +108,7 @@ class GangTable:
         if plan.nominated:
             said.append(f"{_amount(plan.nominated, but=started)} waiting for room that is held")
         if gone:
-            said.append(f"{_amount(gone, but={each.gang for each in gone} - whole)} evicted")
+            said.append(f"{_amount(gone, but={each.gang for each in gone} - whole, word='pod')} evicted")
         if len(plan.evictions) > len(gone):
             said.append(f"{counted(len(plan.evictions) - len(gone), 'pod')} moved")
         every = _amount((*plan.binds, *plan.unschedulable, *plan.nominated))
@@ -121,8 +134,8 @@ class GangTable:
         one: Bound | Nominated | Unschedulable | None = bound or held or left
         if one is None:
             return
-        victims = self._victims.get(key, ()) if one.gang is None else ()
-        asked = requests(self._cluster.pod(key)) if self._wide else ""
+        victims = self._victims.get((key, False), ()) if one.gang is None else ()
+        asked = asked_by(self._cluster, key) if self._wide else ""
         score: object = ""
         if bound is not None:
             score = "" if bound.score is None else bound.score
@@ -135,13 +148,13 @@ class GangTable:
             status, node, message = "Pending", NONE, "" if left is None or left.gang else left.message
         yield (namespace, f"{indent}{name}", "", "", status, one.priority, asked, score, node, message)
         if one.gang is None:
-            yield from self._evicted(key, None)
+            yield from self._evicted(key, gang=False)
 
     # Gangs ------------------------------------------------------------------------------------------------------------
 
     def _gang(self, gang: GangPlan, pods: Sequence[str]) -> Iterator[Row]:
         namespace, name = split(gang.gang)
-        victims = self._victims.get(gang.gang, ())
+        victims = self._victims.get((gang.gang, True), ())
         said = costs(victims, gang.budgets_broken, _of_gang(victims, namespace)), self._why(gang, pods)
         ready = f"{gang.running + gang.placed}/{max(gang.pods, gang.minimum)}"
         message = "; ".join(filter(None, said))
@@ -157,7 +170,7 @@ class GangTable:
                     yield (namespace, f"  {split(pod)[1]}", "", "", "Running", priority, asked, "", node, "")
             for pod in pods:
                 yield from self._pod(pod, "  ")
-        yield from self._evicted(gang.gang, gang.gang)
+        yield from self._evicted(gang.gang, gang=True)
 
     def _why(self, gang: GangPlan, pods: Sequence[str]) -> str:
         """Why a gang waits, or some of its pods above the minimum."""
@@ -180,11 +193,11 @@ class GangTable:
 
     # Victims ----------------------------------------------------------------------------------------------------------
 
-    def _evicted(self, by: str, gang: str | None) -> Iterator[Row]:
-        """The rows of those who make room for somebody, a gang or not; a gang that leaves whole has one."""
+    def _evicted(self, by: str, *, gang: bool) -> Iterator[Row]:
+        """The rows of those who make room for a gang or a pod; a gang that leaves whole has one."""
         told = set()
-        for gone in self._victims.get(by, ()):
-            whom = by if gang is None else _gang_name(gang, gone.pod)
+        for gone in self._victims.get((by, gang), ()):
+            whom = _gang_name(by, gone.pod) if gang else by
             departure = self._departures.get((by, gone.gang or "")) if gone.to is None else None
             if departure is None or departure.left:
                 status, message = fate(gone, whom)
@@ -219,23 +232,21 @@ def _of_gang(victims: Sequence[Eviction], namespace: str) -> str:
     return f" of {_gang_name(only, f'{namespace}/')}" if only else ""
 
 
-def _amount(parts: Iterable[Bound | Eviction | Nominated | Unschedulable], but: Container[str | None] = ()) -> str:
-    """How many gangs, with their pods, and other pods: those on their own and members of gangs that do not count."""
+def _amount(
+    parts: Iterable[Bound | Eviction | Nominated | Unschedulable],
+    *,
+    but: Container[str | None] = (),
+    word: str = "surplus pod",
+) -> str:
+    """How many gangs with how many pods, pods on their own, and pods of those gangs that do not count as such."""
     gangs: set[str] = set()
-    members = alone = surplus = 0
+    members, others = 0, {"pod": 0, "surplus pod": 0}
     for part in parts:
-        if part.gang is None:
-            alone += 1
-        elif part.gang in but:
-            surplus += 1
-        else:
+        if part.gang is not None and part.gang not in but:
             gangs.add(part.gang)
             members += 1
-    said = []
-    if gangs:
-        said.append(f"{counted(len(gangs), 'gang')} ({counted(members, 'pod')})")
-    if alone:
-        said.append(counted(alone, "pod"))
-    if surplus:
-        said.append(counted(surplus, "surplus pod"))
+        else:
+            others["pod" if part.gang is None else word] += 1
+    said = [f"{counted(len(gangs), 'gang')} ({counted(members, 'pod')})"] if gangs else []
+    said += [counted(number, noun) for noun, number in others.items() if number]
     return " and ".join(filter(None, (", ".join(said[:-1]), *said[-1:]))) or "0"

@@ -85,17 +85,17 @@ def _rows(plan: Plan, cluster: Cluster, *, wide: bool) -> Iterator[Row]:
         victims.setdefault(gone.by, []).append(gone)
     for bound in plan.binds:
         score = "" if bound.score is None else bound.score
-        asked = requests(cluster.pod(bound.pod)) if wide else ""
+        asked = asked_by(cluster, bound.pod) if wide else ""
         whom = victims.get(bound.pod, ())
         message = costs(whom, bound.budgets_broken)
         yield (*split(bound.pod), "Placed", bound.priority, asked, score, bound.node, message)
         yield from map(_victim, whom)
     for held in plan.nominated:
-        asked = requests(cluster.pod(held.pod)) if wide else ""
+        asked = asked_by(cluster, held.pod) if wide else ""
         yield (*split(held.pod), "Waiting", held.priority, asked, "", held.node, HELD)
         yield from map(_victim, victims.get(held.pod, ()))
     for left in plan.unschedulable:
-        asked = requests(cluster.pod(left.pod)) if wide else ""
+        asked = asked_by(cluster, left.pod) if wide else ""
         yield (*split(left.pod), "Pending", left.priority, asked, "", NONE, left.message)
     for other in plan.not_considered if wide else ():
         pod = cluster.pod(other.pod)
@@ -131,6 +131,11 @@ def fate(gone: Eviction, whom: str) -> tuple[str, str]:
 def left_out_status(other: NotConsidered) -> str:
     """The status of a pod that was not considered."""
     return _STATUS.get(other.cause, "Skipped")
+
+
+def asked_by(cluster: Cluster, key: str) -> str:
+    """What a pending pod asks for; nothing is known of one that was placed and then had to go again."""
+    return requests(cluster.pod(key)) if key in cluster.pods.row_of else ""
 
 
 def requests(pod: Pod) -> str:

@@ -68,6 +68,8 @@ def command(
     tutti schedule -f cluster.json -f new-job.yaml -o wide
     tutti schedule -f cluster.json --drain node-7 --add node-1=2 --scale deployment/web=20
     """
+    if consolidation and no_preemption:
+        raise click.UsageError("--consolidation and --no-preemption exclude each other.")
     from tutti.cli.loading import busy, load_cluster, load_profile, remark
     from tutti.cli.missing import missing_kinds
     from tutti.cli.what_if import apply_what_ifs

@@ -1,8 +1,8 @@
 """Answers as text: tables without borders as kubectl prints them, JSON and YAML.
 
-Contract: a table has upper-case headers and columns three spaces apart; nothing is cut off. Words that tell how things
-stand are coloured, and click takes colours out again where the output is not a terminal; NO_COLOR and TERM=dumb are
-honoured.
+Contract: a table has upper-case headers and columns three spaces apart; nothing is cut off, and a character that cannot
+be printed is a question mark. Words that tell how things stand are coloured, and click takes colours out again where
+the output is not a terminal; NO_COLOR and TERM=dumb are honoured.
 """
 
 from __future__ import annotations
@@ -24,9 +24,14 @@ _COLOURS = {
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Lines of aligned columns; numbers are set like text, as kubectl does."""
-    lines = [[str(cell) for cell in row] for row in (headers, *rows)]
+    lines = [[_printable(str(cell)) for cell in row] for row in (headers, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(_line(cells, widths) for cells in lines)
+
+
+def _printable(text: str) -> str:
+    """A text on one line, and without a say in how a terminal looks: annotations may hold anything."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
 def without_columns(headers: Sequence[str], rows: Iterable[Sequence[object]], drop: Iterable[str]) -> str:

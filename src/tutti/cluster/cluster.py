@@ -474,6 +474,8 @@ class Cluster:
 
     def _hold(self, hold: Hold, *, undo: bool = True) -> None:
         old = self.holds.get(hold.pod)
+        if old == hold:
+            return
         if undo:
             self.pod_row(hold.pod)
             self._undo_with(old if old is not None else Release(hold.pod))

@@ -92,10 +92,9 @@ def outcome(case: GangCase) -> Found:
             break
         for key in leaving:
             cluster.apply(Remove(Pod.KIND, key))
-    waiting = [pod.key for pod in case.pods if not pod.spec.node_name]
     names = cluster.pods.node_names
     bound = {key: node for key, row in cluster.pods.row_of.items() if (node := names[row]) is not None}
-    return _compare(case, cluster, evicted=evicted, bound=bound, waiting=waiting)
+    return _compare(case, cluster, evicted=evicted, bound=bound)
 
 
 def _group(group: _Group) -> Object:
@@ -121,9 +120,7 @@ def _near(topology: _Topology | None) -> dict[str, str]:
     return {name: key for name, key in (("required", topology.required), ("preferred", topology.preferred)) if key}
 
 
-def _compare(
-    case: GangCase, cluster: Cluster, *, evicted: list[str], bound: dict[str, str], waiting: list[str]
-) -> Found:
+def _compare(case: GangCase, cluster: Cluster, *, evicted: list[str], bound: dict[str, str]) -> Found:
     expect, found = case.expect, Found()
     if not _counted_or_exact(expect.evicted, evicted):
         found["evicted"] = expect.evicted, sorted(evicted)

@@ -97,28 +97,36 @@ class Areas:
     # Room -------------------------------------------------------------------------------------------------------------
 
     def room(self, need: Need, key: str, within: Area | None) -> Ints:
-        """Say for each domain how many copies beyond the need there is room for; negative where it cannot be enough."""
-        spare = np.zeros(len(self._cluster.nodes.domains(key).nodes_in), dtype=np.int64)
-        short = np.zeros(len(spare), dtype=bool)
-        for leaf in _leaves(need):
-            kinds = self.kinds(leaf.waiting)
-            fits = np.zeros(len(spare), dtype=np.int64)
+        """Say for each domain how many copies there is room for; negative where that cannot be enough."""
+        room = np.zeros(len(self._cluster.nodes.domains(key).nodes_in), dtype=np.int64)
+        short = np.zeros(len(room), dtype=bool)
+        for each in lacking(need):
+            pods = each.everybody
+            kinds = self.kinds(pods)
+            fits = np.zeros(len(room), dtype=np.int64)
             for kind in kinds:
                 sums = self._sums(kind.asked, key, within)
-                spare += sums
+                if each is need:
+                    room += sums
                 fits += np.minimum(sums, len(kind.rows))
-            short |= fits < min(leaf.count, len(leaf.waiting))
-            if len(kinds) > 1 and leaf.count == len(leaf.waiting):
+            short |= fits < each.least
+            if len(kinds) > 1 and each.least == len(pods):
                 short |= self._lacks(kinds, key, within)
-        return np.where(short, -1, spare)
+        return np.where(short, -1, room)
 
     def copies(self, need: Need, key: str, within: Area | None) -> Ints:
         """Say for each domain how many of the pods it has room for, kind by kind."""
         fits = np.zeros(len(self._cluster.nodes.domains(key).nodes_in), dtype=np.int64)
-        for leaf in _leaves(need):
-            for kind in self.kinds(leaf.waiting):
-                fits += np.minimum(self._sums(kind.asked, key, within), len(kind.rows))
+        for kind in self.kinds(need.everybody):
+            fits += np.minimum(self._sums(kind.asked, key, within), len(kind.rows))
         return fits
+
+    def roomiest(self, need: Need, key: str, within: Area | None) -> int:
+        """Give the domain with room for the most pods, the first by name; 0 when no node has the label."""
+        copies = self.copies(need, key, within)
+        copies[0] = -1
+        best = np.flatnonzero(copies == copies.max())
+        return int(best[self._ranks(key)[best].argmin()])
 
     def _sums(self, asked: Asked, key: str, within: Area | None) -> Ints:
         if within is None:
@@ -195,10 +203,10 @@ class Areas:
         return ["", *self._cluster.nodes.column(key).values]
 
 
-def _leaves(need: Need) -> Iterator[Need]:
-    """Give the needs that name pods themselves; of parts of which not all are needed, none."""
-    if need.count and need.waiting:
-        yield need
-    if need.parts_needed == sum(1 for part in need.parts if part.least):
+def lacking(need: Need) -> Iterator[Need]:
+    """Give a need and those of its parts that must be met with it."""
+    yield need
+    if need.takes_all:
         for part in need.parts:
-            yield from _leaves(part)
+            if part.least:
+                yield from lacking(part)

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Bind, Hold, Put, Release, Remove, Unbind
@@ -67,12 +66,12 @@ class Attempts:
         self._options = options
         self.binds: list[Bound] = []
         self.evictions: list[Eviction] = []
-        self.nominated: list[Nominated] = []
+        self.nominated: dict[str, Nominated] = {}
         self.unschedulable: dict[str, Unschedulable] = {}
         self.outcomes: dict[str, GangPlan] = {}
         self.work = 0
         """Steps taken so far, for whoever limits them."""
-        self._failed: dict[tuple[object, ...], Failure] = {}
+        self._failed: dict[tuple[object, ...], tuple[Failure, Refused]] = {}
         """What pods on their own were refused with since the cluster last changed."""
         self._lacks: dict[tuple[object, ...], Lack] = {}
         """What gangs lacked since the cluster last changed, by what they look like."""
@@ -81,7 +80,7 @@ class Attempts:
     def plan(self, left_out: Iterable[NotConsidered] = ()) -> Plan:
         """Give what was gathered."""
         refused, gangs = self.unschedulable.values(), self.outcomes.values()
-        return Plan.of(self.binds, self.evictions, refused, left_out, self.nominated, gangs)
+        return Plan.of(self.binds, self.evictions, refused, left_out, self.nominated.values(), gangs)
 
     # Pods on their own ------------------------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class Attempts:
             if known is None:
                 refused |= self._place_alike(kind, list(alike))
             else:
-                refused |= {pod: self._refuse(pod, known) for pod in alike}
+                refused |= self._refuse(alike, *known)
         return refused
 
     def _kind(self, key: str) -> tuple[object, ...]:
@@ -127,8 +126,8 @@ class Attempts:
                 waits = self._carry_out(found, by=pod, gang=None) if isinstance(found, Evictions) else found
                 if isinstance(waits, Failure):
                     self._forget_if_changed()
-                    self._failed[kind] = waits
-                    return refused | {each: self._refuse(each, waits) for each in (pod, *todo)}
+                    self._failed[kind] = waits, self._refusal(waits)
+                    return refused | self._refuse((pod, *todo), *self._failed[kind])
                 if waits is not None:
                     refused[pod] = waits
                 size = 1
@@ -184,23 +183,21 @@ class Attempts:
             for decision in found.decisions:
                 priority = int(cluster.pods.priority[cluster.pod_row(decision.pod)])
                 cluster.apply(Hold(decision.pod, decision.node or ""))
-                self.nominated.append(Nominated(decision.pod, decision.node or "", priority, gang))
+                self.nominated[decision.pod] = Nominated(decision.pod, decision.node or "", priority, gang)
+                self.unschedulable.pop(decision.pod, None)
             text = f"waits for {_listed((*found.victims, *found.leaving))} to leave"
             return Refused(text, frozenset((Event.POD_GONE,)), tuple(cluster.events))
         for place, decision in enumerate(found.decisions):
             # Its node alone is asked, as for a nominated pod.
-            again = self.engine.place([decision.pod], self._only(decision.node or ""))[0]
+            again = self.engine.place(
+                [decision.pod], Area.of_row(cluster.node_row(decision.node or ""), cluster.nodes.size)
+            )[0]
             if again.node is None:
                 cluster.apply(Bind(decision.pod, decision.node or ""))
             self.binds.append(self._bound(again if again.node else decision, None if place else found, gang=gang))
         for move in found.moves:
             cluster.apply(Bind(move.pod, move.node or ""))
         return None
-
-    def _only(self, node: str) -> Area:
-        mask = np.zeros(self.cluster.nodes.size, dtype=bool)
-        mask[self.cluster.node_row(node)] = True
-        return Area(mask)
 
     def _release_weaker(self, decisions: Iterable[Decision]) -> None:
         """Let whoever was promised one of the nodes and matters less look elsewhere, as kube-scheduler does."""
@@ -261,7 +258,7 @@ class Attempts:
                 self._bound_gang(turn, standing, found.decisions, found, refused)
                 return refused
         self._forget_if_changed()
-        lack = why(self.placer, standing, need)
+        lack = why(self.placer, need)
         if looks is not None:
             self._lacks[looks] = lack
         return self._gang_refused(turn, standing, lack)
@@ -330,7 +327,7 @@ class Attempts:
                 self._bound_gang(turn, standing, found.decisions, found, refused)
                 return refused
             self._forget_if_changed()
-            lack = self._lacks[looks] = why(self.placer, standing, need)
+            lack = self._lacks[looks] = why(self.placer, need)
         pod = self.cluster.pods.keys[row]
         self.unschedulable[pod] = self._left(row, turn, lack.message, lack)
         return Refused(lack.message, lack.cures(self.engine.judge), tuple(self.cluster.events), lack.room)
@@ -406,22 +403,31 @@ class Attempts:
         breaks = found.violations if found is not None else 0
         priority = int(self.cluster.pods.priority[self.cluster.pod_row(decision.pod)])
         self.unschedulable.pop(decision.pod, None)
+        self.nominated.pop(decision.pod, None)
         return Bound(decision.pod, decision.node or "", priority, decision.score, evicts, breaks, gang)
 
-    def _refuse(self, pod: str, found: Failure) -> Refused:
+    def _refusal(self, found: Failure) -> Refused:
+        """Say what may cure a failure."""
         decision = found.decision
-        if found.eligible:
-            self._give_up_hold(pod)
-        priority = int(self.cluster.pods.priority[self.cluster.pod_row(pod)])
-        reasons = decision.reasons
-        if decision.refused is not None:
-            reasons = dict.fromkeys(decision.refused.messages, decision.nodes)
-        self.unschedulable[pod] = Unschedulable(
-            pod, found.message, priority, decision.nodes, dict(sorted(reasons.items()))
-        )
         plugins = {decision.refused.plugin} if decision.refused is not None else decision.plugins
         cures = self.engine.judge.cures(plugins) if plugins else frozenset(Event)
         return Refused(found.message, cures, tuple(self.cluster.events), plugins == {"NodeResourcesFit"})
+
+    def _refuse(self, pods: Iterable[str], found: Failure, refusal: Refused) -> dict[str, Refused]:
+        """Note pods that fail for one reason."""
+        decision, table = found.decision, self.cluster.pods
+        reasons = decision.reasons
+        if decision.refused is not None:
+            reasons = dict.fromkeys(decision.refused.messages, decision.nodes)
+        reasons = dict(sorted(reasons.items()))
+        refused = {}
+        for pod in pods:
+            if found.eligible:
+                self._give_up_hold(pod)
+            priority = int(table.priority[table.row_of[pod]])
+            self.unschedulable[pod] = Unschedulable(pod, refusal.message, priority, decision.nodes, reasons)
+            refused[pod] = refusal
+        return refused
 
 
 def _nobody_goes(told: Failure) -> Failure:

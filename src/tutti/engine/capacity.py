@@ -127,6 +127,7 @@ class Capacity:
     def welcome(self, asked: Asked, rows: Selection) -> Bools:
         """Say of which rows the nodes themselves would take the pod, were there room."""
         tier, nodes = self._judge.row_table(asked).tier, self._judge.cluster.nodes
+        tier.sync()
         welcome: Bools = tier.base[rows] >= 0
         if isinstance(tier.narrowed, Reason):
             return np.zeros(len(welcome), dtype=bool)

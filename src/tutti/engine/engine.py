@@ -21,7 +21,7 @@ from tutti.engine.node_tier import NEVER
 from tutti.engine.plugins.base import Area, Asked, controller
 from tutti.engine.plugins.volume_binding import reserve
 from tutti.engine.profile import Profile
-from tutti.engine.verdict import AttemptError, Reason
+from tutti.engine.verdict import PASS, AttemptError, Reason
 
 _WORTH_WHILE, _LONGEST = 8, 20_000
 """How many like pods in a row are placed as a batch: at least, and at once at most."""
@@ -63,9 +63,18 @@ class Engine:
         return self._decide(self.judge.ask(self.cluster.pod_row(pod), within))
 
     def place(
-        self, pods: Sequence[str], within: Area | None = None, *, start: int | None = None, take_volumes: bool = True
+        self,
+        pods: Sequence[str],
+        within: Area | None = None,
+        *,
+        start: int | None = None,
+        take_volumes: bool = True,
+        give_up: bool = False,
     ) -> list[Decision]:
-        """Decide and bind one pod after the other; with `take_volumes` they take the volumes found for them."""
+        """Decide and bind one pod after the other; with `take_volumes` they take the volumes found for them.
+
+        With `give_up` it ends with the first pod that fits nowhere, and does not find out why.
+        """
         cluster = self.cluster
         decisions: list[Decision] = []
         while len(decisions) < len(pods):
@@ -75,7 +84,9 @@ class Engine:
                 decisions += self._place_run(asked, pods[done : done + _LONGEST], start)
                 if len(decisions) > done:
                     continue
-            decision = self._decide(asked)
+            decision = self._decide(asked, why=not give_up)
+            if decision.node is None and give_up:
+                return [*decisions, decision]
             if decision.node is not None:
                 cluster.apply(Bind(decision.pod, decision.node, start))
                 if len(pods) - done > 1 and self._is_simple(asked):
@@ -104,23 +115,25 @@ class Engine:
             return Decision(pod, refused=refused, nodes=nodes.count)
         return None
 
-    def _decide(self, asked: Asked) -> Decision:
+    def _decide(self, asked: Asked, *, why: bool = True) -> Decision:
         stopped = self.stopped(asked)
         if stopped is not None:
             return stopped
         pod, nodes, judge = asked.pod.key, self.cluster.nodes, self.judge
-        if self.is_plain(asked):
-            table = judge.row_table(asked)
-            keys = table.keys(asked.spec)
-            row = int(keys.argmax()) if asked.within is None else best_within(keys, asked.within)
-            key = int(keys[row]) if row >= 0 else NEVER
+        if self._looks_at_rows(asked) and pod not in self.cluster.holds:
+            row, key = self._best_row(asked)
             if key >= 0:
-                return Decision(pod, nodes.names[row], (key >> RANK_BITS) + table.tier.constant, nodes=nodes.count)
+                score = (key >> RANK_BITS) + judge.row_table(asked).tier.constant
+                return Decision(pod, nodes.names[row], score, nodes=nodes.count)
+            if not why:
+                return Decision(pod, nodes=nodes.count)
         try:
             filtered = judge.filter(asked)
             if isinstance(filtered, Reason):
                 return Decision(pod, refused=filtered, nodes=nodes.count)
             row, score = judge.best(asked, filtered)
+            if row < 0 and not why:
+                return Decision(pod, nodes=nodes.count)
             if row < 0:
                 reasons, plugins = judge.tally(asked, filtered)
                 return Decision(pod, nodes=nodes.count, reasons=reasons, plugins=plugins)
@@ -129,9 +142,28 @@ class Engine:
             return Decision(pod, error=str(error), nodes=nodes.count)
         return Decision(pod, nodes.names[row], score, nodes=nodes.count, volumes=volumes)
 
+    def _best_row(self, asked: Asked) -> tuple[int, int]:
+        """Give the row with the largest key, of those where promised pods leave room; the key says no if none does."""
+        keys, area = self.judge.row_table(asked).keys(asked.spec), asked.within
+        held = {self.cluster.nodes.row_of.get(name) for name in self.cluster.held_on} if self.cluster.held_on else ()
+        while True:
+            row = int(keys.argmax()) if area is None else best_within(keys, area)
+            key = int(keys[row]) if row >= 0 else NEVER
+            if key < 0 or row not in held:
+                return row, key
+            # Only nodes whose turn comes are judged with the promised pods: to judge all would take far longer.
+            if self.judge.judge_with_holds(asked, [None] * len(asked.concerned), row) == PASS:
+                return row, key
+            keys = keys.copy()
+            keys[row] = NEVER
+
     def is_plain(self, asked: Asked) -> bool:
         """Say whether no other pod and no other node matters to how a node is judged."""
-        if self.cluster.held_on or any(asked.concerned):
+        return not self.cluster.held_on and self._looks_at_rows(asked)
+
+    def _looks_at_rows(self, asked: Asked) -> bool:
+        """Say whether nodes are judged by what is on them alone."""
+        if any(asked.concerned):
             return False
         tier = self.judge.row_table(asked).tier
         tier.sync()

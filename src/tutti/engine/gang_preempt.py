@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
+from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Unbind
 from tutti.engine.budgets import Budgets
 from tutti.engine.engine import Decision
@@ -28,6 +29,8 @@ _SHORT = 8
 """Units of a shortlist."""
 _TRIES = 600
 """Sets that are tried in earnest for one gang."""
+_FEW_SETS = 16
+"""Sets up to which it is not worth while to look for pods that must be in them."""
 _FIT_WORK = 4_000
 """Steps of search for one set."""
 
@@ -66,7 +69,8 @@ class GangPreemption:
             leaving = self._without_leaving()
             if leaving and self._fits(()):
                 return Evictions((), self._after[0], leaving=leaving)
-            victims = Victims(cluster, self._gangs, Budgets(cluster), self._priority, equals=self._move)
+            budgets, whom = Budgets(cluster), self._need.name
+            victims = Victims(cluster, self._gangs, budgets, self._priority, equals=self._move, but=whom)
             best = self._best(victims)
             if best is None or not self._fits(best):
                 return None
@@ -176,10 +180,31 @@ class GangPreemption:
     def _least_of(self, victims: Victims, units: Sequence[Unit], proposals: Proposals) -> tuple[Unit, ...] | None:
         """Try all sets of units, the least loss first."""
         units = sorted(units, key=victims.names)
-        masks = proposals.enough_sets(units) if not self._move else np.arange(1, 1 << len(units))
+        if self._move:
+            masks = np.arange(1, 1 << len(units))
+        else:
+            masks = proposals.enough_sets(units)
+            if proposals.plain:
+                masks = self._with_the_needed(victims, units, masks)
         for chosen in ranked_sets(victims, units, masks, fewest=self._move):
             if self._tries <= 0:
                 return None
             if self._tried(victims, chosen):
                 return chosen
         return None
+
+    def _with_the_needed(self, victims: Victims, units: Sequence[Unit], masks: Ints) -> Ints:
+        """Leave out the sets that lack a pod without whose eviction nothing fits; all of them, if nothing does.
+
+        Only for gangs that look at nobody else: for those more evictions never do harm.
+        """
+        every = {row for unit in units for row in unit.rows}
+        if not self._fits([Unit(tuple(sorted(every)), 0)]):
+            return masks[:0]
+        if len(masks) <= _FEW_SETS:
+            return masks
+        for row in sorted(every):
+            holding = sum(1 << bit for bit, unit in enumerate(units) if row in unit.rows)
+            if (masks & holding == 0).any() and not self._fits([Unit(tuple(sorted(every - {row})), 0)]):
+                masks = masks[masks & holding != 0]
+        return masks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
+import msgspec
 
 from tutti.cluster.events import Event
 from tutti.engine.engine import Decision
@@ -13,12 +13,12 @@ from tutti.engine.failure import fit_error
 from tutti.engine.gang import GangPlacer
 from tutti.engine.judge import Judge
 from tutti.engine.plugins.base import Area
-from tutti.engine.standing import Need, Standing
+from tutti.engine.standing import Need
 
 _ROOM = frozenset(("NodeResourcesFit",))
 
 
-class Lack(NamedTuple):
+class Lack(msgspec.Struct, frozen=True):
     """What a gang lacks."""
 
     message: str
@@ -52,7 +52,7 @@ class _Leaf(NamedTuple):
     where: tuple[tuple[str, str], ...]
 
 
-def why(placer: GangPlacer, standing: Standing, need: Need) -> Lack:
+def why(placer: GangPlacer, need: Need) -> Lack:
     """Say what stops a gang that cannot start now."""
     cluster = placer.engine.cluster
     mark = cluster.mark()
@@ -60,46 +60,44 @@ def why(placer: GangPlacer, standing: Standing, need: Need) -> Lack:
     left: tuple[_Leaf, Decision] | None = None
     try:
         for leaf in _leaves(placer, need, None, ()):
-            keys = [cluster.pods.keys[row] for row in leaf.need.waiting]
-            decisions = placer.engine.place(keys, leaf.within)
-            bound = [d for d in decisions if d.node is not None]
-            placed += min(len(bound), leaf.need.count)
-            if len(bound) < leaf.need.count and left is None:
-                left = leaf, next(d for d in decisions if d.node is None)
+            bound, refused = _as_many_as_fit(placer, leaf)
+            placed += bound
+            if refused is not None and (left is None or leaf.need.lack > bound):
+                left = leaf, refused
     finally:
         cluster.rollback(mark)
-    return _worded(placer, standing, need, placed, left)
+    return _worded(placer, need, min(placed, need.least), left)
+
+
+def _as_many_as_fit(placer: GangPlacer, leaf: _Leaf) -> tuple[int, Decision | None]:
+    """Bind as many pods as fit, kind by kind; say how many, and why the first of the others does not fit."""
+    engine, keys = placer.engine, placer.engine.cluster.pods.keys
+    bound = 0
+    first: Decision | None = None
+    for kind in placer.areas.kinds(leaf.need.waiting):
+        decisions = engine.place([keys[row] for row in kind.rows], leaf.within, give_up=True)
+        bound += len(decisions)
+        if decisions[-1].node is None:
+            bound -= 1
+            first = first or engine.decide(decisions[-1].pod, leaf.within)
+    return bound, first
 
 
 def _leaves(placer: GangPlacer, need: Need, within: Area | None, where: tuple[tuple[str, str], ...]) -> Iterator[_Leaf]:
     """Give the needs that name pods, each in the area where most of it would fit."""
     key = need.topology.required
     if key is not None:
-        digit = _roomiest(placer, need, key, within)
+        taken = placer.areas.values_of(need.running, key)
+        digit = min(taken) if taken else placer.areas.roomiest(need, key, within)
         where = (*where, (key, placer.areas.name(key, digit) if digit else ""))
         within = placer.areas.domain(key, digit, within)
     for part in need.parts:
-        if part.least:
-            yield from _leaves(placer, part, within, where)
-    if need.count and need.waiting:
+        yield from _leaves(placer, part, within, where)
+    if need.waiting:
         yield _Leaf(need, within, where)
 
 
-def _roomiest(placer: GangPlacer, need: Need, key: str, within: Area | None) -> int:
-    """Give the domain with room for the most pods; 0, which no node with the label is in, when there is none."""
-    taken = placer.areas.values_of(need.running, key)
-    if taken:
-        return min(taken)
-    copies = placer.areas.copies(need, key, within)
-    copies[0] = -1
-    best = int(copies.max())
-    names = {digit: placer.areas.name(key, digit) for digit in np.flatnonzero(copies == best).tolist()}
-    return 0 if best < 0 else min(names, key=names.__getitem__)
-
-
-def _worded(
-    placer: GangPlacer, standing: Standing, need: Need, placed: int, left: tuple[_Leaf, Decision] | None
-) -> Lack:
+def _worded(placer: GangPlacer, need: Need, placed: int, left: tuple[_Leaf, Decision] | None) -> Lack:
     wanted = need.least
     if left is None:
         text = f"{placed} of {wanted} pods fit one by one, but not all in the way that it asks for"

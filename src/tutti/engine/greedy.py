@@ -43,7 +43,8 @@ class Greedy:
         counts = [len(u.rows) for u in self._units]
         starts = [int(pods.start[list(u.rows)].min()) for u in self._units]
         priorities = [u.priority for u in self._units]
-        order = np.lexsort(([-s for s in starts], counts, broken, priorities))
+        sums = [int(pods.priority[list(u.rows)].sum()) for u in self._units]
+        order = np.lexsort(([-s for s in starts], sums, counts, broken, priorities))
         cost = np.empty(len(self._units), dtype=np.int64)
         cost[order] = np.arange(len(self._units))
         self._breaks = np.array(broken, dtype=np.int64)

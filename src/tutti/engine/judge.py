@@ -339,7 +339,10 @@ class Judge:
         if asked.within is not None:
             refused &= asked.within.mask[: len(verdict)]
         refused[list(filtered.reasons)] = False
-        return [(v, np.flatnonzero(refused & (verdict == v))) for v in np.unique(verdict[refused]).tolist()]
+        found = verdict[refused].astype(np.intp)
+        least = int(found.min()) if len(found) else 0
+        distinct = np.flatnonzero(np.bincount(found - least)) + least  # a lot faster than np.unique
+        return [(v, np.flatnonzero(refused & (verdict == v))) for v in distinct.tolist()]
 
 
 def selection(feasible: Bools) -> Selection:

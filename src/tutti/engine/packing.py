@@ -1,7 +1,7 @@
 """Packing: where pods of several kinds go so that all fit, found by trying.
 
 Contract: pure arithmetic on what is free; complete unless the work runs out, so "no" means that there is no way. Pods
-of one kind are alike, and rows that look alike are tried once. Larger pods go first, into the row that they fill best.
+of one kind are alike, and rows that look alike are tried once. Larger pods go first, into the first row that has room.
 """
 
 from __future__ import annotations
@@ -25,60 +25,66 @@ class Work:
 
 
 class Item(NamedTuple):
-    """Pods that are alike: how many, what each wants, and the rows on one of which it may go."""
+    """Pods that are alike: how many, what each wants, on which rows it may go, and in which groups it counts."""
 
     pods: int
     amounts: tuple[int, ...]
     rows: tuple[int, ...]
+    groups: tuple[int, ...]
 
 
-class Pool(NamedTuple):
-    """Items of which `need` pods are wanted together, whichever."""
+def pack(items: Sequence[Item], lacks: Sequence[int], free: dict[int, list[int]], work: Work) -> list[list[int]] | None:
+    """Give the rows of the placed pods of each item; None when there is no way, or no work left.
 
-    items: tuple[Item, ...]
-    need: int
-
-
-def pack(pools: Sequence[Pool], free: dict[int, list[int]], work: Work) -> list[list[list[int]]] | None:
-    """Give the rows of the placed pods of each item of each pool; None when there is no way, or no work left.
-
-    `free` says for each row how much is left, in the order of the items' amounts. It is as before afterwards.
+    Of each group at least as many pods are placed as it lacks, and nobody whom no group needs. `free` says for each row
+    how much is left, in the order of the items' amounts.
     """
-    return _Packing(pools, free, work).run()
+    packing = _Packing(items, lacks, free, work)
+    return packing.trimmed() if packing.run() else None
 
 
 class _Packing:
-    def __init__(self, pools: Sequence[Pool], free: dict[int, list[int]], work: Work) -> None:
-        self._free, self._work = free, work
-        self._slots = [(p, i, item) for p, pool in enumerate(pools) for i, item in enumerate(pool.items)]
-        width = max((len(item.amounts) for _, _, item in self._slots), default=0)
+    def __init__(self, items: Sequence[Item], lacks: Sequence[int], free: dict[int, list[int]], work: Work) -> None:
+        self._items, self._lacks, self._free, self._work = items, lacks, free, work
+        width = max((len(item.amounts) for item in items), default=0)
         largest = [max((row[k] for row in free.values()), default=1) or 1 for k in range(width)]
         # The largest first: what is left over is useful to the smaller ones.
-        self._slots.sort(key=lambda s: -max((a / m for a, m in zip(s[2].amounts, largest, strict=True)), default=0.0))
-        self._spare = [sum(item.pods for item in pool.items) - pool.need for pool in pools]
-        self._placed: list[list[list[int]]] = [[[] for _ in pool.items] for pool in pools]
-        self._looks = self._row_looks()
-
-    def _row_looks(self) -> dict[int, int]:
-        """Say for each row, as bits, which items may go there."""
-        looks = dict.fromkeys(self._free, 0)
-        for bit, (_, _, item) in enumerate(self._slots):
+        sizes = [max((a / m for a, m in zip(item.amounts, largest, strict=True)), default=0.0) for item in items]
+        self._order = sorted(range(len(items)), key=lambda number: -sizes[number])
+        self._spare = [-lack for lack in lacks]
+        for item in items:
+            for group in item.groups:
+                self._spare[group] += item.pods
+        self._placed: list[list[int]] = [[] for _ in items]
+        self._looks = dict.fromkeys(free, 0)
+        for bit, item in enumerate(items):
             for row in item.rows:
-                looks[row] |= 1 << bit
-        return looks
+                self._looks[row] |= 1 << bit
 
-    def run(self) -> list[list[list[int]]] | None:
-        if min(self._spare, default=0) < 0:
-            return None
-        return self._placed if self._slot(0) else None
+    def run(self) -> bool:
+        """Place everything."""
+        return min(self._spare, default=0) >= 0 and self._item(0)
 
-    def _slot(self, place: int) -> bool:
+    def trimmed(self) -> list[list[int]]:
+        """Give what was placed, without pods that no group needs."""
+        over = [-lack for lack in self._lacks]
+        for item, rows in zip(self._items, self._placed, strict=True):
+            for group in item.groups:
+                over[group] += len(rows)
+        for number in self._order:
+            while self._placed[number] and all(over[group] > 0 for group in self._items[number].groups):
+                self._placed[number].pop()
+                for group in self._items[number].groups:
+                    over[group] -= 1
+        return self._placed
+
+    def _item(self, place: int) -> bool:
         """Place the pods of one item and of all items behind it."""
-        if place == len(self._slots):
+        if place == len(self._order):
             return True
-        pool, _, item = self._slots[place]
-        room = sum(self._copies(row, item) for row in item.rows)
-        if room + self._spare[pool] < item.pods:
+        item = self._items[self._order[place]]
+        may_skip = min(self._spare[group] for group in item.groups)
+        if may_skip < item.pods and sum(self._copies(row, item) for row in item.rows) + may_skip < item.pods:
             return False
         return self._pod(place, 0, item.pods)
 
@@ -88,41 +94,43 @@ class _Packing:
     def _pod(self, place: int, start: int, left: int) -> bool:
         """Place what is left of an item, on rows from `start` on: pods of one item are taken in the order of rows."""
         if not left:
-            return self._slot(place + 1)
+            return self._item(place + 1)
         if not self._work.spend():
             return False
-        pool, number, item = self._slots[place]
-        placed = self._placed[pool][number]
+        item = self._items[self._order[place]]
+        placed = self._placed[self._order[place]]
         tried: set[tuple[int, ...]] = set()
-        for at in self._in_order(item, start):
+        for at in range(start, len(item.rows)):
             row = item.rows[at]
             free = self._free[row]
             looks = (self._looks[row], *free)
-            if looks in tried:
+            if looks in tried or any(f < a for f, a in zip(free, item.amounts, strict=True)):
                 continue
             tried.add(looks)
-            for k, amount in enumerate(item.amounts):
-                free[k] -= amount
+            self._take(free, item, 1)
             placed.append(row)
             if self._pod(place, at, left - 1):
                 return True
             placed.pop()
-            for k, amount in enumerate(item.amounts):
-                free[k] += amount
+            self._take(free, item, -1)
             if self._work.left <= 0:
                 return False
-        if self._spare[pool]:
-            self._spare[pool] -= 1
-            if self._pod(place, start, left - 1):
-                return True
-            self._spare[pool] += 1
-        return False
+        return self._skipped(place, start, left)
 
-    def _in_order(self, item: Item, start: int) -> list[int]:
-        """Give the places of the rows with room for one more."""
-        found = []
-        for at in range(start, len(item.rows)):
-            free = self._free[item.rows[at]]
-            if all(f >= a for f, a in zip(free, item.amounts, strict=True)):
-                found.append(at)
-        return found
+    @staticmethod
+    def _take(free: list[int], item: Item, times: int) -> None:
+        for k, amount in enumerate(item.amounts):
+            free[k] -= times * amount
+
+    def _skipped(self, place: int, start: int, left: int) -> bool:
+        """Leave one pod out, if all groups in which it counts can do without it."""
+        groups = self._items[self._order[place]].groups
+        if min(self._spare[group] for group in groups) <= 0:
+            return False
+        for group in groups:
+            self._spare[group] -= 1
+        if self._pod(place, start, left - 1):
+            return True
+        for group in groups:
+            self._spare[group] += 1
+        return False

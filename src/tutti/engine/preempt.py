@@ -8,6 +8,8 @@ of it is a what-if: the cluster is as before afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 
@@ -108,19 +110,25 @@ class _Evictions:
 
     def run(self, rows: Rows) -> Preemption:
         """Try every row that evictions could help."""
-        lower = self._lower(rows)
-        if len(lower) < len(rows):
-            self._fail((NO_VICTIMS,), len(rows) - len(lower))
+        pods = self._lower(rows)
+        taken = np.zeros(self._cluster.nodes.size, dtype=bool)
+        taken[self._cluster.pods.node[pods]] = True
+        there = np.flatnonzero(taken)
+        if len(there) < len(rows):
+            self._fail((NO_VICTIMS,), len(rows) - len(there))
         # Where nothing but room decides, and no room is held, room can be reckoned without moving pods.
         only_room = not any(self._filtered.states) and not self._asked.spec.ports
         room = _Room(self._judge, self._asked) if only_room and not self._cluster.held_on else None
         welcome = self._judge.row_table(self._asked).tier.base >= 0
+        if room is not None:
+            hopeless = welcome & room.lacking(pods, there, self._fail, welcome)
+            pods = pods[~hopeless[self._cluster.pods.node[pods]]]
         candidates = []
-        for row, pods in lower.items():
+        for row, lower in self._by_row(pods).items():
             if room is not None and welcome[row]:
-                found = room.candidate(row, pods, self._budgets)
+                found = room.candidate(row, lower, self._budgets)
             else:
-                found = self._try(row, pods)
+                found = self._try(row, lower)
             if not isinstance(found, Candidate):
                 self._fail(found)
             elif found.victims:
@@ -133,15 +141,17 @@ class _Evictions:
         chosen = tuple(c for c, cost in zip(candidates, costs, strict=True) if cost == least)
         return Preemption(tuple(candidates), chosen, self._failed)
 
-    def _lower(self, rows: Rows) -> dict[int, list[int]]:
-        """Give the pods of lower priority on some rows, the most important first; rows without any are left out."""
-        pods = self._cluster.pods
+    def _lower(self, rows: Rows) -> Rows:
+        """Give the pods of lower priority on some rows."""
+        pods, length = self._cluster.pods, self._cluster.pods.length
         wanted = np.zeros(self._cluster.nodes.size + 1, dtype=bool)
         wanted[rows] = True  # a pod without a node has -1, which picks the last
-        length = pods.length
-        chosen = np.flatnonzero(
-            wanted[pods.node[:length]] & (pods.priority[:length] < (self._asked.pod.spec.priority or 0))
-        )
+        lower = pods.priority[:length] < (self._asked.pod.spec.priority or 0)
+        return np.flatnonzero(wanted[pods.node[:length]] & lower)
+
+    def _by_row(self, chosen: Rows) -> dict[int, list[int]]:
+        """Sort pods by their rows, the most important first."""
+        pods = self._cluster.pods
         columns = (pods.node, pods.priority, pods.start, pods.order)
         found: dict[int, list[tuple[int, int, int, int]]] = {}
         for pod, row, priority, start, order in zip(
@@ -227,6 +237,24 @@ class _Room:
         if usage is None:
             usage = self._usages[number] = self._cluster.usages.matrix[number, self._places].tolist()
         return usage
+
+    def lacking(self, pods: Rows, rows: Rows, fail: Callable[[tuple[str, ...], int], None], welcome: Bools) -> Bools:
+        """Say which rows lack something even without some pods, and tell what, all in one go."""
+        cluster, nodes = self._cluster, self._cluster.nodes
+        short = np.zeros(nodes.size, dtype=bool)
+        rows = rows[welcome[rows]]
+        for place, amount in zip(self._places, self._amounts, strict=True):
+            freed = np.bincount(
+                cluster.pods.node[pods],
+                weights=cluster.usages.matrix[cluster.pods.usage[pods], place],
+                minlength=nodes.size,
+            )
+            left = nodes.alloc[place, rows] - nodes.used[place, rows] + freed[rows].astype(np.int64)
+            lacks = rows[left < amount]
+            if len(lacks):
+                short[lacks] = True
+                fail((shortage(cluster.resources.names, place),), len(lacks))
+        return short
 
     def candidate(self, row: int, lower: list[int], budgets: Budgets) -> Candidate | tuple[str, ...]:
         """Find the victims on a node; or say what it lacks even without all lower pods."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.engine.areas import Kind
+from tutti.engine.areas import Kind, lacking
 from tutti.engine.capacity import MANY, sum_by
 from tutti.engine.gang import GangPlacer
 from tutti.engine.plugins.base import Area
@@ -29,19 +29,13 @@ class Proposals:
     def __init__(self, placer: GangPlacer, need: Need, victims: Victims) -> None:
         self._placer, self._need, self._victims = placer, need, victims
         self._cluster = placer.engine.cluster
-        self._kinds = [(kind, leaf.count, len(leaf.waiting)) for leaf, kind in self._all_kinds()]
-        self._plain = all(not any(kind.asked.concerned) for kind, _, _ in self._kinds)
+        areas = placer.areas
+        self._groups = [(areas.kinds(each.everybody), each.least) for each in lacking(need)]
+        """The kinds of pods of the gang and of each of its parts, and how many are needed."""
+        self._kinds = self._groups[0][0]
+        self.plain = not any(any(kind.asked.concerned) for kind in self._kinds)
+        """Whether the gang's pods look at nobody else."""
         self._pods, self._unit = self._flattened(victims.units)
-
-    def _all_kinds(self) -> Iterator[tuple[Need, Kind]]:
-        todo = [self._need]
-        while todo:
-            need = todo.pop()
-            if need.count and need.waiting:
-                for kind in self._placer.areas.kinds(need.waiting):
-                    yield need, kind
-            if need.parts_needed == sum(1 for part in need.parts if part.least):
-                todo += need.parts
 
     @staticmethod
     def _flattened(units: Sequence[Unit]) -> tuple[Rows, Rows]:
@@ -61,24 +55,16 @@ class Proposals:
         return free
 
     def _spare(self, free: Ints) -> Ints:
-        """Say for each domain of the gang by how many pods it has too much room, the kind that lacks most counting."""
-        worst: Ints | None = None
-        digits, length, pinned = self._domains()
-        by_need: dict[tuple[int, int], Ints] = {}
-        for kind, count, waiting in self._kinds:
-            copies = self._placer.capacity.count(kind.asked, free, slice(None))
-            sums = sum_by(digits, np.minimum(copies, len(kind.rows)), length)
-            key = (count, waiting)
-            if count == waiting:
-                spare = sums - len(kind.rows)
-                worst = spare if worst is None else np.minimum(worst, spare)
-            else:
-                by_need[key] = by_need.get(key, 0) + np.minimum(sums, len(kind.rows))
-        for (count, _), fits in by_need.items():
-            worst = fits - count if worst is None else np.minimum(worst, fits - count)
-        if worst is None:
-            worst = np.zeros(length, dtype=np.int64)
-        return np.where(pinned, worst, -(2**40))
+        """Say for each domain of the gang how many pods beyond the need it can hold; negative where it lacks room."""
+        digits, length, allowed = self._domains()
+        spare = np.full(length, 2**40)
+        for kinds, count in self._groups:
+            fits = np.zeros(length, dtype=np.int64)
+            for kind in kinds:
+                copies = self._placer.capacity.count(kind.asked, free, slice(None))
+                fits += np.minimum(sum_by(digits, np.minimum(copies, len(kind.rows)), length), len(kind.rows))
+            spare = np.minimum(spare, fits - count)
+        return np.where(allowed, spare, -(2**40))
 
     def _domains(self) -> tuple[Rows, int, Bools]:
         """Give the domain of each row, how many there are, and which of them the gang may go to."""
@@ -107,7 +93,7 @@ class Proposals:
     def enough_sets(self, units: Sequence[Unit]) -> Ints:
         """Give the numbers of the sets of units (see `sets.py`) that could make room."""
         masks = np.arange(1, 1 << len(units))
-        if not self._plain:
+        if not self.plain:
             return masks
         pods, owner = self._flattened(units)
         cluster = self._cluster
@@ -119,19 +105,19 @@ class Proposals:
         short = np.zeros((len(masks), length), dtype=bool)
         short[:, ~allowed] = True
         holds = (masks[:, np.newaxis] >> np.arange(len(units))) & 1
-        for kind, count, waiting in self._kinds:
-            if count != waiting:
-                continue
-            steady = self._placer.capacity.count(kind.asked, free, slice(None)).copy()
-            steady[rows] = 0
-            base = sum_by(digits, np.minimum(steady, len(kind.rows)), length)
-            sums = np.repeat(base[np.newaxis], len(masks), axis=0)
-            for at, row in enumerate(rows.tolist()):
-                # A node with these pods gone, for each of the sets.
-                left = free[:, row] + holds @ freed[:, at]
-                copies = self._copies(kind, left, row)
-                sums[:, digits[row]] += np.minimum(copies, len(kind.rows))
-            short |= sums < len(kind.rows)
+        for kinds, count in self._groups:
+            fits = np.zeros(short.shape, dtype=np.int64)
+            for kind in kinds:
+                steady = self._placer.capacity.count(kind.asked, free, slice(None))
+                steady[rows] = 0
+                base = sum_by(digits, np.minimum(steady, len(kind.rows)), length)
+                sums = np.repeat(base[np.newaxis], len(masks), axis=0)
+                for at, row in enumerate(rows.tolist()):
+                    # A node with these pods gone, for each of the sets.
+                    copies = self._copies(kind, free[:, row] + holds @ freed[:, at], row)
+                    sums[:, digits[row]] += np.minimum(copies, len(kind.rows))
+                fits += np.minimum(sums, len(kind.rows))
+            short |= fits < count
         return masks[~short.all(axis=1)]
 
     def _copies(self, kind: Kind, left: Ints, row: int) -> Ints:
@@ -147,10 +133,10 @@ class Proposals:
 
     def useful(self) -> list[Unit]:
         """Give the units whose eviction can help: those in the way, for pods that look at nobody else."""
-        if not self._plain:
+        if not self.plain:
             return self._victims.units
         welcome = np.zeros(self._cluster.nodes.size, dtype=bool)
-        for kind, _, _ in self._kinds:
+        for kind in self._kinds:
             welcome |= self._placer.capacity.welcome(kind.asked, slice(None))
         digits, _, allowed = self._domains()
         welcome &= allowed[digits]
@@ -213,7 +199,7 @@ class Proposals:
         from tutti.engine.greedy import Greedy
 
         greedy = Greedy(self._placer, self._victims, numbers, area)
-        wanted = [(kind, min(count, len(kind.rows))) for kind, count, _ in self._kinds]
+        wanted = self._wanted()
         if len(wanted) == 1:
             by_gain = greedy.by_gain(*wanted[0])
             if by_gain is not None:
@@ -221,5 +207,16 @@ class Proposals:
         one_by_one = greedy.one_by_one(wanted)
         if one_by_one is not None:
             yield one_by_one
-        elif not self._plain or self._need.parts:
+        elif not self.plain or self._need.parts:
             yield greedy.everybody()
+
+    def _wanted(self) -> list[tuple[Kind, int]]:
+        """Choose pods for a first guess: for each part, the inner ones first, as they come."""
+        taken: dict[int, int] = {}
+        for kinds, count in reversed(self._groups):
+            left = count - sum(taken.get(row, 0) for kind in kinds for row in kind.rows)
+            for row in (row for kind in kinds for row in kind.rows if row not in taken):
+                if left > 0:
+                    taken[row] = 1
+                    left -= 1
+        return [(kind, n) for kind in self._kinds if (n := sum(row in taken for row in kind.rows))]

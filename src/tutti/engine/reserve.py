@@ -18,7 +18,7 @@ from tutti.engine.gang import GangPlacer
 from tutti.engine.standing import Gangs, Need
 
 Ends = dict[int, int | None]
-"""When running pods end, by row, in microseconds; None where nobody knows. In the order in which they are expected to."""
+"""When running pods end, by row, in microseconds, the first expected first; None where nobody knows."""
 
 
 def expected_ends(cluster: Cluster, gangs: Gangs, duration: Callable[[int, Gangs], int | None]) -> Ends:

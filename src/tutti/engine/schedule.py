@@ -33,7 +33,9 @@ def schedule(
     attempts = Attempts(engine, Options(preemption=preemption, consolidation=consolidation))
     waiting = pending(cluster) if pods is None else list(pods)
     todo, left_out = turns(cluster, attempts.gangs, waiting, profile=engine.profile)
-    while todo:
+    done = -1
+    while todo and done < len(attempts.binds) + len(attempts.evictions):
+        done = len(attempts.binds) + len(attempts.evictions)
         todo = _again(cluster, todo, _one_pass(attempts, todo))
     return attempts.plan(left_out)
 

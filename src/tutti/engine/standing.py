@@ -25,10 +25,12 @@ class Need(msgspec.Struct, frozen=True, gc=False):
     """What a gang, or a part of one, lacks: so many of the pods that wait, near to those that run."""
 
     name: str
-    count: int
-    """How many of `waiting` are needed, beside what the parts need."""
+    lack: int
+    """How many pods are needed at least, those of parts included."""
     waiting: tuple[int, ...]
+    """The pods that are in no part."""
     running: tuple[int, ...]
+    """All pods that run, those of parts included."""
     topology: Topology = Topology()
     parts: tuple[Need, ...] = ()
     parts_needed: int = 0
@@ -36,9 +38,23 @@ class Need(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def least(self) -> int:
-        """How many pods this means at the very least."""
+        """How many pods this means at the very least, the parts' needs counted."""
+        if not self.parts:
+            return self.lack
         lacking = sorted(part.least for part in self.parts if part.least)
-        return self.count + sum(lacking[: self.parts_needed])
+        return max(self.lack, sum(lacking[: self.parts_needed]))
+
+    @property
+    def everybody(self) -> tuple[int, ...]:
+        """All pods that wait, those of parts included."""
+        if not self.parts:
+            return self.waiting
+        return (*self.waiting, *(row for part in self.parts for row in part.everybody))
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every part that lacks something must get it."""
+        return self.parts_needed >= sum(1 for part in self.parts if part.least)
 
 
 class Standing(msgspec.Struct, frozen=True, gc=False):
@@ -65,11 +81,9 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
         else:
             running = tuple(row for row in self.running if self.part_of[row] == part.name or self.part_of[row] in below)
             waiting = tuple(row for row in self.waiting if self.part_of[row] == part.name)
-        lacking = sorted(each.least for each in inner if each.least)
         wanted = len(inner) if part.parts_needed is None else part.parts_needed
-        needed = max(wanted - (len(inner) - len(lacking)), 0)
-        count = max(part.minimum - len(running) - sum(lacking[:needed]), 0)
-        return Need(part.name, count, waiting, running, part.topology, inner, needed)
+        needed = max(wanted - sum(1 for each in inner if not each.least), 0)
+        return Need(part.name, max(part.minimum - len(running), 0), waiting, running, part.topology, inner, needed)
 
     @property
     def surplus(self) -> int:

@@ -7,12 +7,14 @@ other pod waited. All trials of one question share a budget of work; when it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+
+import msgspec
 
 from tutti.cluster import Edit
 from tutti.engine.engine import Engine
-from tutti.engine.gang import GangPlacer
+from tutti.engine.gang import WORK, GangPlacer
 from tutti.engine.packing import Work
 from tutti.engine.plan import Plan
 from tutti.engine.schedule import schedule
@@ -24,8 +26,30 @@ _WORK = 400_000
 """Steps for all trials."""
 _TRIAL = 4_000
 """Steps of search for one trial; placing every pod of the gang once is always allowed for."""
+_NAMED = 5
+"""Pods that a text names."""
 _START = 50
 """Steps that a trial counts for at least."""
+
+
+class Cure(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A change after which a gang starts, and what it costs."""
+
+    kind: str
+    """uncordon, nodes, toleration, nodeSelector, topology, minimum, move, priority, evict, wait, gates, pods, group."""
+    text: str
+    """What to do, as an order in one line."""
+    edits: tuple[Edit, ...]
+    nodes: int = 0
+    """How many nodes are new."""
+    pods: int = 0
+    """How many pods are new."""
+    evicts: tuple[str, ...] = ()
+    """Who has to go, whether by the edits or because the gang then pushes them away."""
+    priority: int | None = None
+    """The highest priority among them."""
+    gangs_broken: int = 0
+    budgets_broken: int = 0
 
 
 class Trials:
@@ -74,6 +98,18 @@ class Trials:
         """The object of a kind with a key."""
         return self.cluster.objects[kind].get(key)
 
+    def may_preempt(self) -> bool:
+        """Whether the gang may evict others, were they less important."""
+        gang, pods = self.gangs.gang(self.key), self.waiting()
+        willing = gang.preempts is not False and all(pod.spec.preemption_policy != "Never" for pod in pods)
+        return willing and self.engine.profile.preempts
+
+    def named(self, keys: Sequence[str]) -> str:
+        """Names for a text; without their namespace if it is the gang's."""
+        own = f"{self.key.partition('/')[0]}/"
+        names = [key.removeprefix(own) for key in keys[:_NAMED]]
+        return ", ".join(names) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+
     # What if ----------------------------------------------------------------------------------------------------------
 
     @property
@@ -92,7 +128,7 @@ class Trials:
             need = standing.need()
             if not need.least:
                 return bool(standing.running)
-            work = Work(_TRIAL + need.least)
+            work = Work(min(_TRIAL + need.least, WORK))
             before = work.left
             found = self.placer.place(need, work)
             self._work.spend(_START + before - max(work.left, 0))

@@ -65,8 +65,11 @@ def _least(gang: Gang) -> int:
 class Victims:
     """All units of a cluster that matter less than a priority."""
 
-    def __init__(self, cluster: Cluster, gangs: Gangs, budgets: Budgets, below: int, *, equals: bool = False) -> None:
-        self.cluster, self._budgets = cluster, budgets
+    def __init__(
+        self, cluster: Cluster, gangs: Gangs, budgets: Budgets, below: int, *, equals: bool = False, but: str = ""
+    ) -> None:
+        """Find the units; `but` is the gang that they are to make room for, which is no victim of its own."""
+        self.cluster, self._budgets, self._but = cluster, budgets, but
         self.running: dict[str, Running] = {}
         self.units: list[Unit] = []
         pods, length = cluster.pods, cluster.pods.length
@@ -82,7 +85,7 @@ class Victims:
         members: dict[str, list[int]] = {}
         for row in rows.tolist():
             key = gangs.key_of(row)
-            if key is not None:
+            if key is not None and key != self._but:
                 members.setdefault(key, []).append(row)
         priorities = self.cluster.pods.priority
         for key, mine in members.items():

@@ -38,6 +38,13 @@ class Area:
         """For each row of the node table, whether it is inside."""
         self.rows: Rows = np.flatnonzero(mask)
 
+    @staticmethod
+    def of_row(row: int, size: int) -> Area:
+        """Give the area of one row, of so many."""
+        mask = np.zeros(size, dtype=bool)
+        mask[row] = True
+        return Area(mask)
+
     def __and__(self, mask: Bools) -> Area:
         return Area(self.mask & mask)
 
