@@ -244,6 +244,12 @@ def full() -> list[Object]:
     return made
 
 
+def settle_memory() -> None:
+    """Leave what was loaded to the end of the run, as `tutti` does after loading: it is not looked through again."""
+    gc.collect()
+    gc.freeze()
+
+
 def preempt(watch: Watch) -> Iterator[Line]:
     """Let gangs of higher priority come into a full cluster, and time the decision on each."""
     for what, cpu, memory, one_by_one in (
@@ -272,7 +278,7 @@ def all_there(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float
     cluster = Cluster([*full(), *(obj for gang in new for obj in gang)])
     attempts = Attempts(Engine(cluster), Options())
     todo, _ = turns(cluster, attempts.gangs, pending(cluster), profile=attempts.engine.profile)
-    gc.collect()
+    settle_memory()
     return [watch.once(lambda turn=turn: attempts.gang(turn))[0] for turn in todo if not turn.surplus], attempts
 
 
@@ -288,7 +294,7 @@ def arriving(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float]
                 attempts.gang(turn)
 
     times = []
-    gc.collect()
+    settle_memory()
     for gang in new:
         for obj in gang:
             cluster.apply(Put(obj))

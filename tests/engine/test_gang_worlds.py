@@ -28,8 +28,8 @@ from tutti.kube.gangs.gang import Disruption, Gang, Part
 from tutti.kube.gangs.reader import membership, part_of, read_gangs, root
 from tutti.kube.objects import Object
 
-SEEDS = [f"{number}" for number in range(150)]
-FEW = SEEDS[:60]
+SEEDS = [f"{number}" for number in range(120)]
+FEW = SEEDS[:40]
 START = 1_800_000_000 * SECOND
 LOOK_AT_OTHERS = ("InterPodAffinity", "PodTopologySpread")
 """Plugins whose answer depends on who came first."""
@@ -243,6 +243,8 @@ def test_the_plan_can_be_carried_out_step_by_step(seed: str) -> None:
     done = planned(seed)
     cluster = Cluster(done.objects)
     engine = Engine(cluster)
+    for victim in done.evicted.difference(*(bound.evicts for bound in done.plan.binds)):
+        cluster.apply(Remove("Pod", victim))  # evicted for somebody who waits for others to leave
     for bound in done.plan.binds:
         for victim in bound.evicts:
             cluster.apply(Remove("Pod", victim))
@@ -256,6 +258,8 @@ def scattered(before: Members, after: Members, changed: Iterable[str]) -> list[t
     found = []
     for gang in sorted({before.gang_of[pod] for pod in changed if pod in before.gang_of}):
         was = {part: values for part, _, values in before.domains(gang, before.running(gang))}
+        if gang not in after.gangs:
+            continue  # it has gone
         for part, label, values in after.domains(gang, after.running(gang)):
             ok = len(was[part]) <= 1 and None not in was[part]
             if ok and (len(values) > 1 or None in values):
@@ -279,10 +283,12 @@ def test_whoever_has_others_evicted_starts(seed: str) -> None:
         mine = {by} if by in done.before.pods else set(done.before.of[by])
         if mine & done.evicted:
             continue  # a third one was more important
+        # Room is held where pods that were leaving anyway have to go first; that it is needed, the next plan says.
+        starts = {*done.bound, *(each.pod for each in done.plan.nominated)}
         if by in done.before.pods:
-            assert by in done.bound, by
+            assert by in starts, by
         else:
-            assert not done.after.short(by, done.after.running(by)), by
+            assert not done.after.short(by, done.after.running(by) | mine & starts), by
         for pod in mine.intersection(done.bound):
             assert done.before.pods[pod].spec.preemption_policy != "Never"
 
@@ -293,9 +299,8 @@ def test_only_who_matters_less_is_evicted(seed: str) -> None:
     before = done.before
     for each in done.plan.evictions:
         assert before.priority(each.pod) < before.priority(each.by), each
-        gang = before.gangs.get(before.gang_of.get(each.pod, ""))
-        if gang is not None and gang.priority is not None:
-            assert gang.priority < before.priority(each.by), each
+        if each.gang is not None:
+            assert before.priority(each.gang) < before.priority(each.by), each
 
 
 @each_world
@@ -376,8 +381,7 @@ def test_the_order_of_objects_does_not_matter(seed: str) -> None:
 
 @each_world
 def test_what_comes_out_is_settled(seed: str) -> None:
-    cluster = Cluster(objects_of(planned(seed).cluster))
-    again = schedule(cluster)
+    again = schedule(planned(seed).cluster.copy())
     assert (again.binds, again.evictions) == ((), ())
 
 
@@ -411,9 +415,8 @@ def test_whoever_is_moved_has_a_place(seed: str) -> None:
         cluster.apply(Bind(pod, node))
     nodes = {*done.bound.values(), *(each.to for each in moved.values() if each.to)}
     assert overfilled(done.after, nodes) == {}
-    changed = {*done.bound, *moved}
-    assert partial(done.before, done.after, changed, done.evicted) == []
-    assert scattered(done.before, done.after, changed) == []
+    assert partial(done.before, done.after, done.bound, done.evicted) == []
+    assert scattered(done.before, done.after, {*done.bound, *moved}) == []
 
 
 def groups_seen(cluster: Cluster) -> object:
@@ -448,7 +451,6 @@ def test_sessions_come_to_rest_with_no_gang_in_part(seed: str) -> None:
     draw = random.Random(seed)
     cluster, queue = Cluster(GangWorld(seed).objects), Queue()
     evicted: set[str] = set()
-    gone_for: dict[str, set[str]] = {}
     quiet = 0
     for number in range(30):
         before = Members(objects_of(cluster))
@@ -463,7 +465,6 @@ def test_sessions_come_to_rest_with_no_gang_in_part(seed: str) -> None:
             assert each.pod not in evicted, (number, each)
             assert before.pods[each.pod].metadata.deletion_timestamp is None, (number, each)
             evicted.add(each.pod)
-            gone_for.setdefault(each.by, set()).add(each.pod)
         waiting = {key for key, pod in after.pods.items() if not pod.spec.node_name}
         assert set(cluster.holds) <= waiting, number
         for pod in after.pods.values():

@@ -34,7 +34,9 @@ from tutti.kube.resources import placed_requests
 from tutti.kube.times import micros
 
 _OWNERS = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
-_SAY_GROUPS = frozenset((*GROUP_KINDS, "PriorityClass"))
+_OWN_GROUP = frozenset(kind for kind in GROUP_KINDS if kind.startswith("PodGroup"))
+"""Kinds that say something about the group of their own name."""
+_ANY_GROUP = frozenset((*GROUP_KINDS, "PriorityClass")) - _OWN_GROUP
 
 
 class Cluster:
@@ -204,7 +206,9 @@ class Cluster:
     def _object_changed(self, obj: Object, *, there: bool) -> None:
         kind = obj.KIND
         self.events[object_change(kind)] += 1
-        if kind in _SAY_GROUPS:
+        if kind in _OWN_GROUP:
+            self.groups.object_changed(obj.key)
+        elif kind in _ANY_GROUP:
             self.groups.objects_version += 1
         if isinstance(obj, Service):
             # Default spreading asks which services select a pod: pods must differ where a service can tell them apart.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 
+from tutti.cluster.columns import RowLog
 from tutti.kube.gangs.gang import Membership
 from tutti.kube.gangs.reader import membership
 from tutti.kube.objects import Pod
@@ -25,7 +26,11 @@ class Groups:
         self.members: list[set[int]] = []
         self.version: list[int] = []
         self.objects_version = 0
-        """Moves when an object changes that says something about groups."""
+        """Moves when an object changes that may say something about any group."""
+        self.touched = RowLog()
+        """The numbers of groups whose version has moved."""
+        self.objects_touched = RowLog()
+        """The numbers of groups whose own objects have changed."""
         self.named_by: dict[int, Membership] = {}
         """What the pods in groups say, by row."""
 
@@ -43,20 +48,32 @@ class Groups:
             self.members.append(set())
             self.version.append(0)
         self.members[number].add(row)
-        self.version[number] += 1
+        self._touch(number)
         self.named_by[row] = named
         return number
+
+    def object_changed(self, key: str) -> None:
+        """Note that the object of a group has changed."""
+        number = self.number_of.get(key)
+        if number is not None:
+            self._touch(number)
+            self.objects_touched.add(number)
 
     def drop(self, row: int, number: int) -> None:
         """Forget the pod in a row."""
         self.members[number].discard(row)
-        self.version[number] += 1
+        self._touch(number)
         self.named_by.pop(row, None)
+
+    def _touch(self, number: int) -> None:
+        self.version[number] += 1
+        self.touched.add(number)
 
     def copy(self) -> Groups:
         """Copy what is noted."""
         twin = copy(self)
         twin.keys, twin.version = list(self.keys), list(self.version)
+        twin.touched, twin.objects_touched = self.touched.copy(), self.objects_touched.copy()
         twin.members = [set(rows) for rows in self.members]
         twin.number_of, twin.named_by = dict(self.number_of), dict(self.named_by)
         return twin

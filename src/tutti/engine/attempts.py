@@ -180,24 +180,41 @@ class Attempts:
             self._leave(victim, moved=victim in moves)
         self._release_weaker(found.decisions)
         if found.leaving or (found.victims and not moves and self._options.graceful is not None):
-            for decision in found.decisions:
-                priority = int(cluster.pods.priority[cluster.pod_row(decision.pod)])
-                cluster.apply(Hold(decision.pod, decision.node or ""))
-                self.nominated[decision.pod] = Nominated(decision.pod, decision.node or "", priority, gang)
-                self.unschedulable.pop(decision.pod, None)
-            text = f"waits for {_listed((*found.victims, *found.leaving))} to leave"
-            return Refused(text, frozenset((Event.POD_GONE,)), tuple(cluster.events))
-        for place, decision in enumerate(found.decisions):
-            # Its node alone is asked, as for a nominated pod.
-            again = self.engine.place(
-                [decision.pod], Area.of_row(cluster.node_row(decision.node or ""), cluster.nodes.size)
-            )[0]
-            if again.node is None:
-                cluster.apply(Bind(decision.pod, decision.node or ""))
-            self.binds.append(self._bound(again if again.node else decision, None if place else found, gang=gang))
+            return self._hold_for(found, gang)
+        bound = self._bind_there(found.decisions)
+        if bound is None:
+            return self._hold_for(found, gang)
+        for place, decision in enumerate(bound):
+            self.binds.append(self._bound(decision, None if place else found, gang=gang))
         for move in found.moves:
             cluster.apply(Bind(move.pod, move.node or ""))
         return None
+
+    def _hold_for(self, found: Evictions, gang: str | None) -> Refused:
+        """Hold room for newcomers until others have left."""
+        cluster = self.cluster
+        for decision in found.decisions:
+            priority = int(cluster.pods.priority[cluster.pod_row(decision.pod)])
+            cluster.apply(Hold(decision.pod, decision.node or ""))
+            self.nominated[decision.pod] = Nominated(decision.pod, decision.node or "", priority, gang)
+            self.unschedulable.pop(decision.pod, None)
+        text = f"waits for {_listed((*found.victims, *found.leaving))} to leave"
+        return Refused(text, frozenset((Event.POD_GONE,)), tuple(cluster.events))
+
+    def _bind_there(self, decisions: Sequence[Decision]) -> list[Decision] | None:
+        """Bind pods where a what-if has put them, asking each node alone as for a nominated pod; all or none."""
+        cluster = self.cluster
+        mark = cluster.mark()
+        bound = []
+        for decision in decisions:
+            there = Area.of_row(cluster.node_row(decision.node or ""), cluster.nodes.size)
+            again = self.engine.place([decision.pod], there)[0]
+            if again.node is None:
+                cluster.rollback(mark)
+                return None
+            bound.append(again)
+        cluster.commit(mark)
+        return bound
 
     def _release_weaker(self, decisions: Iterable[Decision]) -> None:
         """Let whoever was promised one of the nodes and matters less look elsewhere, as kube-scheduler does."""

@@ -29,8 +29,6 @@ _SHORT = 8
 """Units of a shortlist."""
 _TRIES = 600
 """Sets that are tried in earnest for one gang."""
-_FEW_SETS = 16
-"""Sets up to which it is not worth while to look for pods that must be in them."""
 _FIT_WORK = 4_000
 """Steps of search for one set."""
 
@@ -58,8 +56,11 @@ class GangPreemption:
         self._cluster = placer.engine.cluster
         self._priority, self._move = priority, move
         self._tries = _TRIES
+        self._left: dict[str, str | None] = {}
+        """Pods that are terminating, and where they are."""
         self._failed: list[frozenset[int]] = []
-        self._after: tuple[tuple[Decision, ...], tuple[Decision, ...]] = ((), ())
+        self._after: dict[frozenset[int], tuple[tuple[Decision, ...], tuple[Decision, ...]]] = {}
+        """Where the gang goes, and whoever is moved, without each set of pods that is enough."""
 
     def run(self) -> Evictions | None:
         """Find the best victims; nobody is a victim when pods that are leaving make room enough."""
@@ -68,27 +69,42 @@ class GangPreemption:
         try:
             leaving = self._without_leaving()
             if leaving and self._fits(()):
-                return Evictions((), self._after[0], leaving=leaving)
+                found = self._after[frozenset()][0]
+                return Evictions((), found, leaving=self._in_the_way(leaving, found) or leaving)
             budgets, whom = Budgets(cluster), self._need.name
             victims = Victims(cluster, self._gangs, budgets, self._priority, equals=self._move, but=whom)
             best = self._best(victims)
-            if best is None or not self._fits(best):
-                return None
-            broken = 0 if self._move else victims.broken(best)
-            rows = victims.rows(best)
-            names = tuple(cluster.pods.keys[row] for row in rows)
-            return Evictions(names, self._after[0], victims.violations(best), broken, self._after[1], leaving)
+            return None if best is None else self._evictions(victims, best, leaving)
         finally:
             cluster.rollback(mark)
+
+    def _evictions(self, victims: Victims, best: Sequence[Unit], leaving: tuple[str, ...]) -> Evictions:
+        pods = self._cluster.pods
+        decisions, moves = self._after[_pods_of(best)]
+        rows = victims.rows(best)
+        if self._move:
+            # Of a gang that is moved, some pods may stay where they are.
+            moves = tuple(m for m in moves if m.node != pods.node_names[pods.row_of[m.pod]])
+            moved = {move.pod for move in moves}
+            rows = [row for row in rows if pods.keys[row] in moved]
+        names = tuple(pods.keys[row] for row in rows)
+        broken = 0 if self._move else victims.broken(best)
+        leaving = self._in_the_way(leaving, decisions)
+        return Evictions(names, decisions, victims.violations(best), broken, moves, leaving)
+
+    def _in_the_way(self, leaving: tuple[str, ...], decisions: Sequence[Decision]) -> tuple[str, ...]:
+        """Give those of the leaving pods that are still on the nodes to which the gang goes."""
+        nodes = {decision.node for decision in decisions}
+        return tuple(key for key in leaving if self._left[key] in nodes)
 
     def _without_leaving(self) -> tuple[str, ...]:
         """Take the pods away that are terminating: their room comes by itself."""
         pods, length = self._cluster.pods, self._cluster.pods.length
         rows = np.flatnonzero(pods.terminating[:length] & (pods.node[:length] >= 0)).tolist()
-        keys = tuple(sorted(pods.keys[row] for row in rows))
-        for key in keys:
+        self._left = {pods.keys[row]: pods.node_names[row] for row in rows}
+        for key in self._left:
             self._cluster.apply(Unbind(key))
-        return keys
+        return tuple(sorted(self._left))
 
     # Trying -----------------------------------------------------------------------------------------------------------
 
@@ -107,7 +123,7 @@ class GangPreemption:
             moves = self._moved(units) if self._move else []
             if moves is None:
                 return False
-            self._after = tuple(found), tuple(moves)
+            self._after[_pods_of(units)] = tuple(found), tuple(moves)
             return True
         finally:
             cluster.rollback(mark)
@@ -115,14 +131,11 @@ class GangPreemption:
     def _moved(self, units: Sequence[Unit]) -> list[Decision] | None:
         """Give all units another place, each on another node than before, or none."""
         moves: list[Decision] = []
-        pods = self._cluster.pods
         for unit in units:
             if unit.gang is None:
                 again = Need("", 1, unit.rows, ())
             else:
-                gang = self._gangs.gang(unit.gang)
-                rest = tuple(r for r in self._gangs.rows(unit.gang) if r not in unit.rows and pods.node[r] >= 0)
-                again = Need(gang.key, len(unit.rows), unit.rows, rest, gang.topology)
+                again = self._gangs.standing(unit.gang, unit.rows).everyone()
             found = self._placer.place(again, Work(_FIT_WORK))
             if found is None:
                 return None
@@ -201,10 +214,14 @@ class GangPreemption:
         every = {row for unit in units for row in unit.rows}
         if not self._fits([Unit(tuple(sorted(every)), 0)]):
             return masks[:0]
-        if len(masks) <= _FEW_SETS:
+        if len(units) <= _SHORT:
             return masks
         for row in sorted(every):
             holding = sum(1 << bit for bit, unit in enumerate(units) if row in unit.rows)
             if (masks & holding == 0).any() and not self._fits([Unit(tuple(sorted(every - {row})), 0)]):
                 masks = masks[masks & holding != 0]
         return masks
+
+
+def _pods_of(units: Iterable[Unit]) -> frozenset[int]:
+    return frozenset(row for unit in units for row in unit.rows)

@@ -27,29 +27,21 @@ class Greedy:
         cluster = self._cluster = placer.engine.cluster
         self._capacity, self._judge, self._victims = placer.capacity, placer.engine.judge, victims
         self._inside: Bools = cluster.nodes.on if area is None else cluster.nodes.on & area.mask
-        units = [victims.units[n] for n in numbers.tolist()]
-        pods = np.array([row for unit in units for row in unit.rows], dtype=np.intp)
-        owner = np.array([place for place, unit in enumerate(units) for _ in unit.rows], dtype=np.intp)
-        near = self._inside[cluster.pods.node[pods]]
-        self._units, self._pods, self._owner = units, pods[near], owner[near]
+        self._units = [victims.units[n] for n in numbers.tolist()]
+        place = np.full(len(victims), -1)
+        place[numbers] = np.arange(len(numbers))
+        owner = place[victims.owner]
+        near = (owner >= 0) & self._inside[cluster.pods.node[victims.pods]]
+        self._pods, self._owner = victims.pods[near], owner[near]
         self._rows = cluster.pods.node[self._pods].astype(np.intp)
         self._usage: Ints = cluster.usages.matrix[cluster.pods.usage[self._pods]]
-        self._cost = self._costs()
-
-    def _costs(self) -> Ints:
-        """Give a number per unit that sorts units by their loss, all in one: see `victims.py`."""
-        pods, gangs = self._cluster.pods, self._victims.running
-        broken = [u.whole or (u.gang is not None and gangs[u.gang].spare <= 0) for u in self._units]
-        counts = [len(u.rows) for u in self._units]
-        starts = [int(pods.start[list(u.rows)].min()) for u in self._units]
-        priorities = [u.priority for u in self._units]
-        sums = [int(pods.priority[list(u.rows)].sum()) for u in self._units]
-        order = np.lexsort(([-s for s in starts], sums, counts, broken, priorities))
-        cost = np.empty(len(self._units), dtype=np.int64)
-        cost[order] = np.arange(len(self._units))
-        self._breaks = np.array(broken, dtype=np.int64)
-        self._counts = np.array(counts, dtype=np.int64)
-        return cost
+        self._breaks, self._counts = victims.breaking[numbers], victims.counts[numbers]
+        # One number per unit sorts units by their loss: see `victims.py`.
+        losses = (-victims.starts[numbers], victims.sums[numbers], self._counts, self._breaks)
+        self._cost: Ints = np.empty(len(numbers), dtype=np.int64)
+        self._cost[np.lexsort((*losses, victims.priorities[numbers]))] = np.arange(len(numbers))
+        self.one_is_enough = False
+        """Whether one unit alone was found to make room enough."""
 
     def everybody(self) -> list[Unit]:
         """Give all units of the area."""
@@ -71,6 +63,7 @@ class Greedy:
             copies = np.where(self._inside, self._capacity.count(kind.asked, free, slice(None)), 0)
             missing = count - int(np.minimum(copies, count).sum())
             if missing <= 0:
+                self.one_is_enough = len(chosen) == 1
                 return self._allowed([*chosen, *further])
             with_room = free[:, row] + freed.T
             gain_of_pair = self._capacity.count(kind.asked, with_room, row) - copies[row]
@@ -161,7 +154,8 @@ class Greedy:
             lost = np.where(paid & ~seen, values[owner], 0)
             costs.append(total[ends] - total[begin] + lost[begin])
         worst = np.where(paid, self._cost[owner], -1)
-        top = np.array([worst[s : e + 1].max() for s, e in zip(starts[group[first]], ends, strict=True)])
+        bounds = np.column_stack((starts[group[first]], ends + 1)).ravel()
+        top = np.maximum.reduceat(np.r_[worst, -1], bounds)[::2]
         return int(ends[np.lexsort((top, costs[1], costs[0]))[0]])
 
     # ------------------------------------------------------------------------------------------------------------------

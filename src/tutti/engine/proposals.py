@@ -35,7 +35,7 @@ class Proposals:
         self._kinds = self._groups[0][0]
         self.plain = not any(any(kind.asked.concerned) for kind in self._kinds)
         """Whether the gang's pods look at nobody else."""
-        self._pods, self._unit = self._flattened(victims.units)
+        self._pods, self._unit = victims.pods, victims.owner
 
     @staticmethod
     def _flattened(units: Sequence[Unit]) -> tuple[Rows, Rows]:
@@ -50,7 +50,9 @@ class Proposals:
         """Give what would be free on every row without some pods."""
         cluster = self._cluster
         free = cluster.nodes.alloc - cluster.nodes.used
-        gone = np.unique(gone)
+        there = np.zeros(cluster.pods.length, dtype=bool)
+        there[gone] = True  # a pod may be in two units
+        gone = np.flatnonzero(there)
         np.add.at(free.T, cluster.pods.node[gone], cluster.usages.matrix[cluster.pods.usage[gone]])
         return free
 
@@ -152,29 +154,26 @@ class Proposals:
             for area in self._likely(kept):
                 yield from self._in_area(kept, area)
 
-    def _rounds(self) -> Iterator[list[int]]:
+    def _rounds(self) -> Iterator[Rows]:
         """Give the numbers of the units to look at: first those that break no budget."""
-        units = self._victims.units
-        every = list(range(len(units)))
-        kind = [n for n in every if not (self._victims.protected(units[n]) and self._victims.violations((units[n],)))]
-        if len(kind) < len(every):
-            yield kind
-        yield every
+        violating = self._victims.violating
+        if violating.any():
+            yield np.flatnonzero(~violating)
+        yield np.arange(len(violating))
 
-    def _up_to_enough(self, numbers: list[int]) -> Rows | None:
+    def _up_to_enough(self, numbers: Rows) -> Rows | None:
         """Leave out the units of higher priority than needed; None when there is no room even without all."""
-        units = self._victims.units
-        priorities = np.array([units[n].priority for n in numbers], dtype=np.int64)
-        chosen = np.array(numbers, dtype=np.intp)
+        priorities = self._victims.priorities[numbers]
         levels = np.unique(priorities)
-        low, high = 0, len(levels)
+        # That everybody together makes room enough is known.
+        low, high = 0, len(levels) - (len(numbers) == len(self._victims))
         while low < high:
             middle = (low + high) // 2
-            if self._makes_room(chosen[priorities <= levels[middle]]):
+            if self._makes_room(numbers[priorities <= levels[middle]]):
                 high = middle
             else:
                 low = middle + 1
-        return chosen[priorities <= levels[low]] if low < len(levels) else None
+        return numbers[priorities <= levels[low]] if low < len(levels) else None
 
     def _makes_room(self, numbers: Rows) -> bool:
         mask = np.zeros(len(self._victims.units), dtype=bool)
@@ -204,6 +203,8 @@ class Proposals:
             by_gain = greedy.by_gain(*wanted[0])
             if by_gain is not None:
                 yield by_gain
+                if greedy.one_is_enough:
+                    return
         one_by_one = greedy.one_by_one(wanted)
         if one_by_one is not None:
             yield one_by_one

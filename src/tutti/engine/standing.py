@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.columns import Ints32
 from tutti.cluster.groups import NO_GROUP
 from tutti.kube.gangs.gang import Gang, Part, Topology
 from tutti.kube.gangs.reader import part_of, read_gang, root
@@ -85,11 +87,21 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
         needed = max(wanted - sum(1 for each in inner if not each.least), 0)
         return Need(part.name, max(part.minimum - len(running), 0), waiting, running, part.topology, inner, needed)
 
+    def everyone(self) -> Need:
+        """The need for all pods that wait, whatever the minimums."""
+        return _for_all(self.need())
+
     @property
     def surplus(self) -> int:
         """How many more pods may start once the minimums are reached."""
         most = self.gang.maximum
         return len(self.waiting) if most is None else max(most - len(self.running), 0)
+
+
+def _for_all(need: Need) -> Need:
+    parts = tuple(_for_all(part) for part in need.parts)
+    lack = len(need.everybody)
+    return Need(need.name, lack, need.waiting, need.running, need.topology, parts, len(parts))
 
 
 def names_below(part: Part) -> Iterable[str]:
@@ -105,11 +117,14 @@ class Gangs:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._objects_version = -1
+        self._read = self._objects_read = 0
         self._roots: list[str] = []
         """The gang of each group."""
         self._leaves: dict[str, list[int]] = {}
         """The groups of each gang."""
-        self._known: dict[str, tuple[tuple[int, ...], Gang]] = {}
+        self._known: dict[str, Gang] = {}
+        self.root_keys: list[str] = []
+        self._root_places: Ints32 = np.zeros(0, dtype=np.int32)
 
     def key_of(self, row: int) -> str | None:
         """The gang of the pod in a row; None for one on its own."""
@@ -119,16 +134,43 @@ class Gangs:
         self._follow()
         return self._roots[number]
 
+    def roots_of(self, groups: Ints32) -> Ints32:
+        """The places in `root_keys` of the gangs to which groups belong."""
+        self._follow()
+        if len(self._root_places) != len(self._roots):
+            places = {key: place for place, key in enumerate(dict.fromkeys(self._roots))}
+            self.root_keys = list(places)
+            self._root_places = np.array([places[key] for key in self._roots], dtype=np.int32)
+        return self._root_places[groups]
+
     def _follow(self) -> None:
-        """Find the gangs to which new groups belong; of all groups, when the objects that say so have changed."""
+        """Find the gangs to which new groups belong, and forget what was read of gangs that have changed."""
         groups = self._cluster.groups
-        if self._objects_version != groups.objects_version:
-            self._objects_version = groups.objects_version
-            self._roots, self._leaves, self._known = [], {}, {}
+        if self._read != groups.touched.length:
+            for number in set(groups.touched.since(self._read).tolist()):
+                if number < len(self._roots):
+                    self._known.pop(self._roots[number], None)
+            self._read = groups.touched.length
+        if self._objects_version != groups.objects_version or self._has_moved():
+            self._objects_version, self._objects_read = groups.objects_version, groups.objects_touched.length
+            self._forget()
         for number in range(len(self._roots), len(groups.keys)):
             key = root(groups.keys[number], self._find)
             self._roots.append(key)
             self._leaves.setdefault(key, []).append(number)
+
+    def _has_moved(self) -> bool:
+        """Say whether a group whose object changed belongs to another gang now."""
+        groups = self._cluster.groups
+        if self._objects_read == groups.objects_touched.length:
+            return False
+        changed = set(groups.objects_touched.since(self._objects_read).tolist())
+        self._objects_read = groups.objects_touched.length
+        return any(n < len(self._roots) and self._roots[n] != root(groups.keys[n], self._find) for n in changed)
+
+    def _forget(self) -> None:
+        self._roots, self._leaves, self._known = [], {}, {}
+        self._root_places = np.zeros(0, dtype=np.int32)
 
     def rows(self, key: str) -> list[int]:
         """The rows of all pods of a gang."""
@@ -149,11 +191,17 @@ class Gangs:
 
     def gang(self, key: str) -> Gang:
         """What a gang's group says."""
-        version = self.version(key)
+        self._follow()
         known = self._known.get(key)
-        if known is None or known[0] != version:
-            known = self._known[key] = (version, read_gang(key, self._pods(self.rows(key)), self._find))
-        return known[1]
+        if known is None:
+            known = self._known[key] = read_gang(key, self._pods(self.rows(key)), self._find)
+        return known
+
+    def records(self, places: Sequence[int]) -> list[Gang]:
+        """What the groups of many gangs say, by their places in `root_keys`."""
+        self._follow()
+        known, keys = self._known.get, self.root_keys
+        return [known(keys[place]) or self.gang(keys[place]) for place in places]
 
     def standing(self, key: str, waiting: Sequence[int]) -> Standing:
         """A gang as it is now, with those of its pods that may be tried."""

@@ -10,56 +10,59 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.columns import Ints
+from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.groups import NO_GROUP
 from tutti.engine.budgets import Budgets
-from tutti.engine.standing import Gangs
+from tutti.engine.standing import Gangs, names_below
 from tutti.kube.gangs.gang import Disruption, Gang, Part
 
 Loss = tuple[int, int, int, int, int, int, tuple[str, ...]]
 """How much a set of victims matters: see the module."""
 
 
-class Unit:
+class Unit(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Pods that are evicted together."""
 
-    __slots__ = ("gang", "priority", "rows", "whole")
+    rows: tuple[int, ...]
+    priority: int
+    gang: str | None = None
+    whole: bool = True
+    """Whether this is a gang with all of its pods, or a pod on its own."""
 
-    def __init__(self, rows: tuple[int, ...], priority: int, gang: str | None = None, *, whole: bool = True) -> None:
-        self.rows, self.priority, self.gang, self.whole = rows, priority, gang, whole
-        """`whole` says that this is a gang with all of its pods, or a pod on its own."""
 
-
-class Running:
+class Running(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A gang that runs: how many of its pods could go without breaking it."""
 
-    __slots__ = ("gang", "part_of", "rows")
-
-    def __init__(self, gang: Gang, rows: Sequence[int], part_of: dict[int, str]) -> None:
-        self.gang, self.rows, self.part_of = gang, rows, part_of
+    gang: Gang
+    rows: list[int]
+    gangs: Gangs
 
     @property
     def spare(self) -> int:
         """How many pods run above the minimum."""
-        return len(self.rows) - _least(self.gang)
+        return len(self.rows) - self.gang.minimum
 
     def broken_without(self, gone: Iterable[int]) -> bool:
         """Say whether the gang falls below a minimum without some pods."""
         left = set(self.rows) - set(gone)
-        return len(left) < self.gang.minimum or any(self._short(part, left) for part in self.gang.parts)
-
-    def _short(self, part: Part, left: set[int]) -> bool:
-        if part.parts:
-            reached = sum(not self._short(each, left) for each in part.parts)
-            return reached < (len(part.parts) if part.parts_needed is None else part.parts_needed)
-        return sum(self.part_of[row] == part.name for row in left) < part.minimum
+        if len(left) < self.gang.minimum or not self.gang.parts:
+            return len(left) < self.gang.minimum
+        parts = self.gangs.parts_of(self.gang.key)
+        whole = Part("", 0, self.gang.topology, self.gang.parts, self.gang.parts_needed)
+        return _falls_short(whole, [parts[row] for row in left])
 
 
-def _least(gang: Gang) -> int:
-    return max(gang.minimum, sum(part.minimum for part in gang.parts))
+def _falls_short(part: Part, running: list[str]) -> bool:
+    """Say whether a part falls below its minimum with pods running in the parts of these names."""
+    names = {part.name, *names_below(part)}
+    if sum(name in names for name in running) < part.minimum:
+        return True
+    reached = sum(not _falls_short(each, running) for each in part.parts)
+    return reached < (len(part.parts) if part.parts_needed is None else part.parts_needed)
 
 
 class Victims:
@@ -79,27 +82,67 @@ class Victims:
         alone = np.flatnonzero(live & (pods.group[:length] == NO_GROUP) & (pods.priority[:length] < limit))
         for row, priority in zip(alone.tolist(), pods.priority[alone].tolist(), strict=True):
             self.units.append(Unit((row,), priority))
-        self._add_gangs(gangs, np.flatnonzero(live & (pods.group[:length] != NO_GROUP)), limit)
+        pieces = [alone, *self._add_gangs(gangs, np.flatnonzero(live & (pods.group[:length] != NO_GROUP)), limit)]
+        self._count(np.concatenate(pieces))
 
-    def _add_gangs(self, gangs: Gangs, rows: Ints, limit: int) -> None:
-        members: dict[str, list[int]] = {}
-        for row in rows.tolist():
-            key = gangs.key_of(row)
-            if key is not None and key != self._but:
-                members.setdefault(key, []).append(row)
-        priorities = self.cluster.pods.priority
-        for key, mine in members.items():
-            gang = gangs.gang(key)
-            priority = gang.priority if gang.priority is not None else int(priorities[mine].max())
-            if priority >= limit:
+    def _add_gangs(self, gangs: Gangs, rows: Rows, limit: int) -> list[Rows]:
+        """Add the units of gangs; give the pods of these units, one unit after the other."""
+        pieces: list[Rows] = []
+        if not len(rows):
+            return pieces
+        roots = gangs.roots_of(self.cluster.pods.group[rows])
+        order = np.argsort(roots, kind="stable")
+        rows, roots = rows[order], roots[order]
+        starts = np.flatnonzero(np.r_[True, roots[1:] != roots[:-1]])
+        highest = np.maximum.reduceat(self.cluster.pods.priority[rows], starts).tolist()
+        ends = [*starts[1:].tolist(), len(rows)]
+        listed = rows.tolist()
+        records = gangs.records(roots[starts].tolist())
+        for start, end, top, gang in zip(starts.tolist(), ends, highest, records, strict=True):
+            key = gang.key
+            priority = gang.priority if gang.priority is not None else top
+            if priority >= limit or key == self._but:
                 continue
-            running = self.running[key] = Running(gang, mine, gangs.parts_of(key))
-            if gang.disruption is Disruption.SINGLE:
+            mine = listed[start:end]
+            running = self.running[key] = Running(gang, mine, gangs)
+            single = gang.disruption is Disruption.SINGLE
+            if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
                 self.units += [Unit((row,), priority, key, whole=False) for row in mine]
-                continue
-            if gang.disruption is Disruption.WHOLE and running.spare > 0:
-                self.units += [Unit((row,), priority, key, whole=False) for row in mine]
-            self.units.append(Unit(tuple(mine), priority, key))
+                pieces.append(rows[start:end])
+            if not single:
+                self.units.append(Unit(tuple(mine), priority, key))
+                pieces.append(rows[start:end])
+        return pieces
+
+    def _count(self, rows: Rows) -> None:
+        """Put what matters about units into columns."""
+        pods = self.cluster.pods
+        self.pods: Rows = rows
+        """The pods of all units, one unit after the other."""
+        self.counts: Ints = np.array([len(unit.rows) for unit in self.units], dtype=np.int64)
+        self.owner: Rows = np.repeat(np.arange(len(self.units)), self.counts)
+        """The unit of each of the pods."""
+        self.priorities: Ints = np.array([unit.priority for unit in self.units], dtype=np.int64)
+        first = np.cumsum(self.counts) - self.counts
+        self.sums: Ints = np.add.reduceat(pods.priority[self.pods], first) if len(first) else first
+        """The sum of the priorities of each unit's pods."""
+        self.starts: Ints = np.minimum.reduceat(pods.start[self.pods], first) if len(first) else first
+        """When the first pod of each unit started."""
+
+    @property
+    def breaking(self) -> Ints:
+        """Which units, evicted alone, end a gang (1), and which do not (0)."""
+        return np.array(
+            [unit.whole or (unit.gang is not None and self.running[unit.gang].spare <= 0) for unit in self.units],
+            dtype=np.int64,
+        )
+
+    @property
+    def violating(self) -> Bools:
+        """Which units, evicted alone, break a disruption budget."""
+        if not self._budgets:
+            return np.zeros(len(self.units), dtype=bool)
+        return np.array([self.protected(u) and self.violations((u,)) > 0 for u in self.units], dtype=bool)
 
     def __len__(self) -> int:
         return len(self.units)

@@ -117,7 +117,7 @@ def part_of(membership: Membership, root: str) -> str:
 def read_gang(key: str, members: Sequence[Pod], find: Find) -> Gang:
     """The record of a gang, from all pods that name it or a group under it."""
     members = sorted(members, key=lambda pod: pod.key)
-    named = [(pod, says, said) for pod in members if (says := _membership(pod, said := _said(pod))) is not None]
+    named = _named(members)
     gang = Gang(key=key, dialect=named[0][1].dialect if named else "", minimum=max(1, len(members)))
     try:
         if not named:
@@ -134,6 +134,23 @@ def read_gang(key: str, members: Sequence[Pod], find: Find) -> Gang:
     except InputError as error:
         gang = replace(gang, problem=_one_line(error.problem))
     return gang
+
+
+def _named(members: Iterable[Pod]) -> list[_Named]:
+    """What pods say of their group; those that say the same in the same words are looked at once."""
+    known: dict[tuple[object, ...], tuple[Membership | None, _Said]] = {}
+    named = []
+    for pod in members:
+        labels, annotations = pod.metadata.labels or _NOTHING, pod.metadata.annotations or _NOTHING
+        group = pod.spec.scheduling_group
+        words = (pod.metadata.namespace, group, tuple(labels.items()), tuple(annotations.items()))
+        found = known.get(words)
+        if found is None:
+            said = _said(pod)
+            found = known[words] = _membership(pod, said), said
+        if found[0] is not None:
+            named.append((pod, found[0], found[1]))
+    return named
 
 
 def read_gangs(objects: Iterable[Object]) -> dict[str, Gang]:

@@ -1,0 +1,219 @@
+"""The group column: after every edit as if built from scratch, and after a rollback as before."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import pytest
+from msgspec.structs import replace
+
+from tests.gang_worlds import GONE, GangWorld, named, written
+from tests.worlds import picture
+from tutti.cluster import Bind, Cluster, Edit, Hold, Put, Release, Remove, Unbind
+from tutti.engine.standing import Gangs
+from tutti.exceptions import ConflictError, NotFoundError
+from tutti.kube import objects as k
+from tutti.kube.gangs.reader import GROUP_KINDS, membership, read_gangs
+from tutti.kube.objects import Object
+
+EDITS = 150
+
+
+class Editor:
+    """Draws edits that concern groups; the same seed draws the same ones."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.world = GangWorld(seed)
+        self._gangs = 0
+
+    def edit(self, cluster: Cluster) -> Edit:
+        """Make an edit that the cluster can take, or refuses."""
+        draw = self.draw
+        anyone = sorted(cluster.pods.row_of)
+        pod = draw.choice(anyone) if anyone else "default/nobody"
+        node = draw.choice(self.world.nodes).metadata.name
+        match draw.randrange(10):
+            case 0 | 1 if anyone:
+                return Put(self._renamed(cluster.pod(pod)))
+            case 2 if anyone:
+                return Put(self._changed(cluster.pod(pod)))
+            case 3:
+                return Remove("Pod", pod)
+            case 4:
+                return Put(draw.choice(self.world.pods))
+            case 5:
+                return draw.choice((Bind(pod, node), Unbind(pod), Hold(pod, node), Release(pod)))
+            case 6:
+                return self._object(cluster)
+            case 7:
+                return Put(draw.choice(self.world.groups)) if self.world.groups else Remove("Pod", pod)
+            case 8:
+                return draw.choice((Remove("Node", node), Put(draw.choice(self.world.nodes))))
+            case _:
+                return Put(self._new_pod())
+
+    def _object(self, cluster: Cluster) -> Edit:
+        """Change or remove an object that says something of groups."""
+        draw = self.draw
+        there = [obj for kind in GROUP_KINDS for obj in cluster.objects[kind].values()]
+        if not there or draw.random() < 0.3:
+            value = draw.choice((0, 10, 1000))
+            return Put(k.PriorityClass(metadata=k.ObjectMeta(name="some"), value=value))
+        obj = draw.choice(there)
+        if draw.random() < 0.4:
+            return Remove(obj.KIND, obj.key)
+        texts = {"tutti.dev/disruption": draw.choice(("single", "whole", "all", "none at all"))}
+        return Put(replace(obj, metadata=replace(obj.metadata, annotations=texts)))
+
+    def _renamed(self, pod: k.Pod) -> k.Pod:
+        """Put a pod into another gang, into none, or into two."""
+        draw = self.draw
+        if draw.random() < 0.25 or not self.world.sketches:
+            meta = replace(pod.metadata, labels=None, annotations=None)
+            return replace(pod, metadata=meta, spec=replace(pod.spec, scheduling_group=None))
+        made = draw.choice(self.world.sketches)
+        part = draw.choice(made.parts)[0] if made.parts else ""
+        labels, annotations, fields = named(made, part)
+        if draw.random() < 0.1:
+            annotations = {**annotations, "pod-group": "another"}
+        meta = replace(pod.metadata, labels=labels or None, annotations=annotations or None)
+        return replace(pod, metadata=meta, spec=replace(pod.spec, **{"scheduling_group": None, **fields}))
+
+    def _changed(self, pod: k.Pod) -> k.Pod:
+        """Let a pod finish, begin to terminate, or move."""
+        draw = self.draw
+        match draw.randrange(3):
+            case 0:
+                return replace(pod, status=replace(pod.status, phase=draw.choice(("Succeeded", "Failed"))))
+            case 1:
+                return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=draw.choice((None, GONE))))
+            case _:
+                node = draw.choice((None, draw.choice(self.world.nodes).metadata.name))
+                return replace(pod, spec=replace(pod.spec, node_name=node))
+
+    def _new_pod(self) -> k.Pod:
+        """Make a member of a gang that nobody has named before."""
+        self._gangs += 1
+        made = replace_size(self.world.sketch(f"more-{self._gangs}"))
+        self.world.sketches.append(made)
+        self.world.groups += written(made)
+        before = len(self.world.pods)
+        labels, annotations, fields = named(made, made.parts[0][0] if made.parts else "")
+        self.world._pod(f"{made.name}-0", made.asks[0], 0, None, labels=labels, annotations=annotations, rules=fields)
+        return self.world.pods[before]
+
+
+def replace_size(made):
+    """Let one pod be enough for a gang, so that some start."""
+    made.minimum = min(made.minimum, 2)
+    return made
+
+
+def apply(cluster: Cluster, editor: Editor) -> None:
+    # An edit that contradicts the cluster is refused, and the cluster stays as it was.
+    with suppress(ConflictError, NotFoundError):
+        cluster.apply(editor.edit(cluster))
+
+
+def rebuilt(cluster: Cluster) -> Cluster:
+    """Build the same picture from nothing."""
+    fresh = Cluster()
+    for edit in cluster.edits():
+        fresh.apply(edit)
+    return fresh
+
+
+def column(cluster: Cluster) -> dict[str, object]:
+    """Give what a cluster knows of groups, by names."""
+    groups, pods = cluster.groups, cluster.pods
+    return {
+        "members": {
+            key: {pods.keys[row] for row in rows} for key, rows in zip(groups.keys, groups.members, strict=True) if rows
+        },
+        "column": {key: groups.keys[pods.group[row]] for key, row in pods.row_of.items() if pods.group[row] >= 0},
+        "named by": {pods.keys[row]: says for row, says in groups.named_by.items()},
+    }
+
+
+def records(cluster: Cluster, gangs: Gangs) -> dict[str, object]:
+    """Give what is read of every gang, and how it stands."""
+    found: dict[str, object] = {}
+    names = cluster.pods.keys
+    for key in gangs.keys():
+        rows = gangs.rows(key)
+        parts = {names[row]: part for row, part in gangs.parts_of(key).items()}
+        standing = gangs.standing(key, ())
+        found[key] = gangs.gang(key), {names[r] for r in rows}, parts, {names[r] for r in standing.running}
+    return found
+
+
+def objects(cluster: Cluster) -> list[Object]:
+    """Give all objects as they were put."""
+    pods = [pod for pod in cluster.pods.objects if pod is not None]
+    return [*(obj for kind in cluster.objects.values() for obj in kind.values()), *pods]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_after_every_edit_groups_are_as_if_built_from_scratch(seed: int) -> None:
+    editor = Editor(seed)
+    cluster = Cluster(editor.world.objects)
+    gangs = Gangs(cluster)
+    for number in range(EDITS):
+        apply(cluster, editor)
+        fresh = rebuilt(cluster)
+        assert column(cluster) == column(fresh), number
+        assert records(cluster, gangs) == records(fresh, Gangs(fresh)), number
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_column_says_what_the_pods_say(seed: int) -> None:
+    editor = Editor(seed)
+    cluster = Cluster(editor.world.objects)
+    gangs = Gangs(cluster)
+    for number in range(EDITS):
+        apply(cluster, editor)
+        said = {pod.key: says for pod in objects(cluster) if isinstance(pod, k.Pod) and (says := membership(pod))}
+        assert column(cluster)["named by"] == said, number
+        assert {key: gangs.gang(key) for key in gangs.keys()} == read_gangs(objects(cluster)), number
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rollback_brings_groups_back(seed: int) -> None:
+    editor = Editor(seed)
+    draw = random.Random(seed)
+    cluster = Cluster(editor.world.objects)
+    gangs = Gangs(cluster)
+    for _ in range(draw.randrange(20)):
+        apply(cluster, editor)
+
+    def seen() -> object:
+        return picture(cluster), column(cluster), records(cluster, gangs), list(cluster.events), dict(cluster.holds)
+
+    first = seen()
+    outer = cluster.mark()
+    for _ in range(draw.randrange(15)):
+        apply(cluster, editor)
+    second = seen()
+    inner = cluster.mark()
+    for _ in range(draw.randrange(15)):
+        apply(cluster, editor)
+        records(cluster, gangs)
+    cluster.rollback(inner)
+    assert seen() == second
+    cluster.rollback(outer)
+    assert seen() == first
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_copy_has_groups_of_its_own(seed: int) -> None:
+    editor = Editor(seed)
+    cluster = Cluster(editor.world.objects)
+    twin = cluster.copy()
+    before = column(cluster)
+    assert column(twin) == before
+    for _ in range(30):
+        apply(twin, editor)
+    assert column(cluster) == before
+    assert column(twin) == column(rebuilt(twin))
