@@ -264,9 +264,9 @@ def preempt(watch: Watch) -> Iterator[Line]:
         assert_whole(attempts.cluster)
         times.sort()
         p50, p99 = (1000 * times[math.ceil(len(times) * part) - 1] for part in (0.5, 0.99))
-        started = sum(gang.starts for gang in attempts.outcomes.values())
+        started = sum(gang.starts for gang in attempts.notes.plan().gangs)
         outcome = (
-            f"{started} of {len(new)} gangs started, {len(attempts.evictions):,} pods evicted; "
+            f"{started} of {len(new)} gangs started, {len(attempts.notes.plan().evictions):,} pods evicted; "
             f"longest {1000 * times[-1]:.0f} ms"
         )
         told = f"p50 {p50:.1f}, p99 {p99:.1f} ms"

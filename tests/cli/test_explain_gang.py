@@ -147,7 +147,7 @@ def test_two_gangs_in_each_others_way(tutti: Tutti, save: Save) -> None:
         "Pods:        1 running, 1 waiting",
         "Eviction:    as a whole",
         "Queue:       1 gang comes before it, and is left out here",
-        "Outcome:     waits: no pod fits; for the next: 0/1 nodes are available: 1 Insufficient cpu.",
+        "Outcome:     waits: no pod fits: 0/1 nodes are available: 1 Insufficient cpu.",
         "",
         "Cures:",
         "  - add 1 node like a",

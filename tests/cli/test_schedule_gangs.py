@@ -62,7 +62,7 @@ def test_wide_lists_the_members(tutti: Tutti, write: Write) -> None:
         member("x-4", "x", schedulingGates=[{"name": "quota"}]),
     )
     run = tutti("schedule", "-f", path, "-o", "wide")
-    waits = "1 above the minimum: no pod fits; for the next: 0/1 nodes are available: 1 Insufficient cpu."
+    waits = "1 above the minimum: no pod fits: 0/1 nodes are available: 1 Insufficient cpu."
     assert run.lines == [
         "NAME     READY   MIN   STATUS    PRIORITY   REQUESTS   SCORE   NODE     MESSAGE",
         f"gang/x   3/4     1     Placed    0                             a        {waits}",

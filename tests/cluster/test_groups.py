@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from msgspec.structs import replace
 
-from tests.gang_worlds import GONE, GangWorld, named, written
+from tests.gang_worlds import GONE, GangWorld, named
 from tests.worlds import picture
 from tutti.cluster import Bind, Cluster, Edit, Hold, Put, Release, Remove, Unbind
 from tutti.engine.standing import Gangs
@@ -96,19 +96,9 @@ class Editor:
     def _new_pod(self) -> k.Pod:
         """Make a member of a gang that nobody has named before."""
         self._gangs += 1
-        made = replace_size(self.world.sketch(f"more-{self._gangs}"))
-        self.world.sketches.append(made)
-        self.world.groups += written(made)
-        before = len(self.world.pods)
-        labels, annotations, fields = named(made, made.parts[0][0] if made.parts else "")
-        self.world._pod(f"{made.name}-0", made.asks[0], 0, None, labels=labels, annotations=annotations, rules=fields)
-        return self.world.pods[before]
-
-
-def replace_size(made):
-    """Let one pod be enough for a gang, so that some start."""
-    made.minimum = min(made.minimum, 2)
-    return made
+        made = self.world.sketch(f"more-{self._gangs}")
+        self.world.add(made, running=False)
+        return self.world.pods[-1]
 
 
 def apply(cluster: Cluster, editor: Editor) -> None:
@@ -140,8 +130,8 @@ def column(cluster: Cluster) -> dict[str, object]:
 def records(cluster: Cluster, gangs: Gangs) -> dict[str, object]:
     """Give what is read of every gang, and how it stands."""
     found: dict[str, object] = {}
-    names = cluster.pods.keys
-    for key in gangs.keys():
+    names, every = cluster.pods.keys, gangs.keys()
+    for key in every:
         rows = gangs.rows(key)
         parts = {names[row]: part for row, part in gangs.parts_of(key).items()}
         standing = gangs.standing(key, ())
@@ -176,7 +166,8 @@ def test_the_column_says_what_the_pods_say(seed: int) -> None:
         apply(cluster, editor)
         said = {pod.key: says for pod in objects(cluster) if isinstance(pod, k.Pod) and (says := membership(pod))}
         assert column(cluster)["named by"] == said, number
-        assert {key: gangs.gang(key) for key in gangs.keys()} == read_gangs(objects(cluster)), number
+        every = gangs.keys()
+        assert {key: gangs.gang(key) for key in every} == read_gangs(objects(cluster)), number
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -24,12 +24,13 @@ from tutti.engine.queue import SECOND, Queue
 from tutti.engine.schedule import schedule
 from tutti.engine.session import session
 from tutti.kube import objects as k
-from tutti.kube.gangs.gang import Disruption, Gang, Part
+from tutti.kube.gangs.gang import Disruption, Part
 from tutti.kube.gangs.reader import membership, part_of, read_gangs, root
 from tutti.kube.objects import Object
 
 SEEDS = [f"{number}" for number in range(120)]
-FEW = SEEDS[:40]
+FEW = SEEDS[:30]
+SESSIONS = 12
 START = 1_800_000_000 * SECOND
 LOOK_AT_OTHERS = ("InterPodAffinity", "PodTopologySpread")
 """Plugins whose answer depends on who came first."""
@@ -69,7 +70,7 @@ class Members:
         return {p.key for p in pods if not p.spec.node_name and not _is_left_out(p)}
 
     def priority(self, key: str) -> int:
-        """How important a pod on its own or a gang is, as far as its pods that run or wait say."""
+        """How important a pod or a gang is: a gang that does not say is what the highest of its members is."""
         if key in self.pods:
             return self.pods[key].spec.priority or 0
         said = self.gangs[key].priority
@@ -143,7 +144,7 @@ def objects_of(cluster: Cluster) -> list[Object]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def planned(seed: str, *, preemption: bool = True, consolidation: bool = False) -> Outcome:
     """Schedule a world."""
     objects = GangWorld(seed).objects
@@ -374,9 +375,8 @@ def _asking(done: Outcome, binds: Sequence[Bound], first: Bound) -> set[str]:
 @each_world
 def test_the_order_of_objects_does_not_matter(seed: str) -> None:
     done = planned(seed)
-    for number in range(2):
-        mixed = schedule(Cluster(shuffled(done.objects, number)))
-        assert msgspec.json.encode(mixed) == msgspec.json.encode(done.plan)
+    mixed = schedule(Cluster(shuffled(done.objects, int(seed))))
+    assert msgspec.json.encode(mixed) == msgspec.json.encode(done.plan)
 
 
 @each_world
@@ -452,7 +452,7 @@ def test_sessions_come_to_rest_with_no_gang_in_part(seed: str) -> None:
     cluster, queue = Cluster(GangWorld(seed).objects), Queue()
     evicted: set[str] = set()
     quiet = 0
-    for number in range(30):
+    for number in range(SESSIONS):
         before = Members(objects_of(cluster))
         plan, queue = session(cluster, queue, START + number * 20 * SECOND)
         assert msgspec.json.decode(msgspec.json.encode(queue), type=Queue) == queue
@@ -468,9 +468,9 @@ def test_sessions_come_to_rest_with_no_gang_in_part(seed: str) -> None:
         waiting = {key for key, pod in after.pods.items() if not pod.spec.node_name}
         assert set(cluster.holds) <= waiting, number
         for pod in after.pods.values():
-            if pod.metadata.deletion_timestamp is not None and (number > 3 or draw.random() < 0.6):
+            if pod.metadata.deletion_timestamp is not None and (number > 2 or draw.random() < 0.6):
                 cluster.apply(Remove("Pod", pod.key))
         quiet = quiet + 1 if not plan.binds and not plan.evictions else 0
-    assert quiet >= 10
+    assert quiet >= 3
     held = {hold.pod for hold in queue.reservation.holds} if queue.reservation is not None else set()
     assert set(cluster.holds) <= held

@@ -99,7 +99,7 @@ def test_backoff_doubles() -> None:
     waits = []
     for number in range(6):
         cluster.apply(Put(node(f"small-{number}", cpu="1")))
-        entry = queue.waiting["default/g"]
+        entry = queue.waiting["gang/default/g"]
         early, queue = session(cluster, queue, entry.backoff_ends(Patience()) - 1)
         assert not early.gangs
         waits.append((entry.backoff_ends(Patience()) - now) // SECOND)

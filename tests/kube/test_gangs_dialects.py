@@ -23,7 +23,7 @@ def test_all_pods_that_name_a_group_start_together(key):
     assert gang(*pods("a", 3, annotations={key: "a"})) == Gang(key="default/a", dialect="annotation", minimum=3)
 
 
-def test_finished_and_terminating_pods_do_not_count():
+def test_finished_pods_do_not_count_and_terminating_ones_do_until_they_are_gone():
     done = """
         apiVersion: v1
         kind: Pod
@@ -37,7 +37,7 @@ def test_finished_and_terminating_pods_do_not_count():
         metadata: {name: leaving, annotations: {pod-group: a}, deletionTimestamp: "2026-08-01T00:00:00Z"}
         spec: {containers: [{name: c}]}
         """
-    assert gang(done, leaving, *pods("a", 2, annotations={"pod-group": "a"})).minimum == 2
+    assert gang(done, leaving, *pods("a", 2, annotations={"pod-group": "a"})).minimum == 3
 
 
 def test_the_minimum_may_be_said():

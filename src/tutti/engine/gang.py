@@ -131,12 +131,12 @@ class GangPlacer:
         waiting = tuple(row for row in need.waiting if nodes[row] < 0)
         call.slots += [Slot(kind, area, groups) for kind in self.areas.kinds(waiting)]
         for part in need.parts:
-            inside = areas[part.name] if part.name in areas else self._settled(part, area)
+            inside = areas[part.name] if part.name in areas else self.settled(part, area)
             wanted = part if part in chosen else _without_lack(part)
             inner = next(_choices(wanted), ())
             self._add(call, wanted, inside, groups, areas, inner)
 
-    def _settled(self, part: Need, area: Area | None) -> Area | None:
+    def settled(self, part: Need, area: Area | None) -> Area | None:
         """Give the area in which a part is by now; where it has no pod yet, the one with the most room."""
         key = part.topology.required
         if key is None:

@@ -104,10 +104,10 @@ def _worded(placer: GangPlacer, need: Need, placed: int, left: tuple[_Leaf, Deci
         return Lack(text, {}, _ROOM, placed, wanted, ())
     leaf, decision = left
     place = "".join(f" in {key} {value}" if value else f" where {key} is set" for key, value in leaf.where)
-    fits = "no pod fits" if not placed else f"{placed} of {wanted} pods fit"
     nodes = placer.engine.cluster.nodes
     on = nodes.count if leaf.within is None else int(nodes.on[leaf.within.rows].sum())
     said = Decision(decision.pod, refused=decision.refused, error=decision.error, nodes=on, reasons=decision.reasons)
-    text = f"{fits}{place}; for the next: {fit_error(said)}"
+    fits = f"{placed} of {wanted} pods fit{place}; for the next:" if placed else f"no pod fits{place}:"
+    text = f"{fits} {fit_error(said)}"
     plugins = frozenset((decision.refused.plugin,)) if decision.refused is not None else decision.plugins
     return Lack(text, decision.reasons, plugins or _ROOM, placed, wanted, leaf.where, decision)

@@ -66,7 +66,7 @@ class Waiting(msgspec.Struct, frozen=True):
 class Reservation(msgspec.Struct, frozen=True):
     """Room that is held for a turn that starves."""
 
-    key: str
+    name: str
     since: int
     holds: tuple[Hold, ...]
     until: int | None = None

@@ -19,6 +19,9 @@ from tutti.engine.plan import Plan
 from tutti.engine.profile import Profile
 from tutti.engine.turns import Turn, turns
 
+_PASSES = 100
+"""How often turns are taken at most: far more than it takes until nothing changes."""
+
 
 def schedule(
     cluster: Cluster,
@@ -31,13 +34,25 @@ def schedule(
     """Place the pending pods (all of them if none are named), and say why the rest cannot be placed."""
     engine = Engine(cluster, profile)
     attempts = Attempts(engine, Options(preemption=preemption, consolidation=consolidation))
-    waiting = pending(cluster) if pods is None else list(pods)
-    todo, left_out = turns(cluster, attempts.gangs, waiting, profile=engine.profile)
-    done = -1
-    while todo and done < len(attempts.binds) + len(attempts.evictions):
-        done = len(attempts.binds) + len(attempts.evictions)
-        todo = _again(cluster, todo, _one_pass(attempts, todo))
-    return attempts.plan(left_out)
+    wanted = None if pods is None else set(pods)
+    failed: dict[str, Refused] = {}
+    todo, left_out = turns(cluster, attempts.gangs, _waiting(cluster, wanted), profile=engine.profile)
+    for _ in range(_PASSES):
+        changes, displaced = attempts.notes.changes, attempts.notes.displaced
+        for turn in todo:
+            failed.pop(turn.name, None)
+        failed |= _one_pass(attempts, todo)
+        cured = any(why.is_cured(cluster.events) for why in failed.values())
+        if attempts.notes.changes == changes or not (cured or attempts.notes.displaced != displaced):
+            break
+        every, _ = turns(cluster, attempts.gangs, _waiting(cluster, wanted), profile=engine.profile)
+        todo = [turn for turn in every if turn.name not in failed or failed[turn.name].is_cured(cluster.events)]
+    return attempts.notes.plan(left_out)
+
+
+def _waiting(cluster: Cluster, wanted: set[str] | None) -> list[str]:
+    waiting = pending(cluster)
+    return waiting if wanted is None else [key for key in waiting if key in wanted]
 
 
 def pending(cluster: Cluster) -> list[str]:
@@ -62,17 +77,3 @@ def _one_pass(attempts: Attempts, todo: list[Turn]) -> dict[str, Refused]:
             if why is not None:
                 failed[turn.name] = why
     return failed
-
-
-def _again(cluster: Cluster, todo: list[Turn], failed: dict[str, Refused]) -> list[Turn]:
-    """Give the turns that failed and that something which happened since may cure."""
-    again = []
-    cured = set()
-    for turn in todo:
-        found = failed.get(turn.name)
-        if found is not None and found.is_cured(cluster.events):
-            again.append(turn)
-            cured.add(turn.gang)
-    # What a gang has above its minimum waits for the minimum.
-    more = [turn for turn in todo if turn.surplus and turn.gang in cured and turn not in again]
-    return sorted((*again, *more))

@@ -73,7 +73,7 @@ class _Session:
                 self._resume = batch[0]
                 break
             self._take(batch)
-        plan = self._attempts.plan(left_out)
+        plan = self._attempts.notes.plan(left_out)
         return plan, Queue(self._waiting, self._resume.order if self._resume else None, self._reservation, self._wake())
 
     # Which turns ------------------------------------------------------------------------------------------------------
@@ -81,12 +81,12 @@ class _Session:
     def _due(self, every: list[Turn]) -> list[Turn]:
         """Give the turns to take: new ones, then those that the last session did not come to, then the others."""
         due, resume = [], self._queue.resume
-        reserved = self._queue.reservation.key if self._queue.reservation is not None else None
+        reserved = self._queue.reservation.name if self._queue.reservation is not None else None
         for turn in every:
             entry = self._waiting.get(turn.name)
             if entry is None:
                 due.append((0 if resume is None or turn.order < resume else 1, turn))
-            elif turn.key == reserved or self._is_due(turn, entry):
+            elif turn.name == reserved or self._is_due(turn, entry):
                 due.append((2 if resume is not None and turn.order < resume else 1, turn))
         if resume is None:
             return [turn for _, turn in due]
@@ -182,7 +182,7 @@ class _Session:
         patience, before = self._policy.patience, self._queue.reservation
         if self._now - entry.since < patience.starving_after or self._now < entry.passed_over_until:
             return
-        since = before.since if before is not None and before.key == turn.key else self._now
+        since = before.since if before is not None and before.name == turn.name else self._now
         if self._now - since >= patience.reserved_for:
             over = replace(entry, passed_over_until=self._now + patience.reserved_for)
             self._waiting[turn.name] = over
@@ -194,7 +194,7 @@ class _Session:
         holds, until = found
         for hold in holds:
             self._cluster.apply(hold)
-        self._reservation = Reservation(turn.key, since, tuple(holds), until)
+        self._reservation = Reservation(turn.name, since, tuple(holds), until)
 
     def _need(self, turn: Turn) -> Need:
         rows = tuple(map(self._cluster.pod_row, turn.pods))

@@ -54,6 +54,11 @@ class Need(msgspec.Struct, frozen=True, gc=False):
         return (*self.waiting, *(row for part in self.parts for row in part.everybody))
 
     @property
+    def prefers(self) -> bool:
+        """Whether it, or a part of it, prefers some places to others."""
+        return bool(self.topology.preferred) or any(part.prefers for part in self.parts)
+
+    @property
     def takes_all(self) -> bool:
         """Whether every part that lacks something must get it."""
         return self.parts_needed >= sum(1 for part in self.parts if part.least)
@@ -87,6 +92,20 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
         needed = max(wanted - sum(1 for each in inner if not each.least), 0)
         return Need(part.name, max(part.minimum - len(running), 0), waiting, running, part.topology, inner, needed)
 
+    def one_more(self, row: int) -> Need:
+        """The need for one more pod of a gang, where it may run."""
+        gang, inner = self.gang, None
+        for part in reversed(_path(gang.parts, self.part_of[row])):
+            below = {part.name, *names_below(part)}
+            running = tuple(r for r in self.running if self.part_of[r] in below)
+            if inner is None:
+                inner = Need(part.name, 1, (row,), running, part.topology)
+            else:
+                inner = Need(part.name, 0, (), running, part.topology, (inner,), 1)
+        if inner is None:
+            return Need(gang.key, 1, (row,), self.running, gang.topology)
+        return Need(gang.key, 0, (), self.running, gang.topology, (inner,), 1)
+
     def everyone(self) -> Need:
         """The need for all pods that wait, whatever the minimums."""
         return _for_all(self.need())
@@ -96,6 +115,17 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
         """How many more pods may start once the minimums are reached."""
         most = self.gang.maximum
         return len(self.waiting) if most is None else max(most - len(self.running), 0)
+
+
+def _path(parts: Iterable[Part], name: str) -> list[Part]:
+    """Give the parts from the outermost to the one of a name; none when there is no such part."""
+    for part in parts:
+        if part.name == name:
+            return [part]
+        below = _path(part.parts, name)
+        if below:
+            return [part, *below]
+    return []
 
 
 def _for_all(need: Need) -> Need:
@@ -157,6 +187,7 @@ class Gangs:
         for number in range(len(self._roots), len(groups.keys)):
             key = root(groups.keys[number], self._find)
             self._roots.append(key)
+            self._known.pop(key, None)
             self._leaves.setdefault(key, []).append(number)
 
     def _has_moved(self) -> bool:

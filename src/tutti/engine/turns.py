@@ -34,8 +34,10 @@ class Turn(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the turn: a gang has two."""
-        return f"{self.key} above its minimum" if self.surplus else self.key
+        """What tells the turn from all others: a gang may have the name of a pod, and has two turns."""
+        if self.gang is None:
+            return self.pods[0]
+        return f"gang/{self.gang} above its minimum" if self.surplus else f"gang/{self.gang}"
 
     @property
     def priority(self) -> int:

@@ -154,12 +154,11 @@ def priority_named(
 
 
 def waiting_or_running(members: Iterable[Pod]) -> list[Pod]:
-    """Members that count: neither finished nor on their way out."""
-    return [
-        pod
-        for pod in members
-        if pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None
-    ]
+    """Members that count: those that have not finished.
+
+    One that is terminating counts until it is gone: when a whole gang is evicted, the rest of it is not a smaller gang.
+    """
+    return [pod for pod in members if pod.status.phase not in ("Succeeded", "Failed")]
 
 
 def least(minimum: int, parts: Sequence[Part], parts_needed: int | None) -> int:
