@@ -28,9 +28,9 @@ from tutti.kube.gangs.gang import Disruption, Part
 from tutti.kube.gangs.reader import membership, part_of, read_gangs, root
 from tutti.kube.objects import Object
 
-SEEDS = [f"{number}" for number in range(120)]
-FEW = SEEDS[:30]
-SESSIONS = 12
+SEEDS = [f"{number}" for number in range(100)]
+FEW = SEEDS[:20]
+SESSIONS = 10
 START = 1_800_000_000 * SECOND
 LOOK_AT_OTHERS = ("InterPodAffinity", "PodTopologySpread")
 """Plugins whose answer depends on who came first."""

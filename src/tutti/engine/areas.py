@@ -74,10 +74,8 @@ class Areas:
         room = self.room(need, key, within)
         room[0] = -1  # stands for nodes without the label
         enough = np.flatnonzero(room >= 0)
-        far = np.ones(len(room), dtype=bool)
-        far[list(taken)] = False
-        order = np.lexsort((self._ranks(key)[enough], room[enough], far[enough]))
-        for digit in enough[order].tolist():
+        order = enough[np.lexsort((self._ranks(key)[enough], room[enough]))].tolist()
+        for digit in sorted(order, key=lambda digit: digit not in taken) if taken else order:
             yield self.domain(key, digit, within)
 
     def _fewest(self, need: Need, key: str, within: Area | None) -> Area | None:
@@ -98,6 +96,9 @@ class Areas:
 
     def room(self, need: Need, key: str, within: Area | None) -> Ints:
         """Say for each domain how many copies there is room for; negative where that cannot be enough."""
+        if not need.parts and len(alike := self.kinds(need.waiting)) == 1:
+            sums = self._sums(alike[0].asked, key, within)
+            return np.where(sums < need.lack, -1, sums)
         room = np.zeros(len(self._cluster.nodes.domains(key).nodes_in), dtype=np.int64)
         short = np.zeros(len(room), dtype=bool)
         for each in lacking(need):

@@ -54,33 +54,38 @@ def turns(
     cluster: Cluster, gangs: Gangs, pods: Iterable[str], *, profile: Profile
 ) -> tuple[list[Turn], list[NotConsidered]]:
     """Sort pending pods into turns, and say which pods are not considered."""
+    table, name, gated = cluster.pods, profile.scheduler_name, profile.gates
     found: list[Turn] = []
     left_out: list[tuple[Order, NotConsidered]] = []
-    members: dict[str, list[Pod]] = {}
+    members: dict[str, list[tuple[int, str]]] = {}
     for key in pods:
-        pod = cluster.pod(key)
-        order = (-(pod.spec.priority or 0), False, created(pod), key)
-        why = not_considered(pod, profile)
-        if why is not None:
-            left_out.append((order, why))
-            continue
-        gang = gangs.key_of(cluster.pod_row(key))
+        row = cluster.pod_row(key)
+        pod = table.objects[row]
+        assert pod is not None
+        spec, since = pod.spec, created(pod)
+        usual = spec.scheduler_name is None or spec.scheduler_name == name
+        if not usual or (gated and spec.scheduling_gates) or pod.metadata.deletion_timestamp is not None:
+            why = not_considered(pod, profile)
+            if why is not None:
+                left_out.append(((-(spec.priority or 0), False, since, key), why))
+                continue
+        gang = gangs.key_of(row)
         if gang is None:
-            found.append(Turn(order, (key,)))
+            found.append(Turn((-(spec.priority or 0), False, since, key), (key,)))
         else:
-            members.setdefault(gang, []).append(pod)
+            members.setdefault(gang, []).append((since, key))
     for gang, mine in members.items():
-        found += _gang_turns(cluster, gangs, gang, mine)
+        found += _gang_turns(cluster, gangs, gang, sorted(mine))
     return sorted(found), [why for _, why in sorted(left_out, key=lambda pair: pair[0])]
 
 
-def _gang_turns(cluster: Cluster, gangs: Gangs, key: str, pods: list[Pod]) -> list[Turn]:
+def _gang_turns(cluster: Cluster, gangs: Gangs, key: str, pods: list[tuple[int, str]]) -> list[Turn]:
     gang = gangs.gang(key)
     priority = gang.priority
     if priority is None:
         priority = int(cluster.pods.priority[gangs.rows(key)].max())
-    first = gang.created if gang.created is not None else min(map(created, pods))
-    keys = tuple(pod.key for pod in sorted(pods, key=lambda pod: (created(pod), pod.key)))
+    first = gang.created if gang.created is not None else pods[0][0]
+    keys = tuple(pod for _, pod in pods)
     return [Turn((-priority, surplus, first, key), keys, key) for surplus in (False, True)]
 
 
