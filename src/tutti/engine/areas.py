@@ -74,7 +74,7 @@ class Areas:
         room = self.room(need, key, within)
         room[0] = -1  # stands for nodes without the label
         enough = np.flatnonzero(room >= 0)
-        order = enough[np.lexsort((self._ranks(key)[enough], room[enough]))].tolist()
+        order = enough[np.lexsort((self.ranks(key)[enough], room[enough]))].tolist()
         for digit in sorted(order, key=lambda digit: digit not in taken) if taken else order:
             yield self.domain(key, digit, within)
 
@@ -82,7 +82,7 @@ class Areas:
         """Give as few domains as can hold the need together, the roomiest first; None when that is all of them."""
         digits = self._cluster.nodes.domains(key).digits
         room = self.copies(need, key, within)
-        order = [d for d in np.argsort(-room, kind="stable").tolist() if d and room[d]]
+        order = [d for d in np.lexsort((self.ranks(key), -room)).tolist() if d and room[d]]
         total, chosen = 0, np.zeros(len(room), dtype=bool)
         for digit in order:
             total += int(room[digit])
@@ -127,7 +127,7 @@ class Areas:
         copies = self.copies(need, key, within)
         copies[0] = -1
         best = np.flatnonzero(copies == copies.max())
-        return int(best[self._ranks(key)[best].argmin()])
+        return int(best[self.ranks(key)[best].argmin()])
 
     def _sums(self, asked: Asked, key: str, within: Area | None) -> Ints:
         if within is None:
@@ -190,7 +190,7 @@ class Areas:
         """Give the value of a label that a domain stands for."""
         return self._names(key)[digit]
 
-    def _ranks(self, key: str) -> Ints:
+    def ranks(self, key: str) -> Ints:
         """Give the places of a label's values in the order of their names."""
         values = self._cluster.nodes.column(key).values
         known = self._ranked.get(key)

@@ -150,11 +150,11 @@ class Attempts:
     def _make_room(self, need: Need, priority: int) -> Evictions | None:
         """Find whom to move or to evict."""
         self.work += 100
-        if self._options.consolidation:
+        search = GangPreemption(self.placer, self.gangs, need, priority=priority)
+        found = search.leaving()
+        if found is None and self._options.consolidation:
             found = GangPreemption(self.placer, self.gangs, need, priority=priority, move=True).run()
-            if found is not None:
-                return found
-        return GangPreemption(self.placer, self.gangs, need, priority=priority).run()
+        return found if found is not None else search.run()
 
     def _waits(self, found: Evictions) -> Refused:
         text = f"waits for {_listed((*found.victims, *found.leaving))} to leave"
@@ -215,12 +215,14 @@ class Attempts:
         gang, there = standing.gang, len(standing.waiting)
         if gang.problem is not None:
             return gang.problem
-        if gang.key in self.notes.made_way and need.least:
-            return f"it made way for {self.notes.made_way[gang.key]}: its pods have to come back first"
+        if need.least and gang.key in self.notes.made_way:
+            by, minimum = self.notes.made_way[gang.key]
+            if len(standing.running) + there < minimum:
+                return f"it made way for {by}: its pods have to come back first"
         if there < need.least:
             have = len(standing.running) + there
             return f"{have} of {gang.minimum} pods are there: it waits for {need.least - there} more"
-        return None
+        return None if need.has_pods else "a part of it has too few pods: it waits for them"
 
     def _place(self, turn: Turn, standing: Standing, need: Need) -> Refused | Lack | None:
         """Bind what a gang needs, if need be by making room; otherwise say what it waits for, or what it lacks."""
@@ -228,6 +230,7 @@ class Attempts:
         decisions = self.placer.place(need)
         if decisions is not None:
             self._bind(decisions, gang=turn.gang)
+            self._give_up_holds(standing.waiting)
             self._note_success(turn, standing)
             return None
         if self._may_preempt(standing):
@@ -302,6 +305,7 @@ class Attempts:
             placed = lack if lack is not None else self._place(turn, standing, need)
             if isinstance(placed, Lack):
                 self._lacks[looks] = placed
+                self._give_up_holds(rows)
                 self._rest_waits(turn, standing, placed.message, rows=rows, reasons=placed.reasons)
                 return Refused(placed.message, placed.cures(self.engine.judge), tuple(self.cluster.events), placed.room)
             refused = placed or refused
@@ -367,8 +371,7 @@ class Attempts:
 
     def _gang_refused(self, turn: Turn, standing: Standing, lack: Lack) -> Refused:
         self.notes.gangs[turn.key] = replace(self.notes.gangs[turn.key], message=lack.message, reasons=lack.reasons)
-        for row in standing.waiting:
-            self._give_up_hold(self.cluster.pods.keys[row])
+        self._give_up_holds(standing.waiting)
         self._rest_waits(turn, standing, lack.message, reasons=lack.reasons)
         return Refused(lack.message, lack.cures(self.engine.judge), tuple(self.cluster.events), lack.room)
 
@@ -388,6 +391,10 @@ class Attempts:
             if pods.node_names[row] is None and key not in self.cluster.holds:
                 priority = int(pods.priority[row])
                 self.notes.refuse(Unschedulable(key, message, priority, nodes, reasons or {}, turn.gang))
+
+    def _give_up_holds(self, rows: Iterable[int]) -> None:
+        for row in rows:
+            self._give_up_hold(self.cluster.pods.keys[row])
 
     def _give_up_hold(self, pod: str) -> None:
         """Release room that was held for a pod which turns out not to fit there: others may have it."""

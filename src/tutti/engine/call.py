@@ -47,6 +47,10 @@ class Call:
         self.lacks.append(max(lack, 0))
         return len(self.lacks) - 1
 
+    def pods_in(self, group: int) -> int:
+        """Give how many pods count in a group."""
+        return sum(len(slot.kind.rows) for slot in self.slots if group in slot.groups)
+
     def useful(self) -> list[Slot]:
         """Give the pods that some group needs."""
         return [slot for slot in self.slots if any(self.lacks[group] for group in slot.groups)]
@@ -63,6 +67,8 @@ class Caller:
         slots = call.useful()
         if not slots:
             return [] if not any(call.lacks) else None
+        if any(lack > call.pods_in(group) for group, lack in enumerate(call.lacks)):
+            return None
         if len(slots) == 1:
             decided = self._attempt(lambda: self._alike(slots[0], max(call.lacks), work))
             if decided is not None or self._is_plain(slots):
@@ -165,6 +171,7 @@ class Caller:
         for slot, want in zip(slots, wants, strict=True):
             copies = self._capacity.copies(slot.kind.asked)
             inside = np.flatnonzero(copies) if slot.area is None else slot.area.rows[copies[slot.area.rows] > 0]
+            inside = inside[np.argsort(nodes.rank[inside])]
             amounts = tuple(want.get(place, 0) for place in places)
             items.append(Item(len(slot.kind.rows), amounts, tuple(inside.tolist()), slot.groups))
             rows.update(items[-1].rows)
@@ -244,4 +251,8 @@ class _Search:
         if self._engine.stopped(asked) is not None:
             return []
         filtered = self._engine.judge.filter(asked)
-        return [] if isinstance(filtered, Reason) else np.flatnonzero(filtered.feasible).tolist()
+        if isinstance(filtered, Reason):
+            return []
+        rows = np.flatnonzero(filtered.feasible)
+        by_name: list[int] = rows[np.argsort(self._engine.cluster.nodes.rank[rows])].tolist()
+        return by_name

@@ -9,6 +9,7 @@ areas are chosen for all parts first, and the parts are then placed together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 
 from tutti.engine.areas import Areas
@@ -40,7 +41,7 @@ class GangPlacer:
 
     def place(self, need: Need, work: Work | None = None, within: Area | None = None) -> list[Decision] | None:
         """Bind what is needed, or nothing."""
-        if need.least > len(need.everybody):
+        if not need.has_pods:
             return None
         self._work = work if work is not None else Work(WORK)
         found = self._somewhere(need, within, _nothing_more)
@@ -143,14 +144,15 @@ class GangPlacer:
             return area
         nodes = self.engine.cluster.pods.node
         there = self.areas.values_of((*part.running, *(row for row in part.everybody if nodes[row] >= 0)), key)
-        digit = min(there) if there else self.areas.roomiest(part, key, area)
+        name = partial(self.areas.name, key)
+        digit = min(there, key=name) if there else self.areas.roomiest(part, key, area)
         return self.areas.domain(key, digit, area)
 
 
 def _choices(need: Need) -> Iterator[tuple[Need, ...]]:
     """Give the ways to choose those of the parts that lack something which are to get it."""
     lacking = [part for part in need.parts if part.least]
-    return combinations(lacking, min(need.parts_needed, len(lacking)))
+    return combinations(lacking, need.parts_needed)
 
 
 def _without_lack(part: Need) -> Need:

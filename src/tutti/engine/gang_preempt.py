@@ -31,6 +31,8 @@ _TRIES = 600
 """Sets that are tried in earnest for one gang."""
 _FIT_WORK = 4_000
 """Steps of search for one set."""
+_WORK = 200_000
+"""Steps of search for all sets together."""
 
 
 class Evictions(msgspec.Struct, frozen=True):
@@ -55,28 +57,42 @@ class GangPreemption:
         self._placer, self._gangs, self._need = placer, gangs, need
         self._cluster = placer.engine.cluster
         self._priority, self._move = priority, move
-        self._tries = _TRIES
+        self._tries, self._work = _TRIES, _WORK
         self._left: dict[str, str | None] = {}
         """Pods that are terminating, and where they are."""
         self._failed: list[frozenset[int]] = []
         self._after: dict[frozenset[int], tuple[tuple[Decision, ...], tuple[Decision, ...]]] = {}
         """Where the gang goes, and whoever is moved, without each set of pods that is enough."""
 
-    def run(self) -> Evictions | None:
-        """Find the best victims; nobody is a victim when pods that are leaving make room enough."""
-        cluster = self._cluster
-        mark = cluster.mark()
+    def leaving(self) -> Evictions | None:
+        """Say whether pods that are leaving make room enough: then nobody need be a victim."""
+        mark = self._cluster.mark()
         try:
             leaving = self._without_leaving()
-            if leaving and self._fits(()):
-                found = self._after[frozenset()][0]
-                return Evictions((), found, leaving=self._in_the_way(leaving, found) or leaving)
-            budgets, whom = Budgets(cluster), self._need.name
-            victims = Victims(cluster, self._gangs, budgets, self._priority, equals=self._move, but=whom)
+            if not leaving or not self._fits(()):
+                return None
+            found = self._after[frozenset()][0]
+            return Evictions((), found, leaving=self._in_the_way(leaving, found) or leaving)
+        finally:
+            self._cluster.rollback(mark)
+
+    def run(self) -> Evictions | None:
+        """Find the best victims, the room of leaving pods counted; whoever is moved needs a place that is free now."""
+        cluster, whom = self._cluster, self._need.name
+        mark = cluster.mark()
+        try:
+            leaving = () if self._move else self._without_leaving()
+            victims = Victims(cluster, self._gangs, Budgets(cluster), self._priority, equals=self._move, but=whom)
             best = self._best(victims)
-            return None if best is None else self._evictions(victims, best, leaving)
+            if best is None:
+                return None
+            found = self._evictions(victims, best, leaving)
         finally:
             cluster.rollback(mark)
+        # Those who are leaving need not be waited for if there is room beside them.
+        if found.leaving and self._fits(best):
+            return self._evictions(victims, best, ())
+        return found
 
     def _evictions(self, victims: Victims, best: Sequence[Unit], leaving: tuple[str, ...]) -> Evictions:
         pods = self._cluster.pods
@@ -117,7 +133,9 @@ class GangPreemption:
             for unit in units:
                 for row in unit.rows:
                     cluster.apply(Unbind(cluster.pods.keys[row]))
-            found = self._placer.place(self._need, Work(_FIT_WORK))
+            work = Work(min(_FIT_WORK, max(self._work, 0)))
+            found = self._placer.place(self._need, work)
+            self._work -= _FIT_WORK - max(work.left, 0)
             if found is None:
                 return False
             moves = self._moved(units) if self._move else []
@@ -172,7 +190,7 @@ class GangPreemption:
                 loss = victims.loss(found)
                 if best is None or loss < best[0]:
                     best = loss, found
-            if self._tries <= 0:
+            if self._tries <= 0 or self._work <= 0:
                 break
         return best[1] if best is not None else None
 
@@ -186,7 +204,7 @@ class GangPreemption:
         # Whoever matters most is spared first.
         for unit in sorted(shortlist, key=lambda u: victims.loss((u,)), reverse=True):
             fewer = [each for each in kept if each is not unit]
-            if self._tries > 0 and proposals.enough(fewer) and self._tried(victims, fewer):
+            if self._tries > 0 and self._work > 0 and proposals.enough(fewer) and self._tried(victims, fewer):
                 kept = fewer
         return tuple(kept)
 
@@ -200,7 +218,7 @@ class GangPreemption:
             if proposals.plain:
                 masks = self._with_the_needed(victims, units, masks)
         for chosen in ranked_sets(victims, units, masks, fewest=self._move):
-            if self._tries <= 0:
+            if self._tries <= 0 or self._work <= 0:
                 return None
             if self._tried(victims, chosen):
                 return chosen

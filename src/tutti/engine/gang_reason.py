@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -88,7 +89,8 @@ def _leaves(placer: GangPlacer, need: Need, within: Area | None, where: tuple[tu
     key = need.topology.required
     if key is not None:
         taken = placer.areas.values_of(need.running, key)
-        digit = min(taken) if taken else placer.areas.roomiest(need, key, within)
+        name = partial(placer.areas.name, key)
+        digit = min(taken, key=name) if taken else placer.areas.roomiest(need, key, within)
         where = (*where, (key, placer.areas.name(key, digit) if digit else ""))
         within = placer.areas.domain(key, digit, within)
     for part in need.parts:

@@ -118,11 +118,12 @@ class Greedy:
         most = np.maximum(nodes.alloc[:, : nodes.length].max(axis=1), 1)
         return max((amount / most[place] for place, amount in self._judge.room_wanted(kind.asked)), default=0.0)
 
-    @staticmethod
-    def _take(copies: Ints, count: int) -> Ints:
-        """Give how many copies go to each row: as many as fit, row by row."""
-        before = np.cumsum(np.minimum(copies, count)) - np.minimum(copies, count)
-        taken: Ints = np.clip(count - before, 0, np.minimum(copies, count))
+    def _take(self, copies: Ints, count: int) -> Ints:
+        """Give how many copies go to each row: as many as fit, node by node in the order of their names."""
+        by_name = np.argsort(self._cluster.nodes.rank)
+        most = np.minimum(copies, count)[by_name]
+        taken = np.zeros_like(copies)
+        taken[by_name] = np.clip(count - (np.cumsum(most) - most), 0, most)
         return taken
 
     def _cheapest(
@@ -156,7 +157,8 @@ class Greedy:
         worst = np.where(paid, self._cost[owner], -1)
         bounds = np.column_stack((starts[group[first]], ends + 1)).ravel()
         top = np.maximum.reduceat(np.r_[worst, -1], bounds)[::2]
-        return int(ends[np.lexsort((top, costs[1], costs[0]))[0]])
+        rank = self._cluster.nodes.rank[rows[ends]]
+        return int(ends[np.lexsort((rank, top, costs[1], costs[0]))[0]])
 
     # ------------------------------------------------------------------------------------------------------------------
 

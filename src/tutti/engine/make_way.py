@@ -19,6 +19,10 @@ from tutti.engine.notes import Notes
 from tutti.engine.plan import Bound, Eviction, Nominated
 from tutti.engine.plugins.base import Area
 from tutti.engine.standing import Gangs
+from tutti.kube.objects import Condition
+
+_PREEMPTED = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+"""What kube-scheduler writes on a pod that it has evicted, and looks for before it evicts more for the same pod."""
 
 
 class MakingWay:
@@ -31,9 +35,10 @@ class MakingWay:
     def carry_out(self, found: Evictions, *, by: str, gang: str | None) -> bool:
         """Let the victims make way for a pod or a gang; say whether it is bound, and does not have to wait."""
         moves = {decision.pod: decision.node for decision in found.moves}
+        minimums = self._minimums(found.victims)
         for victim in found.victims:
             self._go(victim, by, to=moves.get(victim))
-        self._mark_broken(found.victims, by)
+        self._mark_broken(minimums, by)
         self._release_weaker(found.decisions)
         waits = bool(found.leaving) or (bool(found.victims) and not moves and self._graceful is not None)
         bound = None if waits else self._bind_there(found.decisions)
@@ -63,6 +68,8 @@ class MakingWay:
             notes.displace(victim, by)
             return
         row = cluster.pod_row(victim)
+        if self._graceful is not None and cluster.pods.terminating[row]:
+            return  # it goes anyway
         node = cluster.pods.node_names[row] or ""
         notes.evict(Eviction(victim, node, by, int(cluster.pods.priority[row]), self._gangs.key_of(row), to))
         if to is not None:
@@ -74,20 +81,22 @@ class MakingWay:
         if self._graceful is None:
             cluster.apply(Remove("Pod", victim))
         else:
-            leaving = replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self._graceful))
-            cluster.apply(Put(replace(leaving, spec=replace(pod.spec, node_name=node))))
+            status = replace(pod.status, conditions=[*(pod.status.conditions or ()), _PREEMPTED])
+            metadata = replace(pod.metadata, deletion_timestamp=self._graceful)
+            cluster.apply(Put(replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node), status=status)))
 
-    def _mark_broken(self, victims: Iterable[str], by: str) -> None:
+    def _minimums(self, victims: Iterable[str]) -> dict[str, int]:
+        """Give the minimums of the gangs that victims are in."""
+        keys = {self._gangs.key_of(self._cluster.pod_row(victim)) for victim in victims}
+        return {key: self._gangs.gang(key).minimum for key in sorted(filter(None, keys))}
+
+    def _mark_broken(self, minimums: dict[str, int], by: str) -> None:
         """Note gangs that fell below their minimum; what this plan has bound of them makes way as well."""
-        cluster, pods = self._cluster, self._cluster.pods
-        gone = {each.gang for each in self._notes.evicted(victims)}
-        gone |= {self._gangs.key_of(pods.row_of[victim]) for victim in victims if victim in pods.row_of}
-        for key in gone - {None}:
-            assert key is not None
-            standing = self._gangs.standing(key, ())
-            if len(standing.running) >= standing.gang.minimum:
+        cluster = self._cluster
+        for key, minimum in minimums.items():
+            if len(self._gangs.standing(key, ()).running) >= minimum:
                 continue
-            self._notes.made_way[key] = by
+            self._notes.made_way[key] = by, minimums[key]
             for pod in self._notes.bound_of(key):
                 cluster.apply(Unbind(pod))
                 self._notes.displace(pod, by)

@@ -26,8 +26,8 @@ class Notes:
         self._nominated: dict[str, Nominated] = {}
         self._refused: dict[str, Unschedulable] = {}
         self.gangs: dict[str, GangPlan] = {}
-        self.made_way: dict[str, str] = {}
-        """Gangs that do not go on, and for whom: they do not start again in the same plan."""
+        self.made_way: dict[str, tuple[str, int]] = {}
+        """Gangs that do not go on, for whom, and what their minimum was: some count it from the pods that are there."""
         self.changes = 0
         """Moves with every pod that is bound, evicted or displaced."""
         self.displaced = 0
@@ -54,13 +54,12 @@ class Notes:
         self._evictions[eviction.pod] = eviction if before is None else replace(eviction, node=before.node)
         self.changes += 1
 
-    def evicted(self, pods: Iterable[str]) -> list[Eviction]:
-        """Give those of some pods that are evicted."""
-        return [self._evictions[pod] for pod in pods if pod in self._evictions]
-
     def displace(self, pod: str, by: str) -> None:
         """Note that a pod which was bound in this plan waits again."""
         before = self._binds.pop(pod)
+        for key, eviction in self._evictions.items():
+            if eviction.by in (pod, before.gang):  # whoever comes now has the room of those, too
+                self._evictions[key] = replace(eviction, by=by)
         nodes = self._cluster.nodes.count
         self._refused[pod] = Unschedulable(pod, f"makes way for {by}", before.priority, nodes, {}, before.gang)
         self.changes += 1

@@ -81,7 +81,8 @@ def preempt(engine: Engine, pod: str) -> Preemption:
 
 def _may_preempt(cluster: Cluster, asked: Asked, curable: Bools) -> bool:
     """Say no while pods that the pod has already had evicted are still leaving its node."""
-    name = asked.pod.status.nominated_node_name
+    hold = cluster.holds.get(asked.pod.key)
+    name = hold.node if hold is not None else asked.pod.status.nominated_node_name
     row = cluster.nodes.row_of.get(name) if name else None
     if row is None or not curable[row]:
         return True

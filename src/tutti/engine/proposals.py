@@ -190,7 +190,7 @@ class Proposals:
         mask[numbers] = True
         possible = self._spare(self._free(self._pods[mask[self._unit]])) >= 0
         now = self._spare(self._cluster.nodes.alloc - self._cluster.nodes.used)
-        order = np.argsort(-now, kind="stable")
+        order = np.lexsort((self._placer.areas.ranks(key), -now))
         for digit in order[possible[order]][:_DOMAINS].tolist():
             yield self._placer.areas.domain(key, digit)
 

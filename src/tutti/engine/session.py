@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Release
+from tutti.cluster.events import Event
 from tutti.engine.attempts import Attempts, Options, Refused
 from tutti.engine.engine import Engine
 from tutti.engine.plan import Plan
@@ -73,6 +74,8 @@ class _Session:
                 self._resume = batch[0]
                 break
             self._take(batch)
+        if self._queue.reservation is not None and self._reservation != self._queue.reservation:
+            self._cluster.events[Event.POD_GONE] += 1  # now it is
         plan = self._attempts.notes.plan(left_out)
         return plan, Queue(self._waiting, self._resume.order if self._resume else None, self._reservation, self._wake())
 
@@ -173,9 +176,12 @@ class _Session:
     def _give_up_reservation(self) -> None:
         """Start without what was held: whom it was for comes to its turn again, and may find it free."""
         if self._queue.reservation is not None:
+            # That is no news to the others: if nothing has changed, the same room is held again.
+            events = self._cluster.events.copy()
             for hold in self._queue.reservation.holds:
                 if self._cluster.holds.get(hold.pod) == hold:
                     self._cluster.apply(Release(hold.pod))
+            self._cluster.events[:] = events
 
     def _reserve(self, turn: Turn, entry: Waiting) -> None:
         """Hold room for a turn that starves."""

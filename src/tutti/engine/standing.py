@@ -54,6 +54,14 @@ class Need(msgspec.Struct, frozen=True, gc=False):
         return (*self.waiting, *(row for part in self.parts for row in part.everybody))
 
     @property
+    def has_pods(self) -> bool:
+        """Whether there are pods enough, in every part that must reach its minimum."""
+        if not self.parts:
+            return self.lack <= len(self.waiting)
+        ready = sum(1 for part in self.parts if part.least and part.has_pods)
+        return self.lack <= len(self.everybody) and ready >= self.parts_needed
+
+    @property
     def prefers(self) -> bool:
         """Whether it, or a part of it, prefers some places to others."""
         return bool(self.topology.preferred) or any(part.prefers for part in self.parts)
@@ -131,7 +139,8 @@ def _path(parts: Iterable[Part], name: str) -> list[Part]:
 def _for_all(need: Need) -> Need:
     parts = tuple(_for_all(part) for part in need.parts)
     lack = len(need.everybody)
-    return Need(need.name, lack, need.waiting, need.running, need.topology, parts, len(parts))
+    needed = sum(1 for part in parts if part.least)
+    return Need(need.name, lack, need.waiting, need.running, need.topology, parts, needed)
 
 
 def names_below(part: Part) -> Iterable[str]:
@@ -213,6 +222,10 @@ class Gangs:
         """All gangs that have pods."""
         self._follow()
         return sorted({key for key, members in zip(self._roots, self._cluster.groups.members, strict=True) if members})
+
+    def size(self, key: str) -> int:
+        """How many pods a gang has, whatever their state."""
+        return sum(len(self._cluster.groups.members[number]) for number in self._leaves.get(key, ()))
 
     def version(self, key: str) -> tuple[int, ...]:
         """What moves when a pod of a gang, or an object that says something about groups, changes."""

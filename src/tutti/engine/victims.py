@@ -82,14 +82,15 @@ class Victims:
         alone = np.flatnonzero(live & (pods.group[:length] == NO_GROUP) & (pods.priority[:length] < limit))
         for row, priority in zip(alone.tolist(), pods.priority[alone].tolist(), strict=True):
             self.units.append(Unit((row,), priority))
-        pieces = [alone, *self._add_gangs(gangs, np.flatnonzero(live & (pods.group[:length] != NO_GROUP)), limit)]
-        self._count(np.concatenate(pieces))
+        self._add_gangs(gangs, np.flatnonzero(live & (pods.group[:length] != NO_GROUP)), limit)
+        # In the order of their names, so that ties do not depend on the order in which pods came.
+        self.units.sort(key=lambda unit: (unit.gang or pods.keys[unit.rows[0]], unit.whole, pods.keys[unit.rows[0]]))
+        self._count()
 
-    def _add_gangs(self, gangs: Gangs, rows: Rows, limit: int) -> list[Rows]:
-        """Add the units of gangs; give the pods of these units, one unit after the other."""
-        pieces: list[Rows] = []
+    def _add_gangs(self, gangs: Gangs, rows: Rows, limit: int) -> None:
         if not len(rows):
-            return pieces
+            return
+        keys, priorities = self.cluster.pods.keys, self.cluster.pods.priority
         roots = gangs.roots_of(self.cluster.pods.group[rows])
         order = np.argsort(roots, kind="stable")
         rows, roots = rows[order], roots[order]
@@ -100,6 +101,8 @@ class Victims:
         records = gangs.records(roots[starts].tolist())
         for start, end, top, gang in zip(starts.tolist(), ends, highest, records, strict=True):
             key = gang.key
+            if gang.priority is None and gangs.size(key) > end - start:
+                top = int(priorities[gangs.rows(key)].max())  # members that wait count as well
             priority = gang.priority if gang.priority is not None else top
             if priority >= limit or key == self._but:
                 continue
@@ -108,16 +111,13 @@ class Victims:
             single = gang.disruption is Disruption.SINGLE
             if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
                 self.units += [Unit((row,), priority, key, whole=False) for row in mine]
-                pieces.append(rows[start:end])
             if not single:
-                self.units.append(Unit(tuple(mine), priority, key))
-                pieces.append(rows[start:end])
-        return pieces
+                self.units.append(Unit(tuple(sorted(mine, key=keys.__getitem__)), priority, key))
 
-    def _count(self, rows: Rows) -> None:
+    def _count(self) -> None:
         """Put what matters about units into columns."""
         pods = self.cluster.pods
-        self.pods: Rows = rows
+        self.pods: Rows = np.fromiter((row for unit in self.units for row in unit.rows), dtype=np.intp)
         """The pods of all units, one unit after the other."""
         self.counts: Ints = np.array([len(unit.rows) for unit in self.units], dtype=np.int64)
         self.owner: Rows = np.repeat(np.arange(len(self.units)), self.counts)
