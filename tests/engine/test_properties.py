@@ -179,5 +179,5 @@ def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> N
     assert not isinstance(filtered, Reason)
     trial = _Evictions(engine.judge, asked, filtered, {})
     room = _Room(engine.judge, asked)
-    for row, lower in trial._lower(engine.cluster.nodes.rows_on()).items():
+    for row, lower in trial._by_row(trial._lower(engine.cluster.nodes.rows_on())).items():
         assert room.candidate(row, lower, Budgets(engine.cluster)) == trial._try(row, lower)

@@ -91,7 +91,7 @@ class GangPlacer:
         """Choose an area for every part first, then place all parts together."""
         for area in self.areas.of(need, within):
             for chosen in _choices(need):
-                for areas in self._chosen_areas(chosen, area):
+                for areas in self._chosen_areas((*chosen, *_helpers(need, chosen)), area):
                     if not self._work.spend():
                         return None
                     found = self._called(self._call(need, area, chosen, areas), _nothing_more)
@@ -153,6 +153,13 @@ def _choices(need: Need) -> Iterator[tuple[Need, ...]]:
     """Give the ways to choose those of the parts that lack something which are to get it."""
     lacking = [part for part in need.parts if part.least]
     return combinations(lacking, need.parts_needed)
+
+
+def _helpers(need: Need, chosen: Sequence[Need]) -> list[Need]:
+    """Give the parts that lack nothing themselves, but whose pods the whole needs, if they are bound to labels."""
+    if need.lack <= sum(part.least for part in chosen):
+        return []
+    return [_without_lack(part) for part in need.parts if part not in chosen and part.waiting and not _is_loose(part)]
 
 
 def _without_lack(part: Need) -> Need:

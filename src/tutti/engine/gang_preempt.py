@@ -23,7 +23,7 @@ from tutti.engine.sets import ranked_sets
 from tutti.engine.standing import Gangs, Need
 from tutti.engine.victims import Loss, Unit, Victims
 
-_EXACT = 12
+_EXACT = 14
 """Units of which all sets are tried."""
 _SHORT = 8
 """Units of a shortlist."""
@@ -192,7 +192,10 @@ class GangPreemption:
                     best = loss, found
             if self._tries <= 0 or self._work <= 0:
                 break
-        return best[1] if best is not None else None
+        if best is None:
+            # No guess was right. Evicting everybody and sparing whom it can spare finds a way if there is one.
+            return self._improved(victims, _whole(useful), proposals)
+        return best[1]
 
     def _improved(self, victims: Victims, shortlist: Sequence[Unit], proposals: Proposals) -> tuple[Unit, ...] | None:
         """Find the best set among a shortlist; where that is too long, one from which nobody can be spared."""
@@ -239,6 +242,13 @@ class GangPreemption:
             if (masks & holding == 0).any() and not self._fits([Unit(tuple(sorted(every - {row})), 0)]):
                 masks = masks[masks & holding != 0]
         return masks
+
+
+def _whole(units: Iterable[Unit]) -> list[Unit]:
+    """Leave out the single members of gangs that can go whole."""
+    units = list(units)
+    gangs = {unit.gang for unit in units if unit.whole and unit.gang is not None}
+    return [unit for unit in units if unit.whole or unit.gang not in gangs]
 
 
 def _pods_of(units: Iterable[Unit]) -> frozenset[int]:
