@@ -15,14 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
-import numpy as np
-
+from tutti.cluster.census import Census
 from tutti.cluster.classes import SpecClass, SpecRegistry
 from tutti.cluster.columns import ResourceNames, RowLog
 from tutti.cluster.edits import Arrived, Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
 from tutti.cluster.events import Event, node_changes, object_change
 from tutti.cluster.groups import NO_GROUP, Groups
-from tutti.cluster.labels import Counter, CounterKey, HeldKey, HeldTerm, LabelClass, LabelRegistry, Role
+from tutti.cluster.holds import Holds
+from tutti.cluster.labels import LabelRegistry
 from tutti.cluster.nodes import NodeTable
 from tutti.cluster.occupancy import Occupancy
 from tutti.cluster.pods import NOT_STARTED, PodTable, Usages
@@ -48,15 +48,15 @@ class Cluster:
         self.pods = PodTable()
         self.usages = Usages(self.resources)
         self.specs = SpecRegistry()
-        self.labels = LabelRegistry(self.namespace_labels)
+        self.census = Census(self.nodes, self.pods, self.specs, labels=LabelRegistry(self.namespace_labels))
+        self.labels = self.census.labels
         self.occupancy = Occupancy()
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
         self.services = ServiceIndex()
         self.groups = Groups()
-        self.holds: dict[str, Hold] = {}
-        """What is held, by pod."""
-        self.held_on: dict[str, dict[str, Hold]] = {}
-        """What is held, by node name and pod."""
+        self._holds = Holds()
+        self.holds, self.held_on = self._holds.by_pod, self._holds.by_node
+        """What is held, by pod; and by node name and pod."""
         self.on_node: list[set[int]] = []
         """The pods on each row."""
         self.absent: dict[str, set[int]] = {}
@@ -69,9 +69,7 @@ class Cluster:
         """How often each kind of event has happened."""
         self.memo: dict[object, dict[Any, Any]] = {}
         """What those who ask keep about this cluster, by who they are; a copy starts without."""
-        self._held_terms: dict[int, list[tuple[HeldTerm, int]]] = {}
         self._spec_usage: dict[int, int] = {}
-        self._watched_specs: set[int] = set()
         self._undo: list[Edit] = []
         self._edit_start = 0
         self._marks: list[list[int]] = []
@@ -91,15 +89,16 @@ class Cluster:
         twin.pods, twin.usages = self.pods.copy(), self.usages.copy(twin.resources)
         twin.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
         twin.labels = self.labels.copy(twin.namespace_labels)
+        twin.census = self.census.copy(twin.nodes, twin.pods, labels=twin.labels)
         twin.occupancy = self.occupancy.copy()
         twin.services, twin.groups = self.services.copy(), self.groups.copy()
-        twin.holds = dict(self.holds)
-        twin.held_on = {node: dict(holds) for node, holds in self.held_on.items()}
+        twin._holds = self._holds.copy()
+        twin.holds, twin.held_on = twin._holds.by_pod, twin._holds.by_node
         twin.on_node = [set(pods) for pods in self.on_node]
         twin.absent = {node: set(pods) for node, pods in self.absent.items()}
         twin.touched, twin.events = self.touched.copy(), list(self.events)
-        twin.memo, twin._held_terms, twin._undo, twin._marks = {}, {}, [], []
-        twin._spec_usage, twin._watched_specs = dict(self._spec_usage), set(self._watched_specs)
+        twin.memo, twin._undo, twin._marks = {}, [], []
+        twin._spec_usage = dict(self._spec_usage)
         return twin
 
     def edits(self) -> Iterator[Edit]:
@@ -215,13 +214,13 @@ class Cluster:
             self.workloads_version += 1
             if there:
                 self.services.put(obj)
-                self.watch(obj.spec.selector or ())
+                self.census.watch(obj.spec.selector or ())
             else:
                 self.services.remove(obj)
         elif kind in _OWNERS:
             self.workloads_version += 1
         elif isinstance(obj, Namespace):
-            self.labels.namespaces_changed(self._fill)
+            self.labels.namespaces_changed(self.census.fill)
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
         """Give the labels of a namespace, None if there is no such namespace."""
@@ -417,37 +416,14 @@ class Cluster:
             self.nodes.used[:, row] += usage
         else:
             self.nodes.used[:, row] -= usage
-        live = not pods.terminating[pod]
-        for counter in self.labels.classes[pods.labels[pod]].counters:
-            if live or not counter.key.live:
-                counter.add(row, number)
-        spec_number = int(pods.spec[pod])
-        for term, times in self._terms_held_by(spec_number):
-            carried = term.total > 0
-            term.add(row, number * times)
-            if carried != (term.total > 0):
-                self.labels.version += 1
-        spec = self.specs.classes[spec_number]
+        self.census.move(pod, row, number)
+        spec = self.specs.classes[pods.spec[pod]]
         if spec.ports or spec.volumes:
             if self._marks and spec.ports:
                 for taken in self.occupancy.taken(row, spec):
                     self._undo_last(taken)
             self.occupancy.move(row, pod, spec, number)
         self.touched.add(row)
-
-    def _terms_held_by(self, spec_number: int) -> list[tuple[HeldTerm, int]]:
-        held = self._held_terms.get(spec_number)
-        if held is None:
-            spec = self.specs.classes[spec_number]
-            keys = [HeldKey(Role.REPELS, t) for t in spec.anti_affinity]
-            keys += [HeldKey(Role.ATTRACTS, t) for t in spec.affinity]
-            keys += [HeldKey(Role.PREFERS, w.term, w.weight) for w in spec.preferred_pods]
-            for key in keys:
-                self.watch(key.term.selector.keys)
-            counted = {key: keys.count(key) for key in keys}
-            held = [(self.labels.held_term(k, size=self.nodes.size), n) for k, n in counted.items()]
-            self._held_terms[spec_number] = held
-        return held
 
     # Binding and holding ----------------------------------------------------------------------------------------------
 
@@ -483,22 +459,14 @@ class Cluster:
         if undo:
             self.pod_row(hold.pod)
             self._undo_with(old if old is not None else Release(hold.pod))
-        if old is not None:
-            self._release(hold.pod, undo=False)
-        self.holds[hold.pod] = hold
-        self.held_on.setdefault(hold.node, {})[hold.pod] = hold
+        self._holds.put(hold)
 
     def _release(self, key: str, *, undo: bool = True) -> None:
-        hold = self.holds.pop(key, None)
-        if hold is None:
-            return
-        self.events[Event.POD_GONE] += 1
-        if undo:
-            self._undo_with(hold)
-        holders = self.held_on[hold.node]
-        del holders[key]
-        if not holders:
-            del self.held_on[hold.node]
+        hold = self._holds.take(key)
+        if hold is not None:
+            self.events[Event.POD_GONE] += 1
+            if undo:
+                self._undo_with(hold)
 
     # Questions --------------------------------------------------------------------------------------------------------
 
@@ -524,44 +492,6 @@ class Cluster:
         """Give the spec class of the pod in a row."""
         spec: SpecClass = self.specs.classes[self.pods.spec[pod]]
         return spec
-
-    def label_class_of(self, pod: int) -> LabelClass:
-        """Give the label class of the pod in a row, with the labels that its own spec looks at."""
-        spec = self.pods.spec[pod]
-        if spec not in self._watched_specs:
-            self.watch(self.specs.classes[spec].watched_keys)
-            self._watched_specs.add(int(spec))
-        label_class: LabelClass = self.labels.classes[self.pods.labels[pod]]
-        return label_class
-
-    def watch(self, keys: Iterable[str]) -> None:
-        """Tell pods apart by these labels from now on."""
-        new = set(keys) - self.labels.watched
-        if not new:
-            return
-        self.labels.watched |= new
-        for row in range(self.pods.length):
-            pod = self.pods.objects[row]
-            if pod is not None and pod.metadata.labels and not new.isdisjoint(pod.metadata.labels):
-                label_class = self.labels.of(pod.metadata.namespace or "default", pod.metadata.labels)
-                self.pods.labels[row] = label_class.number
-
-    def counter(self, key: CounterKey) -> Counter:
-        """Give the tally of the pods that match, counted now if nobody has asked before."""
-        known = self.labels.counters.get(key)
-        if known is not None:
-            return known
-        self.watch({k for _, selector in key.terms for k in selector.keys})
-        return self.labels.counter(key, size=self.nodes.size, fill=self._fill)
-
-    def _fill(self, counter: Counter, members: list[LabelClass]) -> None:
-        pods, length = self.pods, self.pods.length
-        chosen = np.zeros(len(self.labels.classes), dtype=bool)
-        chosen[[member.number for member in members]] = True
-        counted = chosen[pods.labels[:length]] & (pods.node[:length] >= 0)
-        if counter.key.live:
-            counted &= ~pods.terminating[:length]
-        counter.fill(np.bincount(pods.node[:length][counted], minlength=self.nodes.size))
 
 
 def _started(pod: Pod) -> int:

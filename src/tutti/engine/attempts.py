@@ -97,7 +97,7 @@ class Attempts:
         """Give what tells a pod from others."""
         cluster, pods = self.cluster, self.cluster.pods
         row, pod = cluster.pod_row(key), cluster.pod(key)
-        looks = int(pods.spec[row]), cluster.label_class_of(row).number, controller(pod)
+        looks = int(pods.spec[row]), cluster.census.label_class_of(row).number, controller(pod)
         return key if key in cluster.holds else "", looks, pod.spec.priority, pod.spec.preemption_policy
 
     def _place_alike(self, kind: tuple[object, ...], todo: list[str]) -> dict[str, Refused]:

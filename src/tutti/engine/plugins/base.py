@@ -57,7 +57,7 @@ class Asked:
     def __init__(self, cluster: Cluster, row: int, pod: Pod) -> None:
         self.cluster, self.row, self.pod = cluster, row, pod
         self.spec: SpecClass = cluster.spec_of(row)
-        self.labels: LabelClass = cluster.label_class_of(row)
+        self.labels: LabelClass = cluster.census.label_class_of(row)
         self.concerned: list[bool] = []
         """Which of the profile's cluster plugins can have anything to say about the pod."""
         self.within: Area | None = None

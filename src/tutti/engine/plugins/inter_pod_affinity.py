@@ -107,7 +107,7 @@ def _scaled(raw: Ints) -> Ints:
 
 
 def _counter(asked: Asked, terms: tuple[PodTerm, ...]) -> Tally:
-    return asked.cluster.counter(CounterKey(tuple((t.scope, t.selector) for t in terms), live=False))
+    return asked.cluster.census.counter(CounterKey(tuple((t.scope, t.selector) for t in terms), live=False))
 
 
 def _pool(pool: Counts, view: DomainView) -> None:

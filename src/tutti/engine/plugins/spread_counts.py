@@ -39,7 +39,7 @@ def matching(asked: Asked, selector: Selector) -> Tally:
     """Give the tally of live pods of the pod's namespace that a constraint counts; an empty selector counts none."""
     counted = NOTHING if selector == EVERYTHING else selector
     scope = Scope(frozenset((asked.labels.namespace,)))
-    return asked.cluster.counter(CounterKey(((scope, counted),), live=True))
+    return asked.cluster.census.counter(CounterKey(((scope, counted),), live=True))
 
 
 def soft_scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selection, *, strict: bool) -> Ints:
