@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tutti.conformance.cases import Case, read_cases
+from tutti.conformance.cases import Case, read_cases, read_lines
+from tutti.conformance.gangs import outcome, read_gang_case
 from tutti.conformance.kube_scheduler import answers, differences
 
 FILES = ("kube-scheduler.jsonl.gz", "kube-scheduler-more.jsonl.gz")
@@ -63,3 +65,31 @@ def test_cases_that_once_differed_and_cases_in_which_features_meet() -> None:
             number += 1
             assert not differences(expected, answer), (case.name, answer["pod"])
     assert number > 200
+
+
+GANGS = HERE / "gang.jsonl.gz"
+
+
+def gang_cases() -> list[tuple[int, bytes]]:
+    return list(read_lines(str(GANGS)))
+
+
+@pytest.mark.parametrize(("number", "line"), gang_cases(), ids=[str(number) for number, _ in gang_cases()])
+def test_every_acceptance_case_of_gangs_comes_out_as_it_must(number: int, line: bytes) -> None:
+    case = read_gang_case(GANGS.name, number, line)
+    assert not outcome(case), case.name
+
+
+def test_no_acceptance_case_is_left_out() -> None:
+    assert len(gang_cases()) == 70
+
+
+def test_another_outcome_of_gangs_is_noticed() -> None:
+    for number, line in gang_cases():
+        case = read_gang_case(GANGS.name, number, line)
+        if case.expect.bound:
+            pod = next(iter(case.expect.bound))
+            elsewhere = replace(case.expect, bound={**case.expect.bound, pod: "elsewhere"})
+            nobody = replace(case.expect, pending=(pod,))
+            assert set(outcome(replace(case, expect=elsewhere))) == {"bound"}
+            assert set(outcome(replace(case, expect=nobody))) == {"pending"}
