@@ -146,7 +146,7 @@ def test_two_gangs_in_each_others_way(tutti: Tutti, save: Save) -> None:
     assert run.lines[5:] == [
         "Pods:        1 running, 1 waiting",
         "Eviction:    as a whole",
-        "Queue:       1 gang comes before it, and is left out here",
+        "Queue:       1 gang comes before it",
         "Outcome:     waits: no pod fits: 0/1 nodes are available: 1 Insufficient cpu.",
         "",
         "Cures:",

@@ -38,16 +38,12 @@ def starts(objects: Objects, key: str, told: GangExplanation) -> list[str]:
         for edit in cure.edits:
             cluster.apply(edit)
         gangs = Gangs(cluster)
-        schedule(cluster, [cluster.pods.keys[row] for row in gangs.rows(key) if _pending(cluster, row)])
+        schedule(cluster)
         standing = gangs.standing(key, ())
         reached = len(standing.running) >= standing.gang.minimum and not standing.need().least
         if standing.gang.problem is not None or not reached:
             wrong.append(cure.text)
     return wrong
-
-
-def _pending(cluster: Cluster, row: int) -> bool:
-    return cluster.pods.node_names[row] is None
 
 
 def explained(objects: Objects, key: str = "default/train") -> GangExplanation:

@@ -112,7 +112,7 @@ def _head(told: GangExplanation) -> Iterator[tuple[str, str]]:
         come = "comes" if told.before.gangs + told.before.pods == 1 else "come"
         yield (
             "Queue",
-            f"{' and '.join(before)} {come} before it, and {'is' if come == 'comes' else 'are'} left out here",
+            f"{' and '.join(before)} {come} before it",
         )
     yield "Outcome", outcome_text(told.outcome, told.namespace)
 

@@ -59,7 +59,8 @@ def moving(trials: Trials) -> Iterator[Cure]:
 def evicting(trials: Trials) -> Iterator[Cure]:
     """The least loss of others that lets the gang start, and the priority with which it would come about by itself."""
     cluster, need = trials.cluster, trials.standing().need()
-    found = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM).run()
+    search = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM)
+    found = search.leaving() or search.run()
     if found is None or any(belongs_to_node(cluster.pod(pod)) for pod in found.victims):
         return
     if found.victims:

@@ -1,8 +1,9 @@
 """Explanations of gangs: how one stands, what would become of it now, what stops it, and what would cure that.
 
-Contract: a what-if; the cluster is as before afterwards. The gang is judged as if its turn were now: other pods that
-wait are where they are, and `before` says how many of them would have come first. The code that schedules is asked,
-so what is said here is what scheduling the gang by itself would do.
+Contract: a what-if; the cluster is as before afterwards. The gang is judged when its turn comes: what waits and comes
+before it, as `before` says, has had its turn, and what comes after it has not. The code that schedules is asked, so
+what is said here is what scheduling would do. A cure is given only if, with its edits made, the gang starts when all
+that comes before it is scheduled anew.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from tutti.engine.domain_fits import DomainFit, domain_fits
 from tutti.engine.engine import Engine
 from tutti.engine.gang_reason import why
 from tutti.engine.plan import GangPlan, Plan
-from tutti.engine.schedule import pending, schedule
+from tutti.engine.schedule import schedule
 from tutti.engine.standing import Need, Standing
 from tutti.engine.trials import Cure, Trials
-from tutti.engine.turns import not_considered, turns
+from tutti.engine.turns import Turn, not_considered
 from tutti.exceptions import NotFoundError
 from tutti.kube.gangs.gang import Part, Topology
 
@@ -61,7 +62,7 @@ class Before(_Record, frozen=True):
 
 
 class Outcome(_Record, frozen=True):
-    """What would become of a gang if it were scheduled by itself."""
+    """What would become of a gang at its turn."""
 
     state: str
     """runs, starts, leaving (it starts when others have left), waits, or problem."""
@@ -111,9 +112,21 @@ class GangExplanation(_Record, frozen=True):
 def explain_gang(engine: Engine, key: str, tell: Tell = lambda _: None) -> GangExplanation:
     """Explain a gang by its key; `tell` hears what is being looked at."""
     trials = Trials(engine, key)
-    rows = trials.gangs.rows(key)
-    if not rows:
+    if not trials.gangs.rows(key):
         raise NotFoundError(f"no pod names gang {key!r}")
+    tell("what comes before it")
+    earlier = trials.earlier()
+    before = _before(trials, earlier)
+    with trials.after_turns(earlier):
+        told = _explained(trials, tell)
+    cures = tuple(cure for each in told.cures if (cure := trials.among(each, earlier)) is not None)
+    return replace(told, cures=cures, before=before)
+
+
+def _explained(trials: Trials, tell: Tell) -> GangExplanation:
+    """Explain a gang as the cluster is now."""
+    engine, key = trials.engine, trials.key
+    rows = trials.gangs.rows(key)
     standing = trials.standing()
     gang, need = standing.gang, standing.need()
     tell("its place")
@@ -137,7 +150,6 @@ def explain_gang(engine: Engine, key: str, tell: Tell = lambda _: None) -> GangE
         disruption=gang.disruption.value,
         pods=_counts(trials, rows),
         problem=gang.problem,
-        before=_before(trials),
         outcome=outcome,
         domain_key=label,
         domain_count=count,
@@ -178,15 +190,11 @@ def _counts(trials: Trials, rows: Sequence[int]) -> PodCounts:
     return PodCounts(**found)
 
 
-def _before(trials: Trials) -> Before:
-    """Count what would have its turn before the gang."""
-    mine = trials.turn()
-    if mine is None:
-        return Before()
-    every, _ = turns(trials.cluster, trials.gangs, pending(trials.cluster), profile=trials.engine.profile)
+def _before(trials: Trials, earlier: Sequence[Turn]) -> Before:
+    """Count what has its turn before the gang."""
     gangs = pods = 0
-    for turn in every:
-        if turn.surplus or not turn.order < mine.order:
+    for turn in earlier:
+        if turn.surplus:
             continue
         if turn.gang is None:
             pods += 1
@@ -201,9 +209,10 @@ def _before(trials: Trials) -> Before:
 
 
 def gang_outcome(engine: Engine, key: str) -> Outcome:
-    """What would become of a gang if it were scheduled by itself now."""
+    """What would become of a gang at its turn."""
     trials = Trials(engine, key)
-    return _outcome(trials, trials.standing())
+    with trials.after_turns(trials.earlier()):
+        return _outcome(trials, trials.standing())
 
 
 def _outcome(trials: Trials, standing: Standing) -> Outcome:

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
+from msgspec.structs import replace
 
-from tutti.cluster import Edit
+from tutti.cluster import Edit, Remove
 from tutti.engine.engine import Engine
 from tutti.engine.gang import WORK, GangPlacer
 from tutti.engine.packing import Work
 from tutti.engine.plan import Plan
-from tutti.engine.schedule import schedule
+from tutti.engine.schedule import pending, schedule
 from tutti.engine.standing import Gangs, Standing
 from tutti.engine.turns import Turn, turns
 from tutti.kube.objects import Object, Pod
@@ -70,6 +71,42 @@ class Trials:
             yield
         finally:
             self.cluster.rollback(mark)
+
+    # What comes before the gang ---------------------------------------------------------------------------------------
+
+    def earlier(self) -> list[Turn]:
+        """The turns of all that waits and comes before the gang."""
+        mine = self.turn()
+        every, _ = turns(self.cluster, self.gangs, pending(self.cluster), profile=self.engine.profile)
+        return [turn for turn in every if mine is not None and turn.order < mine.order]
+
+    @contextmanager
+    def after_turns(self, earlier: Sequence[Turn]) -> Iterator[None]:
+        """Have turns taken for a while."""
+        with self.after(()):
+            if earlier:
+                schedule(self.cluster, self._pods_of(earlier), self.engine.profile)
+            yield
+
+    def _pods_of(self, earlier: Sequence[Turn]) -> list[str]:
+        pods = dict.fromkeys(pod for turn in earlier for pod in turn.pods)
+        return [pod for pod in pods if pod in self.cluster.pods.row_of]
+
+    def among(self, cure: Cure, earlier: Sequence[Turn]) -> Cure | None:
+        """Give a cure as it is when all that comes before the gang is scheduled with it; None when it is none then."""
+        if not earlier:
+            return cure
+        waiting = set(pending(self.cluster))
+        if any(isinstance(edit, Remove) and edit.kind == Pod.KIND and edit.key in waiting for edit in cure.edits):
+            return None  # nobody can be evicted who does not run
+        with self.after(cure.edits):
+            schedule(self.cluster, [*self._pods_of(earlier), *self.pending()], self.engine.profile)
+            if not self.has_started():
+                return None
+        if waiting.issuperset(cure.evicts) and cure.evicts:
+            text = f"{cure.text.partition(';')[0]}; it then comes before {self.named(cure.evicts)}"
+            return replace(cure, text=text, evicts=(), priority=None, gangs_broken=0)
+        return cure
 
     # The gang as it is now --------------------------------------------------------------------------------------------
 
