@@ -25,7 +25,8 @@ from typing import NamedTuple, TypeVar
 
 from tutti.cluster import Cluster, Put, Remove
 from tutti.engine import Engine
-from tutti.engine.attempts import Attempts, Options
+from tutti.engine.attempts import Attempts
+from tutti.engine.desk import Options
 from tutti.engine.plan import Plan
 from tutti.engine.schedule import pending, schedule
 from tutti.engine.turns import turns

@@ -54,8 +54,8 @@ class Cluster:
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
         self.services = ServiceIndex()
         self.groups = Groups()
-        self._holds = Holds()
-        self.holds, self.held_on = self._holds.by_pod, self._holds.by_node
+        self.held = Holds()
+        self.holds, self.held_on = self.held.by_pod, self.held.by_node
         """What is held, by pod; and by node name and pod."""
         self.on_node: list[set[int]] = []
         """The pods on each row."""
@@ -92,8 +92,8 @@ class Cluster:
         twin.census = self.census.copy(twin.nodes, twin.pods, labels=twin.labels)
         twin.occupancy = self.occupancy.copy()
         twin.services, twin.groups = self.services.copy(), self.groups.copy()
-        twin._holds = self._holds.copy()
-        twin.holds, twin.held_on = twin._holds.by_pod, twin._holds.by_node
+        twin.held = self.held.copy()
+        twin.holds, twin.held_on = twin.held.by_pod, twin.held.by_node
         twin.on_node = [set(pods) for pods in self.on_node]
         twin.absent = {node: set(pods) for node, pods in self.absent.items()}
         twin.touched, twin.events = self.touched.copy(), list(self.events)
@@ -247,7 +247,7 @@ class Cluster:
             return
         self._undo_with(Remove("Node", name))
         row = self.nodes.put(obj, on=on is not False)
-        self.events[Event.NODE_ADDED] += 1
+        self.events[Event.NODE_ADDED] += on is not False
         self.touched.add(row)
         self.fit_resources()
         self._fit_rows()
@@ -459,10 +459,10 @@ class Cluster:
         if undo:
             self.pod_row(hold.pod)
             self._undo_with(old if old is not None else Release(hold.pod))
-        self._holds.put(hold)
+        self.held.put(hold)
 
     def _release(self, key: str, *, undo: bool = True) -> None:
-        hold = self._holds.take(key)
+        hold = self.held.take(key)
         if hold is not None:
             self.events[Event.POD_GONE] += 1
             if undo:

@@ -60,6 +60,12 @@ class Hold(Edit, frozen=True, gc=False):
     pod: str
     node: str
     until: int | None = None
+    priority: int | None = None
+    """How much the hold matters; None stands for the pod's own priority."""
+
+    def rank(self, priority: int) -> int:
+        """Give how much the hold matters, for a pod of a priority."""
+        return priority if self.priority is None else self.priority
 
 
 class Release(Edit, frozen=True, gc=False):

@@ -154,13 +154,16 @@ class Areas:
 
     def kinds(self, rows: Sequence[int]) -> list[Kind]:
         """Sort pods into kinds that cannot be told apart, in the order in which they come."""
-        version = self._cluster.labels.version + self._cluster.workloads_version
+        cluster = self._cluster
+        version = cluster.labels.version + cluster.workloads_version + len(cluster.labels.watched)
         if self._last[0] is rows and self._last[1] == version:
             return self._last[2]
         found: dict[tuple[int, int], Kind] = {}
         wanted = np.array(rows, dtype=np.intp)
-        specs, labels = self._cluster.pods.spec[wanted].tolist(), self._cluster.pods.labels[wanted].tolist()
-        for row, spec, label in zip(rows, specs, labels, strict=True):
+        specs = cluster.pods.spec[wanted].tolist()
+        for row in dict(zip(specs, rows, strict=True)).values():
+            cluster.census.label_class_of(row)  # so that pods are told apart by what their own specs look at
+        for row, spec, label in zip(rows, specs, cluster.pods.labels[wanted].tolist(), strict=True):
             kind = found.get((spec, label))
             if kind is None:
                 kind = found[spec, label] = Kind(self._judge.ask(row))

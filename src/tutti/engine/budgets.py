@@ -47,6 +47,17 @@ class Budgets:
         metas = [obj.metadata for obj in found if obj is not None]
         return any(meta.labels and self._protecting(meta.namespace or "default", meta.labels) for meta in metas)
 
+    def spend(self, victim: Pod) -> Iterator[PodDisruptionBudget]:
+        """Give the budgets of a pod as its eviction leaves them: their controller counts one disruption less."""
+        meta = victim.metadata
+        for place in self._protecting(meta.namespace or "default", meta.labels or {}):
+            budget, selector = self._budgets[place]
+            allowed = budget.status.disruptions_allowed or 0
+            if allowed:
+                spent = replace(budget, status=replace(budget.status, disruptions_allowed=allowed - 1))
+                self._budgets[place] = spent, selector
+                yield spent
+
     def _breaks(self, namespace: str, name: str, labels: dict[str, str] | None, allowed: list[int]) -> bool:
         if not labels:
             return False
@@ -69,14 +80,3 @@ class Budgets:
                 if (budget.metadata.namespace or "default") == namespace and selector.matches(labels)
             ]
         return found
-
-
-def spent_budgets(cluster: Cluster, victim: Pod) -> Iterator[PodDisruptionBudget]:
-    """Give the disruption budgets of a pod as its eviction leaves them: its controller counts one disruption less."""
-    for budget in list(cluster.objects[PodDisruptionBudget.KIND].values()):
-        assert isinstance(budget, PodDisruptionBudget)
-        selector, allowed = parse_label_selector(budget.spec.selector), budget.status.disruptions_allowed or 0
-        near = (budget.metadata.namespace or "default") == (victim.metadata.namespace or "default")
-        mine = near and selector.matches(victim.metadata.labels or {})
-        if allowed and mine and selector.requirements:
-            yield replace(budget, status=replace(budget.status, disruptions_allowed=allowed - 1))

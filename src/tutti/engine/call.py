@@ -13,15 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.edits import Bind
+from tutti.cluster.trial import Trial
 from tutti.engine.areas import Kind
 from tutti.engine.capacity import Capacity
 from tutti.engine.engine import Decision, Engine
 from tutti.engine.packing import Item, Work, pack
 from tutti.engine.plugins.base import Area
-from tutti.engine.verdict import Reason
+from tutti.engine.verdict import AttemptError, Reason
 
 _PACK_ROWS = 256
 """Rows up to which packing is searched: beyond, one order or another has found a way if there is one."""
+_PACK_PODS, _SEARCH_PODS = 400, 200
+"""Pods up to which there is a search, by arithmetic and by asking: each step of it goes one deeper."""
 _ASK = 20
 """Steps that asking the engine once counts for."""
 
@@ -79,17 +82,17 @@ class Caller:
                 return decided
         if self._is_plain(slots):
             return self._packed(call, slots, work)
+        if sum(len(slot.kind.rows) for slot in slots) > _SEARCH_PODS:
+            return None
         search = _Search(self._engine, call, slots, work)
         return search.decisions() if search.run() else None
 
     def _attempt(self, attempt: Callable[[], list[Decision] | None]) -> list[Decision] | None:
-        mark = self._cluster.mark()
-        found = attempt()
-        if found is None:
-            self._cluster.rollback(mark)
-        else:
-            self._cluster.commit(mark)
-        return found
+        with Trial(self._cluster) as trial:
+            found = attempt()
+            if found is not None:
+                trial.keep()
+            return found
 
     def _alike(self, slot: Slot, count: int, work: Work) -> list[Decision] | None:
         if count > len(slot.kind.rows):
@@ -101,8 +104,6 @@ class Caller:
 
     def _is_plain(self, slots: Sequence[Slot]) -> bool:
         """Say whether no pod looks at other pods, so that room and nodes are all that counts."""
-        if self._cluster.held_on:
-            return False
         return not any(any(slot.kind.asked.concerned) or slot.kind.asked.spec.ports for slot in slots)
 
     # One by one -------------------------------------------------------------------------------------------------------
@@ -175,9 +176,9 @@ class Caller:
             amounts = tuple(want.get(place, 0) for place in places)
             items.append(Item(len(slot.kind.rows), amounts, tuple(inside.tolist()), slot.groups))
             rows.update(items[-1].rows)
-        if len(rows) > _PACK_ROWS:
+        if len(rows) > _PACK_ROWS or sum(item.pods for item in items) > _PACK_PODS:
             return None
-        free = {row: (nodes.alloc[places, row] - nodes.used[places, row]).tolist() for row in rows}
+        free = {row: self._free(row, places, slots) for row in rows}
         found = pack(items, call.lacks, free, work)
         if found is None:
             return None
@@ -188,6 +189,21 @@ class Caller:
                 self._cluster.apply(Bind(key, name))
                 decisions.append(Decision(key, name, nodes=nodes.count))
         return decisions
+
+    def _free(self, row: int, places: list[int], slots: Sequence[Slot]) -> list[int]:
+        """Give what is free on a node, without what is held there for others that matter as much."""
+        nodes, pods = self._cluster.nodes, self._cluster.pods
+        free = nodes.alloc[places, row] - nodes.used[places, row]
+        held = self._cluster.held_on.get(nodes.names[row])
+        if held:
+            mine = {pods.keys[each] for slot in slots for each in slot.kind.rows}
+            priority = min(int(pods.priority[each]) for slot in slots for each in slot.kind.rows)
+            for key, hold in held.items():
+                other = pods.row_of[key]
+                if key not in mine and hold.rank(int(pods.priority[other])) >= priority:
+                    free = free - self._cluster.usages.matrix[pods.usage[other], places]
+        listed: list[int] = free.tolist()
+        return listed
 
 
 class _Search:
@@ -226,17 +242,17 @@ class _Search:
         for node in self._nodes(row, slot.area):
             if not self._work.spend(_ASK):
                 return False
-            mark = cluster.mark()
-            decision = engine.place([cluster.pods.keys[row]], Area.of_row(node, cluster.nodes.size), give_up=True)[0]
-            if decision.node is not None:
-                self._count(number, slot, 1)
-                self._placed.append((number, decision))
-                if self.run():
-                    cluster.commit(mark)
-                    return True
-                self._placed.pop()
-                self._count(number, slot, -1)
-            cluster.rollback(mark)
+            with Trial(cluster) as trial:
+                there = Area.of_row(node, cluster.nodes.size)
+                decision = engine.place([cluster.pods.keys[row]], there, give_up=True)[0]
+                if decision.node is not None:
+                    self._count(number, slot, 1)
+                    self._placed.append((number, decision))
+                    if self.run():
+                        trial.keep()
+                        return True
+                    self._placed.pop()
+                    self._count(number, slot, -1)
         return False
 
     def _count(self, number: int, slot: Slot, pods: int) -> None:
@@ -250,7 +266,10 @@ class _Search:
         self._work.spend(_ASK)
         if self._engine.stopped(asked) is not None:
             return []
-        filtered = self._engine.judge.filter(asked)
+        try:
+            filtered = self._engine.judge.filter(asked)
+        except AttemptError:
+            return []
         if isinstance(filtered, Reason):
             return []
         rows = np.flatnonzero(filtered.feasible)

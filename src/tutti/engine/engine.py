@@ -57,6 +57,8 @@ class Engine:
         self.cluster = cluster
         self.profile = profile or Profile.default()
         self.judge = Judge(cluster, self.profile)
+        self.memo: dict[object, object] = {}
+        """What those who use the engine keep with it, by who they are."""
 
     def decide(self, pod: str, within: Area | None = None) -> Decision:
         """Say where a pending pod goes, if need be within an area only."""

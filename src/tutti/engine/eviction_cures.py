@@ -40,7 +40,7 @@ def with_evictions(trials: Trials, cure: Cure, plan: Plan) -> Cure:
 def moving(trials: Trials) -> Iterator[Cure]:
     """The fewest pods that could make room by running elsewhere."""
     cluster, need = trials.cluster, trials.standing().need()
-    found = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM - 1, move=True).run()
+    found = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM - 1, gang=trials.key, move=True).run()
     if found is None or not found.moves or found.leaving:
         return
     pods = [cluster.pod(move.pod) for move in found.moves]
@@ -59,7 +59,7 @@ def moving(trials: Trials) -> Iterator[Cure]:
 def evicting(trials: Trials) -> Iterator[Cure]:
     """The least loss of others that lets the gang start, and the priority with which it would come about by itself."""
     cluster, need = trials.cluster, trials.standing().need()
-    search = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM)
+    search = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM, gang=trials.key)
     found = search.leaving() or search.run()
     if found is None or any(belongs_to_node(cluster.pod(pod)) for pod in found.victims):
         return

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
 
-from tutti.engine.areas import Areas
+from tutti.cluster.trial import Trial
+from tutti.engine.areas import Areas, lacking
 from tutti.engine.call import Call, Caller, Slot
 from tutti.engine.capacity import Capacity
 from tutti.engine.engine import Decision, Engine
@@ -39,13 +40,30 @@ class GangPlacer:
         self._caller = Caller(engine, self.capacity)
         self._work = Work(WORK)
 
+    @staticmethod
+    def of(engine: Engine) -> GangPlacer:
+        """The placer of an engine; what it has counted before is still known."""
+        known = engine.memo.get(GangPlacer)
+        if known is None:
+            known = engine.memo[GangPlacer] = GangPlacer(engine)
+        assert isinstance(known, GangPlacer)
+        return known
+
     def place(self, need: Need, work: Work | None = None, within: Area | None = None) -> list[Decision] | None:
         """Bind what is needed, or nothing."""
-        if not need.has_pods:
+        if not need.has_pods or not self._has_room(need, within):
             return None
         self._work = work if work is not None else Work(WORK)
         found = self._somewhere(need, within, _nothing_more)
         return self._jointly(need, within) if found is None and need.parts else found
+
+    def _has_room(self, need: Need, within: Area | None) -> bool:
+        """Say by arithmetic whether every part that is bound to a label has a domain with room enough."""
+        for part in lacking(need):
+            key = part.topology.required
+            if key is not None and part is not need and not (self.areas.room(part, key, within)[1:] >= 0).any():
+                return False
+        return True
 
     # Areas and parts --------------------------------------------------------------------------------------------------
 
@@ -63,7 +81,7 @@ class GangPlacer:
         for chosen in _choices(need):
             tied = sorted((part for part in chosen if not _is_loose(part)), key=lambda part: -part.least)
             found = self._tied(tied, chosen, need, area, then)
-            if found is not None:
+            if found is not None or not self._work.spend():
                 return found
         return None
 
@@ -77,15 +95,13 @@ class GangPlacer:
 
     def _called(self, call: Call, then: Then) -> list[Decision] | None:
         """Answer a call; undo it when what comes after fails."""
-        cluster = self.engine.cluster
-        mark = cluster.mark()
-        decisions = self._caller.answer(call, self._work)
-        rest = then() if decisions is not None else None
-        if decisions is None or rest is None:
-            cluster.rollback(mark)
-            return None
-        cluster.commit(mark)
-        return decisions + rest
+        with Trial(self.engine.cluster) as trial:
+            decisions = self._caller.answer(call, self._work)
+            rest = then() if decisions is not None else None
+            if decisions is None or rest is None:
+                return None
+            trial.keep()
+            return decisions + rest
 
     def _jointly(self, need: Need, within: Area | None) -> list[Decision] | None:
         """Choose an area for every part first, then place all parts together."""

@@ -22,6 +22,7 @@ from tutti.engine.proposals import Proposals
 from tutti.engine.sets import ranked_sets
 from tutti.engine.standing import Gangs, Need
 from tutti.engine.victims import Loss, Unit, Victims
+from tutti.kube.times import micros
 
 _EXACT = 14
 """Units of which all sets are tried."""
@@ -53,8 +54,23 @@ class Evictions(msgspec.Struct, frozen=True):
 class GangPreemption:
     """The search for one gang."""
 
-    def __init__(self, placer: GangPlacer, gangs: Gangs, need: Need, *, priority: int, move: bool = False) -> None:
+    def __init__(
+        self,
+        placer: GangPlacer,
+        gangs: Gangs,
+        need: Need,
+        *,
+        priority: int,
+        gang: str | None = None,
+        move: bool = False,
+        stuck_before: int | None = None,
+    ) -> None:
+        """Search for a need of a gang, or of a pod on its own.
+
+        Pods that began to terminate before `stuck_before` are not waited for.
+        """
         self._placer, self._gangs, self._need = placer, gangs, need
+        self._whom, self._stuck_before = gang or "", stuck_before
         self._cluster = placer.engine.cluster
         self._priority, self._move = priority, move
         self._tries, self._work = _TRIES, _WORK
@@ -78,7 +94,7 @@ class GangPreemption:
 
     def run(self) -> Evictions | None:
         """Find the best victims, the room of leaving pods counted; whoever is moved needs a place that is free now."""
-        cluster, whom = self._cluster, self._need.name
+        cluster, whom = self._cluster, self._whom
         mark = cluster.mark()
         try:
             leaving = () if self._move else self._without_leaving()
@@ -117,10 +133,22 @@ class GangPreemption:
         """Take the pods away that are terminating: their room comes by itself."""
         pods, length = self._cluster.pods, self._cluster.pods.length
         rows = np.flatnonzero(pods.terminating[:length] & (pods.node[:length] >= 0)).tolist()
+        if self._stuck_before is not None:
+            rows = [row for row in rows if self._began(row) >= self._stuck_before]
         self._left = {pods.keys[row]: pods.node_names[row] for row in rows}
         for key in self._left:
             self._cluster.apply(Unbind(key))
         return tuple(sorted(self._left))
+
+    def _began(self, row: int) -> int:
+        """Say when a pod began to terminate."""
+        pod = self._cluster.pods.objects[row]
+        return micros(pod.metadata.deletion_timestamp or "") if pod is not None else 0
+
+    @property
+    def spent(self) -> int:
+        """How many steps of search it took."""
+        return _WORK - max(self._work, 0)
 
     # Trying -----------------------------------------------------------------------------------------------------------
 
@@ -203,12 +231,25 @@ class GangPreemption:
             return self._least_of(victims, shortlist, proposals)
         if not self._tried(victims, shortlist):
             return None
-        kept = list(shortlist)
         # Whoever matters most is spared first.
-        for unit in sorted(shortlist, key=lambda u: victims.loss((u,)), reverse=True):
-            fewer = [each for each in kept if each is not unit]
-            if self._tries > 0 and self._work > 0 and proposals.enough(fewer) and self._tried(victims, fewer):
+        in_turn = sorted(shortlist, key=lambda unit: victims.loss((unit,)), reverse=True)
+        return self._spared(victims, in_turn, list(shortlist), proposals)
+
+    def _spared(
+        self, victims: Victims, in_turn: Sequence[Unit], kept: list[Unit], proposals: Proposals
+    ) -> tuple[Unit, ...] | None:
+        """Spare whom it can, many at once where that is possible; None when work runs out before it is known."""
+        todo = [list(in_turn)]
+        while todo:
+            some = todo.pop()
+            if self._tries <= 0 or self._work <= 0:
+                return None
+            spared = set(map(id, some))
+            fewer = [unit for unit in kept if id(unit) not in spared]
+            if fewer and proposals.enough(fewer) and self._tried(victims, fewer):
                 kept = fewer
+            elif len(some) > 1:
+                todo += [some[len(some) // 2 :], some[: len(some) // 2]]
         return tuple(kept)
 
     def _least_of(self, victims: Victims, units: Sequence[Unit], proposals: Proposals) -> tuple[Unit, ...] | None:

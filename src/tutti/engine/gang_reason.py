@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from tutti.cluster.events import Event
+from tutti.engine.areas import lacking
 from tutti.engine.engine import Decision
 from tutti.engine.failure import fit_error
 from tutti.engine.gang import GangPlacer
@@ -16,7 +17,11 @@ from tutti.engine.judge import Judge
 from tutti.engine.plugins.base import Area
 from tutti.engine.standing import Need
 
-_ROOM = frozenset(("NodeResourcesFit",))
+_HERE = frozenset((Event.NODE_ADDED, Event.POD_GONE))
+_ANYWHERE = _HERE | {Event.NODE_ROOM, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_GONE}
+"""What may cure a gang that is bound to labels: nodes of other domains than the one that is told about may change."""
+_UNKNOWN = frozenset(("?",))
+"""No plugin, so that anything may be a cure."""
 
 
 class Lack(msgspec.Struct, frozen=True):
@@ -33,18 +38,19 @@ class Lack(msgspec.Struct, frozen=True):
     where: tuple[tuple[str, str], ...] = ()
     """Labels and values of the area in which these are."""
     decision: Decision | None = None
+    near: bool = False
+    """Whether it is bound to labels."""
 
     @property
     def room(self) -> bool:
-        """Whether it lacks nothing but room."""
-        return self.plugins == _ROOM
+        """Whether room would help."""
+        return "NodeResourcesFit" in self.plugins
 
     def cures(self, judge: Judge) -> frozenset[Event]:
         """Give the events after which it may fit."""
         if not self.plugins:
             return frozenset()
-        labels = (Event.NODE_LABELS,) if self.where else ()
-        return judge.cures(self.plugins) | {Event.NODE_ADDED, Event.POD_GONE, *labels}
+        return judge.cures(self.plugins) | (_ANYWHERE if self.near else _HERE)
 
 
 class _Leaf(NamedTuple):
@@ -103,7 +109,7 @@ def _worded(placer: GangPlacer, need: Need, placed: int, left: tuple[_Leaf, Deci
     wanted = need.least
     if left is None:
         text = f"{placed} of {wanted} pods fit one by one, but not all in the way that it asks for"
-        return Lack(text, {}, _ROOM, placed, wanted, ())
+        return Lack(text, {}, _UNKNOWN, placed, wanted)
     leaf, decision = left
     place = "".join(f" in {key} {value}" if value else f" where {key} is set" for key, value in leaf.where)
     nodes = placer.engine.cluster.nodes
@@ -112,4 +118,5 @@ def _worded(placer: GangPlacer, need: Need, placed: int, left: tuple[_Leaf, Deci
     fits = f"{placed} of {wanted} pods fit{place}; for the next:" if placed else f"no pod fits{place}:"
     text = f"{fits} {fit_error(said)}"
     plugins = frozenset((decision.refused.plugin,)) if decision.refused is not None else decision.plugins
-    return Lack(text, decision.reasons, plugins or _ROOM, placed, wanted, leaf.where, decision)
+    near = any(each.topology.required for each in lacking(need))
+    return Lack(text, decision.reasons, plugins or _UNKNOWN, placed, wanted, leaf.where, decision, near)

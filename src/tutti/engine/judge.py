@@ -223,7 +223,9 @@ class Judge:
         mine, priority = asked.pod.key, asked.pod.spec.priority or 0
         name = cluster.nodes.names[row]
         promised = [
-            key for key in cluster.held_on.get(name, ()) if key != mine and pods.priority[pods.row_of[key]] >= priority
+            key
+            for key, hold in cluster.held_on.get(name, {}).items()
+            if key != mine and hold.rank(int(pods.priority[pods.row_of[key]])) >= priority
         ]
         if not promised:
             return PASS, None

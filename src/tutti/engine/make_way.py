@@ -2,7 +2,8 @@
 
 Contract: the victims go, or are moved; the newcomers are bound where the what-if has put them, all of them or none.
 Whoever is evicted is gone at once, or, with `graceful`, begins to terminate; then, and while others are leaving, room
-is held for the newcomers. Budgets shrink with every eviction.
+is held for the newcomers. Budgets shrink with every eviction. If the newcomers cannot be bound after all, pods that
+were to be moved stay where they are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Bind, Hold, Put, Release, Remove, Unbind
-from tutti.engine.budgets import spent_budgets
+from tutti.cluster.trial import Trial
+from tutti.engine.budgets import Budgets
 from tutti.engine.engine import Decision, Engine
 from tutti.engine.gang_preempt import Evictions
 from tutti.engine.notes import Notes
@@ -28,32 +30,39 @@ _PREEMPTED = Condition(type="DisruptionTarget", status="True", reason="Preemptio
 class MakingWay:
     """See the module's contract."""
 
-    def __init__(self, engine: Engine, gangs: Gangs, notes: Notes, *, graceful: str | None) -> None:
+    def __init__(
+        self, engine: Engine, gangs: Gangs, notes: Notes, *, graceful: str | None, until: int | None = None
+    ) -> None:
+        """`graceful` is when victims begin to terminate; `until` is how long room is held at most."""
         self._engine, self._cluster, self._gangs, self._notes = engine, engine.cluster, gangs, notes
-        self._graceful = graceful
+        self._graceful, self._until = graceful, until
 
-    def carry_out(self, found: Evictions, *, by: str, gang: str | None) -> bool:
+    def carry_out(self, found: Evictions, *, by: str, gang: str | None, priority: int) -> bool:
         """Let the victims make way for a pod or a gang; say whether it is bound, and does not have to wait."""
-        moves = {decision.pod: decision.node for decision in found.moves}
+        moves = {move.pod: move.node or "" for move in found.moves}
         minimums = self._minimums(found.victims)
-        for victim in found.victims:
-            self._go(victim, by, to=moves.get(victim))
+        evictions = [self._eviction(victim, by, to=moves.get(victim)) for victim in found.victims]
+        with Trial(self._cluster) as trial:
+            budgets = Budgets(self._cluster)
+            for victim in found.victims:
+                self._go(victim, budgets, moved=victim in moves)
+            waits = bool(found.leaving) or (bool(found.victims) and not moves and self._graceful is not None)
+            bound = None if waits else self._bind_there(found.decisions)
+            if bound is None and moves:
+                return False
+            for pod, node in moves.items():
+                self._cluster.apply(Bind(pod, node))
+            trial.keep()
+        self._note_victims(evictions, moves)
         self._mark_broken(minimums, by)
-        self._release_weaker(found.decisions)
-        waits = bool(found.leaving) or (bool(found.victims) and not moves and self._graceful is not None)
-        bound = None if waits else self._bind_there(found.decisions)
+        self._release_weaker(found.decisions, by, priority)
         if bound is None:
-            for decision in found.decisions:
-                self._cluster.apply(Hold(decision.pod, decision.node or ""))
-                priority = self._priority(decision.pod)
-                self._notes.nominate(Nominated(decision.pod, decision.node or "", priority, gang))
+            self._hold(found.decisions, gang, priority)
             return False
         for place, decision in enumerate(bound):
             victims, broken = ((), 0) if place else (found.victims, found.violations)
-            priority = self._priority(decision.pod)
-            self._notes.bind(Bound(decision.pod, decision.node or "", priority, decision.score, victims, broken, gang))
-        for move in found.moves:
-            self._cluster.apply(Bind(move.pod, move.node or ""))
+            mine = self._priority(decision.pod)
+            self._notes.bind(Bound(decision.pod, decision.node or "", mine, decision.score, victims, broken, gang))
         return True
 
     def _priority(self, pod: str) -> int:
@@ -61,29 +70,37 @@ class MakingWay:
 
     # Those who go -----------------------------------------------------------------------------------------------------
 
-    def _go(self, victim: str, by: str, *, to: str | None) -> None:
-        cluster, notes = self._cluster, self._notes
-        if notes.is_bound(victim):
+    def _eviction(self, victim: str, by: str, *, to: str | None) -> Eviction:
+        row = self._cluster.pod_row(victim)
+        node = self._cluster.pods.node_names[row] or ""
+        return Eviction(victim, node, by, int(self._cluster.pods.priority[row]), self._gangs.key_of(row), to)
+
+    def _go(self, victim: str, budgets: Budgets, *, moved: bool) -> None:
+        cluster = self._cluster
+        if moved or self._notes.is_bound(victim):
             cluster.apply(Unbind(victim))
-            notes.displace(victim, by)
             return
-        row = cluster.pod_row(victim)
+        pod, row = cluster.pod(victim), cluster.pod_row(victim)
         if self._graceful is not None and cluster.pods.terminating[row]:
             return  # it goes anyway
-        node = cluster.pods.node_names[row] or ""
-        notes.evict(Eviction(victim, node, by, int(cluster.pods.priority[row]), self._gangs.key_of(row), to))
-        if to is not None:
-            cluster.apply(Unbind(victim))
-            return
-        pod = cluster.pod(victim)
-        for budget in spent_budgets(cluster, pod):
+        for budget in budgets.spend(pod):
             cluster.apply(Put(budget))
         if self._graceful is None:
             cluster.apply(Remove("Pod", victim))
         else:
             status = replace(pod.status, conditions=[*(pod.status.conditions or ()), _PREEMPTED])
             metadata = replace(pod.metadata, deletion_timestamp=self._graceful)
-            cluster.apply(Put(replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node), status=status)))
+            spec = replace(pod.spec, node_name=cluster.pods.node_names[row])
+            cluster.apply(Put(replace(pod, metadata=metadata, spec=spec, status=status)))
+
+    def _note_victims(self, evictions: Iterable[Eviction], moves: dict[str, str]) -> None:
+        for eviction in evictions:
+            if not self._notes.is_bound(eviction.pod):
+                self._notes.evict(eviction)
+            elif eviction.pod in moves:
+                self._notes.rebind(eviction.pod, moves[eviction.pod])
+            else:
+                self._notes.displace(eviction.pod, eviction.by)
 
     def _minimums(self, victims: Iterable[str]) -> dict[str, int]:
         """Give the minimums of the gangs that victims are in."""
@@ -92,13 +109,13 @@ class MakingWay:
 
     def _mark_broken(self, minimums: dict[str, int], by: str) -> None:
         """Note gangs that fell below their minimum; what this plan has bound of them makes way as well."""
-        cluster = self._cluster
         for key, minimum in minimums.items():
-            if len(self._gangs.standing(key, ()).running) >= minimum:
+            standing = self._gangs.standing(key, ())
+            if len(standing.running) >= minimum and not standing.need().least:
                 continue
-            self._notes.made_way[key] = by, minimums[key]
+            self._notes.made_way[key] = by, minimum
             for pod in self._notes.bound_of(key):
-                cluster.apply(Unbind(pod))
+                self._cluster.apply(Unbind(pod))
                 self._notes.displace(pod, by)
 
     # Those who come ---------------------------------------------------------------------------------------------------
@@ -106,24 +123,29 @@ class MakingWay:
     def _bind_there(self, decisions: Sequence[Decision]) -> list[Decision] | None:
         """Bind pods where a what-if has put them, asking each node alone as for a nominated pod; all or none."""
         cluster = self._cluster
-        mark = cluster.mark()
         bound = []
-        for decision in decisions:
-            there = Area.of_row(cluster.node_row(decision.node or ""), cluster.nodes.size)
-            again = self._engine.place([decision.pod], there)[0]
-            if again.node is None:
-                cluster.rollback(mark)
-                return None
-            bound.append(again)
-        cluster.commit(mark)
+        with Trial(cluster) as trial:
+            for decision in decisions:
+                there = Area.of_row(cluster.node_row(decision.node or ""), cluster.nodes.size)
+                again = self._engine.place([decision.pod], there)[0]
+                if again.node is None:
+                    return None
+                bound.append(again)
+            trial.keep()
         return bound
 
-    def _release_weaker(self, decisions: Iterable[Decision]) -> None:
+    def _hold(self, decisions: Iterable[Decision], gang: str | None, priority: int) -> None:
+        for decision in decisions:
+            self._cluster.apply(Hold(decision.pod, decision.node or "", self._until, priority if gang else None))
+            mine = self._priority(decision.pod)
+            self._notes.nominate(Nominated(decision.pod, decision.node or "", mine, gang))
+
+    def _release_weaker(self, decisions: Iterable[Decision], by: str, priority: int) -> None:
         """Let whoever was promised one of the nodes and matters less look elsewhere, as kube-scheduler does."""
         cluster = self._cluster
         mine = {d.pod: d.node or "" for d in decisions}
-        highest = max(map(self._priority, mine), default=0)
-        for node in set(mine.values()):
-            for other in list(cluster.held_on.get(node, ())):
-                if other not in mine and self._priority(other) < highest:
+        for node in sorted(set(mine.values())):
+            for other, hold in list(cluster.held_on.get(node, {}).items()):
+                if other not in mine and hold.rank(self._priority(other)) < priority:
                     cluster.apply(Release(other))
+                    self._notes.unnominate(other, by)

@@ -28,10 +28,8 @@ class Notes:
         self.gangs: dict[str, GangPlan] = {}
         self.made_way: dict[str, tuple[str, int]] = {}
         """Gangs that do not go on, for whom, and what their minimum was: some count it from the pods that are there."""
-        self.changes = 0
-        """Moves with every pod that is bound, evicted or displaced."""
         self.displaced = 0
-        """How many pods that were bound in this plan had to make way."""
+        """How many pods that were bound in this plan, or had room held for them, had to make way."""
 
     def is_bound(self, pod: str) -> bool:
         """Say whether this plan has bound a pod."""
@@ -46,13 +44,11 @@ class Notes:
         self._refused.pop(bound.pod, None)
         self._nominated.pop(bound.pod, None)
         self._binds[bound.pod] = bound
-        self.changes += 1
 
     def evict(self, eviction: Eviction) -> None:
         """Note that a pod has to go, or is moved; its node is the one on which it was before the plan."""
         before = self._evictions.get(eviction.pod)
         self._evictions[eviction.pod] = eviction if before is None else replace(eviction, node=before.node)
-        self.changes += 1
 
     def displace(self, pod: str, by: str) -> None:
         """Note that a pod which was bound in this plan waits again."""
@@ -62,8 +58,19 @@ class Notes:
                 self._evictions[key] = replace(eviction, by=by)
         nodes = self._cluster.nodes.count
         self._refused[pod] = Unschedulable(pod, f"makes way for {by}", before.priority, nodes, {}, before.gang)
-        self.changes += 1
         self.displaced += 1
+
+    def rebind(self, pod: str, node: str) -> None:
+        """Note that a pod which was bound in this plan goes to another node."""
+        self._binds[pod] = replace(self._binds[pod], node=node, score=None)
+
+    def unnominate(self, pod: str, by: str) -> None:
+        """Note that a pod for which room was held has to look elsewhere."""
+        before = self._nominated.pop(pod, None)
+        if before is not None:
+            nodes = self._cluster.nodes.count
+            self._refused[pod] = Unschedulable(pod, f"makes way for {by}", before.priority, nodes, {}, before.gang)
+            self.displaced += 1
 
     def nominate(self, nominated: Nominated) -> None:
         """Note that room is held for a pod."""

@@ -245,12 +245,9 @@ class _Room:
         short = np.zeros(nodes.size, dtype=bool)
         rows = rows[welcome[rows]]
         for place, amount in zip(self._places, self._amounts, strict=True):
-            freed = np.bincount(
-                cluster.pods.node[pods],
-                weights=cluster.usages.matrix[cluster.pods.usage[pods], place],
-                minlength=nodes.size,
-            )
-            left = nodes.alloc[place, rows] - nodes.used[place, rows] + freed[rows].astype(np.int64)
+            freed = np.zeros(nodes.size, dtype=np.int64)
+            np.add.at(freed, cluster.pods.node[pods], cluster.usages.matrix[cluster.pods.usage[pods], place])
+            left = nodes.alloc[place, rows] - nodes.used[place, rows] + freed[rows]
             lacks = rows[left < amount]
             if len(lacks):
                 short[lacks] = True

@@ -103,9 +103,16 @@ class Proposals:
         freed = np.zeros((len(units), len(rows), len(cluster.resources)), dtype=np.int64)
         np.add.at(freed, (owner, place), cluster.usages.matrix[cluster.pods.usage[pods]])
         free = (cluster.nodes.alloc - cluster.nodes.used).copy()
-        digits, length, allowed = self._domains()
+        digits, _, allowed = self._domains()
+        # Only domains in which somebody could go make a difference.
+        there = np.unique(digits[rows])
+        there = there[allowed[there]]
+        length = len(there) + 1
+        place_of = np.full(len(allowed), len(there), dtype=np.intp)
+        place_of[there] = np.arange(len(there))
+        digits = place_of[digits]
         short = np.zeros((len(masks), length), dtype=bool)
-        short[:, ~allowed] = True
+        short[:, -1] = True
         holds = (masks[:, np.newaxis] >> np.arange(len(units))) & 1
         for kinds, count in self._groups:
             fits = np.zeros(short.shape, dtype=np.int64)

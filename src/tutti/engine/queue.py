@@ -8,6 +8,7 @@ any case. A queue can be written down and read again: losing it costs nothing bu
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from tutti.cluster.edits import Hold
 from tutti.engine.turns import Order
@@ -43,15 +44,23 @@ class Waiting(msgspec.Struct, frozen=True):
     version: tuple[int, ...]
     """How its pods and its group stood."""
     room: bool = False
-    """Whether it lacks nothing but room."""
+    """Whether room would help."""
     passed_over_until: int = 0
     """Until when it gets no reservation, having had one for too long."""
 
-    def is_due(self, now: int, version: tuple[int, ...], events: list[int], patience: Patience) -> bool:
-        """Say whether it is to be tried again."""
-        if version != self.version or now - self.tried >= patience.forgotten_after:
-            return True
-        return self.happened(events) and now >= self.backoff_ends(patience)
+    def due_at(self, events: list[int], patience: Patience, *, may_reserve: bool) -> int:
+        """Say when it is to be tried again if nothing else happens; `may_reserve`: room could be held for it."""
+        due = self.tried + patience.forgotten_after
+        if self.happened(events):
+            due = min(due, self.backoff_ends(patience))
+        if may_reserve and self.room:
+            starving = max(self.since + patience.starving_after, self.passed_over_until)
+            due = min(due, max(starving, self.backoff_ends(patience)))
+        return due
+
+    def is_starving(self, now: int, patience: Patience) -> bool:
+        """Say whether it has waited for room so long that room is to be held for it."""
+        return self.room and now - self.since >= patience.starving_after and now >= self.passed_over_until
 
     def happened(self, events: list[int]) -> bool:
         """Say whether something has happened that may cure it."""
@@ -74,7 +83,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """What waits."""
+    """What waits. Its counts are those of one cluster: for another one, see `for_new_cluster`."""
 
     waiting: dict[str, Waiting] = {}
     """By the name of the turn."""
@@ -83,3 +92,13 @@ class Queue(msgspec.Struct, frozen=True):
     reservation: Reservation | None = None
     wake: int | None = None
     """When something becomes due even if nothing happens before."""
+
+    def for_new_cluster(self) -> Queue:
+        """Give the queue as a process that has just read it needs it: its cluster has counted other events.
+
+        Everything is due when its backoff is over; what was held is not held any more.
+        """
+        waiting = {
+            name: replace(entry, events=(-1,) * len(entry.events), version=()) for name, entry in self.waiting.items()
+        }
+        return Queue(waiting, self.resume)

@@ -21,14 +21,14 @@ Ends = dict[int, int | None]
 """When running pods end, by row, in microseconds, the first expected first; None where nobody knows."""
 
 
-def expected_ends(cluster: Cluster, gangs: Gangs, duration: Callable[[int, Gangs], int | None]) -> Ends:
-    """Give the running pods in the order in which they are expected to end."""
+def expected_ends(cluster: Cluster, gangs: Gangs, duration: Callable[[int, Gangs], int | None], *, now: int) -> Ends:
+    """Give the running pods in the order in which they are expected to end; those not started yet start now."""
     pods, length = cluster.pods, cluster.pods.length
     found: list[tuple[int, int, str, int, int | None]] = []
     for row in np.flatnonzero(pods.node[:length] >= 0).tolist():
         start = int(pods.start[row])
         lasts = duration(row, gangs)
-        end = start + lasts if lasts is not None and start != NOT_STARTED else None
+        end = None if lasts is None else (now if start == NOT_STARTED else start) + lasts
         if pods.terminating[row]:
             found.append((0, 0, pods.keys[row], row, None))
         elif end is not None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.attempts import Attempts, Options, Refused
+from tutti.engine.attempts import Attempts
+from tutti.engine.desk import Options, Refused
 from tutti.engine.engine import Engine
 from tutti.engine.plan import Plan
 from tutti.engine.profile import Profile
@@ -38,12 +39,12 @@ def schedule(
     failed: dict[str, Refused] = {}
     todo, left_out = turns(cluster, attempts.gangs, _waiting(cluster, wanted), profile=engine.profile)
     for _ in range(_PASSES):
-        changes, displaced = attempts.notes.changes, attempts.notes.displaced
+        displaced = attempts.notes.displaced
         for turn in todo:
             failed.pop(turn.name, None)
         failed |= _one_pass(attempts, todo)
         cured = any(why.is_cured(cluster.events) for why in failed.values())
-        if attempts.notes.changes == changes or not (cured or attempts.notes.displaced != displaced):
+        if not cured and attempts.notes.displaced == displaced:
             break
         every, _ = turns(cluster, attempts.gangs, _waiting(cluster, wanted), profile=engine.profile)
         todo = [turn for turn in every if turn.name not in failed or failed[turn.name].is_cured(cluster.events)]

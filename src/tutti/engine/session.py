@@ -16,9 +16,10 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Release
+from tutti.cluster.edits import Edit, Hold, Release
 from tutti.cluster.events import Event
-from tutti.engine.attempts import Attempts, Options, Refused
+from tutti.engine.attempts import Attempts
+from tutti.engine.desk import Options, Refused
 from tutti.engine.engine import Engine
 from tutti.engine.plan import Plan
 from tutti.engine.queue import Patience, Queue, Reservation, Waiting
@@ -29,7 +30,6 @@ from tutti.engine.turns import Turn, turns
 from tutti.exceptions import InputError
 from tutti.kube.durations import duration
 from tutti.kube.gangs.additions import DURATION
-from tutti.kube.times import timestamp
 
 _CHUNK = 256
 """Pods on their own that are tried before the budget is looked at again."""
@@ -55,62 +55,78 @@ def session(
 class _Session:
     def __init__(self, engine: Engine, queue: Queue, now: int, policy: Policy) -> None:
         self._engine, self._cluster, self._profile = engine, engine.cluster, engine.profile
-        self._queue, self._now, self._policy = queue, now, policy
-        options = Options(policy.preemption, policy.consolidation, graceful=timestamp(now))
+        self._queue, self._now, self._policy, self._patience = queue, now, policy, policy.patience
+        options = Options(policy.preemption, policy.consolidation, now, policy.patience.reserved_for)
         self._attempts = Attempts(engine, options)
         self._gangs: Gangs = self._attempts.gangs
         self._waiting: dict[str, Waiting] = {}
-        self._reservation: Reservation | None = None
+        self._reservation = queue.reservation
         self._resume: Turn | None = None
+        self._turns: dict[str, Turn] = {}
 
     def run(self) -> tuple[Plan, Queue]:
         """Take the turns."""
-        self._give_up_reservation()
+        self._let_holds_end()
         every, left_out = turns(self._cluster, self._gangs, pending(self._cluster), profile=self._profile)
-        known = {turn.name: turn for turn in every}
-        self._waiting = {name: entry for name, entry in self._queue.waiting.items() if name in known}
+        self._turns = {turn.name: turn for turn in every}
+        self._waiting = {name: entry for name, entry in self._queue.waiting.items() if name in self._turns}
+        if self._reservation is not None and self._reservation.name not in self._turns:
+            self._release()
         for batch in self._batches(self._due(every)):
-            if self._attempts.work >= self._policy.work:
+            if self._attempts.desk.work >= self._policy.work:
                 self._resume = batch[0]
                 break
             self._take(batch)
-        if self._queue.reservation is not None and self._reservation != self._queue.reservation:
-            self._cluster.events[Event.POD_GONE] += 1  # now it is
         plan = self._attempts.notes.plan(left_out)
         return plan, Queue(self._waiting, self._resume.order if self._resume else None, self._reservation, self._wake())
+
+    def _let_holds_end(self) -> None:
+        """Give up room that has been held for too long."""
+        for hold in list(self._cluster.holds.values()):
+            if hold.until is not None and hold.until <= self._now:
+                self._cluster.apply(Release(hold.pod))
 
     # Which turns ------------------------------------------------------------------------------------------------------
 
     def _due(self, every: list[Turn]) -> list[Turn]:
         """Give the turns to take: new ones, then those that the last session did not come to, then the others."""
         due, resume = [], self._queue.resume
-        reserved = self._queue.reservation.name if self._queue.reservation is not None else None
         for turn in every:
             entry = self._waiting.get(turn.name)
             if entry is None:
                 due.append((0 if resume is None or turn.order < resume else 1, turn))
-            elif turn.name == reserved or self._is_due(turn, entry):
+            elif self._is_due(turn, entry):
                 due.append((2 if resume is not None and turn.order < resume else 1, turn))
         if resume is None:
             return [turn for _, turn in due]
         return [turn for _, turn in sorted(due)]
 
     def _is_due(self, turn: Turn, entry: Waiting) -> bool:
-        patience = self._policy.patience
-        if entry.is_due(self._now, self._version(turn), self._cluster.events, patience):
-            return True
-        # Whoever has come to starve needs no event to get a reservation.
-        starving = entry.room and not turn.surplus and self._queue.reservation is None
-        return starving and self._now - entry.since >= patience.starving_after and self._now >= entry.passed_over_until
+        return entry.version != self._version(turn) or self._now >= self._due_at(turn, entry)
 
-    @staticmethod
-    def _batches(due: list[Turn]) -> Iterator[list[Turn]]:
-        """Give gangs one by one, and pods on their own many at once."""
-        for alone, some in groupby(due, lambda turn: turn.gang is None):
+    def _due_at(self, turn: Turn, entry: Waiting) -> int:
+        held = self._reservation
+        may_reserve = not turn.surplus and (held is None or held.name == turn.name or self._is_before_held(turn))
+        return entry.due_at(self._cluster.events, self._patience, may_reserve=may_reserve)
+
+    def _is_before_held(self, turn: Turn) -> bool:
+        """Say whether a turn comes before the one for which room is held, and may have that room."""
+        held = self._turns.get(self._reservation.name) if self._reservation is not None else None
+        return held is not None and turn.order < held.order
+
+    def _batches(self, due: list[Turn]) -> Iterator[list[Turn]]:
+        """Give pods on their own many at once, but gangs, and whom room is or may be held for, one by one."""
+        for alone, some in groupby(due, self._is_alone):
             listed = list(some)
-            size = _CHUNK if alone else 1
+            size = 1 if alone else _CHUNK
             for first in range(0, len(listed), size):
                 yield listed[first : first + size]
+
+    def _is_alone(self, turn: Turn) -> bool:
+        entry = self._waiting.get(turn.name)
+        starving = entry is not None and entry.is_starving(self._now, self._patience)
+        held = self._reservation is not None and self._reservation.name == turn.name
+        return turn.gang is not None or starving or held
 
     def _version(self, turn: Turn) -> tuple[int, ...]:
         if turn.gang is not None:
@@ -122,19 +138,19 @@ class _Session:
 
     def _take(self, batch: list[Turn]) -> None:
         """Take some turns, pods on their own or one gang, and note which of them failed."""
-        if batch[0].gang is not None:
-            why = self._around_reservation(batch[0])
-            refused = {batch[0].name: why} if why is not None else {}
-        elif self._reservation is None or self._reservation.until is None:
-            refused = self._attempts.solos([turn.key for turn in batch])
-        else:
+        before = self._reservation
+        if before is not None and before.name == batch[0].name:
+            self._release()  # it is its own
+        if batch[0].gang is not None or (self._reservation is not None and self._reservation.until is not None):
             refused = {turn.name: why for turn in batch if (why := self._around_reservation(turn)) is not None}
+        else:
+            refused = self._attempts.solos([turn.key for turn in batch])
         for turn in batch:
             found = refused.get(turn.name)
             if found is None:
                 self._waiting.pop(turn.name, None)
             else:
-                self._note(turn, found)
+                self._note(turn, found, before)
 
     def _once(self, turn: Turn) -> Refused | None:
         if turn.gang is None:
@@ -147,15 +163,22 @@ class _Session:
         lasts = self._duration(self._cluster.pod_row(turn.pods[0]), self._gangs)
         if held is None or held.until is None or lasts is None or self._now + lasts > held.until:
             return self._once(turn)
+        # The others hear nothing of room that is held again at once.
         for hold in held.holds:
-            self._cluster.apply(Release(hold.pod))
+            self._quietly(Release(hold.pod))
         try:
             return self._once(turn)
         finally:
             for hold in held.holds:
-                self._cluster.apply(hold)
+                self._quietly(hold)
 
-    def _note(self, turn: Turn, why: Refused) -> None:
+    def _quietly(self, edit: Edit) -> None:
+        """Change a hold without telling those who wait for room."""
+        gone = self._cluster.events[Event.POD_GONE]
+        self._cluster.apply(edit)
+        self._cluster.events[Event.POD_GONE] = gone
+
+    def _note(self, turn: Turn, why: Refused, held: Reservation | None) -> None:
         before = self._waiting.get(turn.name)
         self._waiting[turn.name] = entry = Waiting(
             since=before.since if before is not None else self._now,
@@ -168,39 +191,42 @@ class _Session:
             room=why.room,
             passed_over_until=before.passed_over_until if before is not None else 0,
         )
-        if self._reservation is None and why.room and not turn.surplus:
-            self._reserve(turn, entry)
+        free = self._reservation is None or self._is_before_held(turn)
+        if free and not turn.surplus and entry.is_starving(self._now, self._patience):
+            mine = held if held is not None and held.name == turn.name else None
+            self._reserve(turn, entry, mine)
 
     # Reservations -----------------------------------------------------------------------------------------------------
 
-    def _give_up_reservation(self) -> None:
-        """Start without what was held: whom it was for comes to its turn again, and may find it free."""
-        if self._queue.reservation is not None:
-            # That is no news to the others: if nothing has changed, the same room is held again.
-            events = self._cluster.events.copy()
-            for hold in self._queue.reservation.holds:
-                if self._cluster.holds.get(hold.pod) == hold:
-                    self._cluster.apply(Release(hold.pod))
-            self._cluster.events[:] = events
+    def _release(self) -> None:
+        """Give up what is held for a turn that starved."""
+        assert self._reservation is not None
+        for hold in self._reservation.holds:
+            if self._cluster.holds.get(hold.pod) == hold:
+                self._quietly(Release(hold.pod))
+        self._reservation = None
 
-    def _reserve(self, turn: Turn, entry: Waiting) -> None:
-        """Hold room for a turn that starves."""
-        patience, before = self._policy.patience, self._queue.reservation
-        if self._now - entry.since < patience.starving_after or self._now < entry.passed_over_until:
-            return
-        since = before.since if before is not None and before.name == turn.name else self._now
-        if self._now - since >= patience.reserved_for:
-            over = replace(entry, passed_over_until=self._now + patience.reserved_for)
-            self._waiting[turn.name] = over
-            return
-        ends = expected_ends(self._cluster, self._gangs, self._duration)
-        found = reserve(self._attempts.placer, self._need(turn), ends, now=self._now)
+    def _reserve(self, turn: Turn, entry: Waiting, before: Reservation | None) -> None:
+        """Hold room for a turn that starves, unless it has had that for too long, or it will never help."""
+        since = before.since if before is not None else self._now
+        found = None
+        if self._now - since < self._patience.reserved_for:
+            ends = expected_ends(self._cluster, self._gangs, self._duration, now=self._now)
+            found = reserve(self._attempts.placer, self._need(turn), ends, now=self._now)
+            self._attempts.desk.work += len(ends)
         if found is None:
+            later = self._now + self._patience.reserved_for
+            self._waiting[turn.name] = replace(entry, passed_over_until=later)
+            if before is not None:
+                self._cluster.events[Event.POD_GONE] += 1  # what was held is free for others
             return
+        if self._reservation is not None:
+            self._release()
         holds, until = found
-        for hold in holds:
-            self._cluster.apply(hold)
-        self._reservation = Reservation(turn.name, since, tuple(holds), until)
+        kept = tuple(Hold(hold.pod, hold.node, None, turn.priority) for hold in holds)
+        for hold in kept:
+            self._quietly(hold)
+        self._reservation = Reservation(turn.name, since, kept, until)
 
     def _need(self, turn: Turn) -> Need:
         rows = tuple(map(self._cluster.pod_row, turn.pods))
@@ -220,14 +246,8 @@ class _Session:
 
     def _wake(self) -> int | None:
         """Give when something becomes due by itself."""
-        patience, events = self._policy.patience, self._cluster.events
         if self._resume is not None:
             return self._now
-        times = []
-        for entry in self._waiting.values():
-            times.append(entry.tried + patience.forgotten_after)
-            if entry.happened(events):
-                times.append(entry.backoff_ends(patience))
-            elif entry.room and self._reservation is None:
-                times.append(max(entry.since + patience.starving_after, entry.backoff_ends(patience)))
+        times = [self._due_at(self._turns[name], entry) for name, entry in self._waiting.items()]
+        times += [hold.until for hold in self._cluster.holds.values() if hold.until is not None]
         return min(times, default=None)

@@ -17,7 +17,15 @@ def ranked_sets(victims: Victims, units: Sequence[Unit], masks: Ints, *, fewest:
     if not len(masks):
         return
     sets = _Sets(victims, units, masks)
-    keys = [masks, -sets.first_start(), sets.sums(), sets.pods(), sets.broken(), sets.highest(), sets.violations()]
+    keys = [
+        sets.by_name(),
+        -sets.first_start(),
+        sets.sums(),
+        sets.pods(),
+        sets.broken(),
+        sets.highest(),
+        sets.violations(),
+    ]
     if fewest:
         keys.append(sets.pods())
     order = np.lexsort(keys)
@@ -40,6 +48,10 @@ class _Sets:
     def units_of(self, mask: int) -> tuple[Unit, ...]:
         """Give the units of one set."""
         return tuple(unit for bit, unit in enumerate(self._units) if mask >> bit & 1)
+
+    def by_name(self) -> Ints:
+        """A number that sorts sets of one size by the names of their units, which stand in that order."""
+        return -self._added([1 << place for place in reversed(range(len(self._units)))])
 
     def pods(self) -> Ints:
         """How many pods each set has."""

@@ -165,6 +165,16 @@ class Gangs:
         self.root_keys: list[str] = []
         self._root_places: Ints32 = np.zeros(0, dtype=np.int32)
 
+    @staticmethod
+    def of(cluster: Cluster) -> Gangs:
+        """The gangs of a cluster; what was read of them before is still known."""
+        memo = cluster.memo.setdefault(Gangs, {})
+        known = memo.get("gangs")
+        if known is None:
+            known = memo["gangs"] = Gangs(cluster)
+        assert isinstance(known, Gangs)
+        return known
+
     def key_of(self, row: int) -> str | None:
         """The gang of the pod in a row; None for one on its own."""
         number = int(self._cluster.pods.group[row])

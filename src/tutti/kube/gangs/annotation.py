@@ -1,7 +1,7 @@
 """The plainest dialect: an annotation on every pod names its group, and nothing else describes it.
 
 Pods say ``pod-group`` or ``pod_group``. All of them start together: the minimum is the number of pods that name the
-group, finished and terminating ones left out, unless tutti.dev/min-member says how many.
+group, finished ones left out (`dialect.waiting_or_running`), unless tutti.dev/min-member says how many.
 """
 
 from __future__ import annotations

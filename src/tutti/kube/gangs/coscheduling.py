@@ -1,7 +1,8 @@
 """The coscheduling plugin of scheduler-plugins: a label on pods, and a PodGroup of scheduling.x-k8s.io.
 
 ``spec.minMember`` is the minimum, 1 when it is absent. Not read, because they cannot change an answer here:
-``scheduleTimeoutSeconds`` (nothing is held while a gang waits) and ``minResources`` (requests are judged pod by pod).
+``scheduleTimeoutSeconds`` (no pod waits on a node for the others) and ``minResources`` (requests are judged pod by
+pod).
 
 Labels from before there were PodGroups still work, without an object: ``pod-group.scheduling.sigs.k8s.io/name`` and
 ``/min-available``.
