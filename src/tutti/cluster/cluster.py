@@ -19,7 +19,7 @@ from tutti.cluster.census import Census
 from tutti.cluster.classes import SpecClass, SpecRegistry
 from tutti.cluster.columns import ResourceNames, RowLog
 from tutti.cluster.edits import Arrived, Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
-from tutti.cluster.events import Event, node_changes, object_change
+from tutti.cluster.events import Event, is_no_news, node_changes, object_change
 from tutti.cluster.groups import NO_GROUP, Groups
 from tutti.cluster.holds import Holds
 from tutti.cluster.labels import LabelRegistry
@@ -71,10 +71,9 @@ class Cluster:
         """What those who ask keep about this cluster, by who they are; a copy starts without."""
         self._spec_usage: dict[int, int] = {}
         self._undo: list[Edit] = []
-        self._edit_start = 0
         self._marks: list[list[int]] = []
         """What had happened at each mark."""
-        self._arrivals = 0
+        self._edit_start = self._arrivals = 0
         self._fit_rows()
         for obj in objects:
             self._put(obj)
@@ -97,8 +96,7 @@ class Cluster:
         twin.on_node = [set(pods) for pods in self.on_node]
         twin.absent = {node: set(pods) for node, pods in self.absent.items()}
         twin.touched, twin.events = self.touched.copy(), list(self.events)
-        twin.memo, twin._undo, twin._marks = {}, [], []
-        twin._spec_usage = dict(self._spec_usage)
+        twin.memo, twin._undo, twin._marks, twin._spec_usage = {}, [], [], dict(self._spec_usage)
         return twin
 
     def edits(self) -> Iterator[Edit]:
@@ -203,8 +201,7 @@ class Cluster:
                 self._object_changed(old, there=False)
 
     def _object_changed(self, obj: Object, *, there: bool) -> None:
-        kind = obj.KIND
-        self.events[object_change(kind)] += 1
+        self.events[object_change(kind := obj.KIND)] += 1
         if kind in _OWN_GROUP:
             self.groups.object_changed(obj.key)
         elif kind in _ANY_GROUP:
@@ -305,6 +302,10 @@ class Cluster:
             row = self.pods.take_row(key)
         else:
             self._undo_pod(row)
+            old = self.pods.objects[row]
+            if old is not None and self.pods.node_names[row] == (pod.spec.node_name or None) and is_no_news(old, pod):
+                self.pods.objects[row], self.pods.start[row] = pod, _started(pod)
+                return
             self._leave(row)
         self._write_pod(row, pod)
         node = pod.spec.node_name

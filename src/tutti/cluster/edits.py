@@ -20,8 +20,8 @@ class Edit(msgspec.Struct, frozen=True, tag=True, gc=False):
 class Put(Edit, frozen=True, gc=False):
     """Create an object, or replace the one of the same kind and key.
 
-    A pod's object says where the pod is: an update that names no node takes a pod off the node that it was bound to,
-    and gives up what was held for it. A template stays switched off.
+    A pod's object says where the pod is: an update that names no node takes a pod off the node that it was bound to.
+    What is held for a pod is given up, unless the update tells the scheduler nothing. A template stays switched off.
     """
 
     obj: Object

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from tutti.kube.objects import Node
+from tutti.kube.objects import Node, Pod
 
 
 class Event(IntEnum):
@@ -48,6 +48,15 @@ def node_changes(old: Node, new: Node) -> list[Event]:
     if old.spec.taints != new.spec.taints or old.spec.unschedulable != new.spec.unschedulable:
         changes.append(Event.NODE_TAINTS)
     return changes
+
+
+def is_no_news(old: Pod, new: Pod) -> bool:
+    """Say whether an update of a pod tells the scheduler nothing; most are about its status."""
+    was, now = old.metadata, new.metadata
+    leaving = (was.deletion_timestamp is None) == (now.deletion_timestamp is None)
+    same = was.labels == now.labels and was.annotations == now.annotations
+    promised = old.status.nominated_node_name == new.status.nominated_node_name
+    return leaving and same and promised and old.spec == new.spec and was.owner_references == now.owner_references
 
 
 def object_change(kind: str) -> Event:

@@ -130,7 +130,8 @@ class Attempts:
         if standing.gang.problem is not None or standing.need().least:
             return None
         refused: Refused | None = None
-        for _, alike in groupby(standing.waiting, lambda row: (self.desk.looks(row), standing.part_of[row])):
+        parts = standing.part_of
+        for _, alike in groupby(standing.waiting, lambda row: (self.desk.looks(row), parts[row])):
             standing, why_not = self._join(turn, standing, list(alike))
             refused = why_not or refused
         return refused

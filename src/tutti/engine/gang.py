@@ -24,6 +24,9 @@ from tutti.engine.standing import Need
 WORK = 20_000
 """Steps of search for one gang, unless said otherwise."""
 
+_CHOICE = 20
+"""Steps that one choice of parts counts for."""
+
 Then = Callable[[], list[Decision] | None]
 """What is to be placed after something else; None when it cannot be."""
 Chosen = dict[str, Area | None]
@@ -81,7 +84,7 @@ class GangPlacer:
         for chosen in _choices(need):
             tied = sorted((part for part in chosen if not _is_loose(part)), key=lambda part: -part.least)
             found = self._tied(tied, chosen, need, area, then)
-            if found is not None or not self._work.spend():
+            if found is not None or not self._work.spend(_CHOICE):
                 return found
         return None
 

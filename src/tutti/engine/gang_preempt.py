@@ -163,7 +163,7 @@ class GangPreemption:
                     cluster.apply(Unbind(cluster.pods.keys[row]))
             work = Work(min(_FIT_WORK, max(self._work, 0)))
             found = self._placer.place(self._need, work)
-            self._work -= _FIT_WORK - max(work.left, 0)
+            self._work -= _FIT_WORK - max(work.left, 0) + sum(len(unit.rows) for unit in units)
             if found is None:
                 return False
             moves = self._moved(units) if self._move else []
@@ -231,9 +231,25 @@ class GangPreemption:
             return self._least_of(victims, shortlist, proposals)
         if not self._tried(victims, shortlist):
             return None
-        # Whoever matters most is spared first.
+        # Whoever matters most is spared first; or whoever is in another place, where places matter.
         in_turn = sorted(shortlist, key=lambda unit: victims.loss((unit,)), reverse=True)
+        if not proposals.plain:
+            in_turn = self._by_place(in_turn)
         return self._spared(victims, in_turn, list(shortlist), proposals)
+
+    def _by_place(self, units: Sequence[Unit]) -> list[Unit]:
+        """Sort units by the domains in which they may keep others away, so that those of one stand together."""
+        cluster, nodes = self._cluster, self._cluster.nodes
+        rows = [*self._need.everybody, *(unit.rows[0] for unit in units)]
+        specs = {int(cluster.pods.spec[row]): row for row in rows}.values()
+        keys = sorted({term.topology_key for row in specs for term in cluster.spec_of(row).anti_affinity})
+        columns = [nodes.domains(key).digits for key in keys]
+
+        def place(unit: Unit) -> tuple[int, ...]:
+            row = int(cluster.pods.node[unit.rows[0]])
+            return *(int(column[row]) for column in columns), int(nodes.rank[row])
+
+        return sorted(units, key=place)
 
     def _spared(
         self, victims: Victims, in_turn: Sequence[Unit], kept: list[Unit], proposals: Proposals
