@@ -210,7 +210,9 @@ class GangPreemption:
             return None
         useful = proposals.useful() if not self._move else victims.units
         if len(useful) <= _EXACT:
-            return self._least_of(victims, useful, proposals)
+            least = self._least_of(victims, useful, proposals)
+            if least is not None or self._tries > 0:
+                return least
         best: tuple[Loss, tuple[Unit, ...]] | None = None
         for proposed in proposals.proposed():
             found = self._improved(victims, proposed, proposals)
@@ -222,6 +224,7 @@ class GangPreemption:
                 break
         if best is None:
             # No guess was right. Evicting everybody and sparing whom it can spare finds a way if there is one.
+            self._tries = _TRIES
             return self._improved(victims, _whole(useful), proposals)
         return best[1]
 
