@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tutti.cluster import Cluster, Put, Remove
 from tutti.engine.queue import SECOND, Patience, Queue
@@ -205,3 +206,124 @@ def test_a_member_that_came_back_is_placed_alone() -> None:
 def test_the_same_input_gives_the_same_plan() -> None:
     plans = [msgspec.json.encode(session(starving(), Queue(), START)) for _ in range(2)]
     assert plans[0] == plans[1]
+
+
+# Found in review ------------------------------------------------------------------------------------------------------
+
+
+def tainted(name: str) -> k.Node:
+    return replace(node(name), spec=k.NodeSpec(taints=[k.Taint(key="control-plane", effect="NoSchedule")]))
+
+
+def test_one_tainted_node_does_not_keep_reservations_away() -> None:
+    busy = [pod("busy-a", on="a", lasts="5m"), pod("busy-b", on="b", lasts="10m")]
+    cluster = Cluster((node("a"), node("b"), tainted("control"), *busy, *gang("wide", 2)))
+    _, queue = session(cluster, Queue(), START)
+    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    assert queue.reservation is not None
+
+
+def test_small_pods_beside_a_starving_one_do_not_take_its_room() -> None:
+    cluster = Cluster((node("a"), pod("b1", on="a", cpu="2"), pod("b2", on="a", cpu="2"), pod("big")))
+    _, queue = session(cluster, Queue(), START)
+    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    seen: dict[str, str] = {}
+    for number in (1, 2):
+        cluster.apply(Remove("Pod", f"default/b{number}"))
+        cluster.apply(Put(pod(f"later-{number}", cpu="2", created=START + (3 + number) * MINUTE)))
+        plan, queue = session(cluster, queue, START + (4 + number) * MINUTE)
+        seen |= bound(plan)
+    assert seen == {"big": "a"}
+
+
+def test_a_session_that_ends_early_keeps_the_reservation() -> None:
+    cluster = starving()
+    _, queue = session(cluster, Queue(), START)
+    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    for number in range(3):
+        cluster.apply(Put(replace(pod(f"first-{number}", cpu="1", priority=5), spec=never(5))))
+    _, later = session(cluster, queue, START + 3 * MINUTE, policy=Policy(work=1))
+    assert later.reservation == queue.reservation
+    assert len(cluster.holds) == 2
+
+
+def never(priority: int) -> k.PodSpec:
+    return replace(pod("x", cpu="8", priority=priority).spec, preemption_policy="Never")
+
+
+def with_condition(old: k.Pod) -> k.Pod:
+    said = k.Condition(type="PodScheduled", status="False", reason="Unschedulable")
+    return replace(old, status=replace(old.status, conditions=[said]))
+
+
+def test_updates_of_a_status_are_no_news() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
+    _, queue = session(cluster, Queue(), START)
+    events = list(cluster.events)
+    for key in ("default/g-0", "default/busy"):
+        cluster.apply(Put(with_condition(cluster.pod(key))))
+    plan, queue = session(cluster, queue, START + 30 * SECOND)
+    assert cluster.events == events
+    assert not plan.gangs
+
+
+def test_an_update_of_a_status_keeps_the_room_that_was_promised() -> None:
+    cluster = Cluster((node("a"), pod("old", on="a"), pod("high", priority=10)))
+    _, queue = session(cluster, Queue(), START)
+    cluster.apply(Put(with_condition(cluster.pod("default/high"))))
+    cluster.apply(Remove("Pod", "default/old"))
+    cluster.apply(Put(pod("later", priority=5, created=START + 1)))
+    plan, queue = session(cluster, queue, START + SECOND // 2)
+    assert not plan.binds
+    plan, queue = session(cluster, queue, START + 2 * SECOND)
+    assert bound(plan) == {"high": "a"}
+
+
+def test_a_victim_that_never_leaves_blocks_nobody_for_ever() -> None:
+    stuck = pod("stuck", on="a")
+    stuck = replace(stuck, metadata=replace(stuck.metadata, deletion_timestamp=timestamp(START)))
+    cluster = Cluster((node("a"), node("b"), stuck, *gang("pair", 2)))
+    _, queue = session(cluster, Queue(), START)
+    assert cluster.holds
+    cluster.apply(Put(pod("other", created=START + MINUTE)))
+    started: dict[str, str] = {}
+    for hours in range(1, 6):
+        plan, queue = session(cluster, queue, START + hours * 3_600 * SECOND)
+        started |= bound(plan)
+    assert started == {"other": "b"}
+
+
+def test_another_domain_may_cure_too() -> None:
+    labels = {"a1": "1", "b1": "2", "b2": "2"}
+    nodes = [node("a1"), tainted("b1"), tainted("b2")]
+    nodes = [replace(n, metadata=replace(n.metadata, labels={"zone": labels[n.metadata.name]})) for n in nodes]
+    members = gang("g", 2)
+    members = [
+        replace(p, metadata=replace(p.metadata, annotations={"pod-group": "g", "tutti.dev/topology-required": "zone"}))
+        for p in members
+    ]
+    cluster = Cluster((*nodes, *members))
+    _, queue = session(cluster, Queue(), START)
+    for name in ("b1", "b2"):
+        cluster.apply(Put(replace(node(name), metadata=k.ObjectMeta(name=name, labels={"zone": "2"}))))
+    plan, _ = session(cluster, queue, START + 20 * SECOND)
+    assert set(bound(plan)) == {"g-0", "g-1"}
+
+
+def test_a_queue_for_a_new_cluster_tries_everything_again() -> None:
+    cluster = Cluster((node("a"), node("b"), pod("busy", on="a"), *gang("g", 2)))
+    _, queue = session(cluster, Queue(), START)
+    read = msgspec.json.decode(msgspec.json.encode(queue), type=Queue).for_new_cluster()
+    other = Cluster((node("a"), node("c"), node("d"), pod("busy", on="a"), *gang("g", 2)))
+    plan, _ = session(other, read, START + 2 * SECOND)
+    assert len(plan.binds) == 2
+
+
+def test_wake_is_never_in_the_past() -> None:
+    cluster = Cluster((node("a"), node("b"), pod("busy-a", on="a"), pod("busy-b", on="b"), *gang("wide", 2)))
+    queue = Queue()
+    for minutes in (0, 10, 71, 72, 73, 100):
+        now = START + minutes * MINUTE
+        _, queue = session(cluster, queue, now)
+        assert queue.wake is not None
+        assert queue.wake > now

@@ -38,8 +38,8 @@ def command(
     the reason, and whether evicting pods could help. Nodes that say the same share a line in large clusters; -o wide
     lists them all. A pod that runs already is judged as if it were pending again.
 
-    For a gang where it would start if its turn were now, or how much of it fits where, what stops the rest, and what
-    would make it start; every cure has been tried. "gang" alone lists all gangs. In JSON and YAML cures come with the
+    For a gang where it would start at its turn, or how much of it fits where, what stops the rest, and what would make
+    it start; every cure has been tried. "gang" alone lists all gangs. In JSON and YAML cures come with the
     objects that they change.
 
     \b
@@ -60,7 +60,7 @@ def command(
     elif what.lower() in KINDS and not any(pod.metadata.name == what for pod in loaded.snapshot.pods):
         from tutti.cli.gang_account import gang_list
 
-        click.echo(gang_list(engine, namespace))
+        click.echo(gang_list(engine, namespace, form))
     else:
         _explain_pod(engine, loaded, what, namespace=namespace, form=form)
 

@@ -54,8 +54,11 @@ def _hint(name: str, keys: Sequence[str]) -> str:
     return f"there are {', '.join(names[:_NAMED])}{more}"
 
 
-def gang_list(engine: Engine, namespace: str | None) -> str:
-    """A line for each gang."""
+_LISTED = ("NAMESPACE", "NAME", "DIALECT", "MINIMUM", "RUNNING", "PENDING", "STATUS")
+
+
+def gang_list(engine: Engine, namespace: str | None, form: str) -> str:
+    """A line for each gang, or the same as data."""
     cluster, gangs = engine.cluster, Gangs(engine.cluster)
     rows = []
     every = gangs.keys()
@@ -73,7 +76,10 @@ def gang_list(engine: Engine, namespace: str | None) -> str:
         raise NotFoundError(
             f"no pod names a gang in {f'namespace {namespace} of the input' if namespace else 'the input'}"
         )
-    return table(("NAMESPACE", "NAME", "DIALECT", "MINIMUM", "RUNNING", "PENDING", "STATUS"), rows)
+    if form in ("json", "yaml"):
+        names = [name.lower() for name in _LISTED]
+        return structured([dict(zip(names, row, strict=True)) for row in rows], form)
+    return table(_LISTED, rows)
 
 
 # Text -----------------------------------------------------------------------------------------------------------------

@@ -62,6 +62,9 @@ class _Leaf(NamedTuple):
 def why(placer: GangPlacer, need: Need) -> Lack:
     """Say what stops a gang that cannot start now."""
     cluster = placer.engine.cluster
+    impossible = _impossible(placer, need)
+    if impossible is not None:
+        return Lack(impossible, {}, frozenset(("NodeAffinity",)), 0, need.least, near=True)
     mark = cluster.mark()
     placed = 0
     left: tuple[_Leaf, Decision] | None = None
@@ -74,6 +77,21 @@ def why(placer: GangPlacer, need: Need) -> Lack:
     finally:
         cluster.rollback(mark)
     return _worded(placer, need, min(placed, need.least), left)
+
+
+def _impossible(placer: GangPlacer, need: Need) -> str | None:
+    """Say why no domain can do, whatever the room."""
+    for each in lacking(need):
+        key = each.topology.required
+        if key is None:
+            continue
+        taken = placer.areas.values_of(each.running, key)
+        if len(taken) > 1:
+            names = ", ".join(sorted(placer.areas.name(key, digit) or "<none>" for digit in taken))
+            return f"its running pods are not in one {key}, but in {names}"
+        if not placer.engine.cluster.nodes.domains(key).nodes_in[1:].any():
+            return f"no node has the label {key}"
+    return None
 
 
 def _as_many_as_fit(placer: GangPlacer, leaf: _Leaf) -> tuple[int, Decision | None]:
@@ -115,7 +133,10 @@ def _worded(placer: GangPlacer, need: Need, placed: int, left: tuple[_Leaf, Deci
     nodes = placer.engine.cluster.nodes
     on = nodes.count if leaf.within is None else int(nodes.on[leaf.within.rows].sum())
     said = Decision(decision.pod, refused=decision.refused, error=decision.error, nodes=on, reasons=decision.reasons)
-    fits = f"{placed} of {wanted} pods fit{place}; for the next:" if placed else f"no pod fits{place}:"
+    if leaf.need is not need:
+        fits = f"{placed} of {wanted} pods fit; for the next of part {leaf.need.name}{place}:"
+    else:
+        fits = f"{placed} of {wanted} pods fit{place}; for the next:" if placed else f"no pod fits{place}:"
     text = f"{fits} {fit_error(said)}"
     plugins = frozenset((decision.refused.plugin,)) if decision.refused is not None else decision.plugins
     near = any(each.topology.required for each in lacking(need))

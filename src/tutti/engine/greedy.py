@@ -164,7 +164,7 @@ class Greedy:
 
     def _allowed(self, numbers: Sequence[int]) -> list[Unit]:
         """Give units that may go together: a gang that would lose more than its surplus goes whole."""
-        units = [self._units[n] for n in numbers]
+        units = [self._units[n] for n in dict.fromkeys(numbers)]
         found: list[Unit] = []
         whole = {unit.gang: unit for unit in self._units if unit.gang is not None and unit.whole}
         for gang in dict.fromkeys(unit.gang for unit in units):

@@ -24,7 +24,7 @@ class Bound(_Part, frozen=True, gc=False):
 
 
 class Eviction(_Part, frozen=True, gc=False):
-    """A pod that has to go, and for whom: a pod or a gang; `to` is where it goes when it is moved."""
+    """A pod that has to go, and for whom: a pod or a gang; `to` is where it runs then, if it is only moved."""
 
     node: str
     by: str
@@ -109,8 +109,11 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
         """Make a plan of its lists, and count them."""
         parts = tuple(binds), tuple(evictions), tuple(unschedulable), tuple(not_considered), tuple(nominated)
         placed, evicted, refused, others, held = map(len, parts)
-        counts = {"pending": placed + refused + others + held, "binds": placed, "evictions": evicted}
+        moved = sum(eviction.to is not None for eviction in parts[1])
+        counts = {"pending": placed + refused + others + held, "binds": placed, "evictions": evicted - moved}
         counts |= {"unschedulable": refused, "notConsidered": others}
+        if moved:
+            counts["moves"] = moved
         if held:
             counts["nominated"] = held
         return Plan(counts, *parts, tuple(gangs))

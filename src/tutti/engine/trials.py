@@ -29,6 +29,8 @@ _TRIAL = 4_000
 """Steps of search for one trial; placing every pod of the gang once is always allowed for."""
 _NAMED = 5
 """Pods that a text names."""
+_ALL = 5_000
+"""Waiting pods up to which a cure is tried with all of them."""
 _START = 50
 """Steps that a trial counts for at least."""
 
@@ -93,14 +95,18 @@ class Trials:
         return [pod for pod in pods if pod in self.cluster.pods.row_of]
 
     def among(self, cure: Cure, earlier: Sequence[Turn]) -> Cure | None:
-        """Give a cure as it is when all that comes before the gang is scheduled with it; None when it is none then."""
-        if not earlier:
-            return cure
+        """Give a cure as it is when everything that waits is scheduled with it; None when it is none then.
+
+        Where very much waits, only what comes before the gang.
+        """
         waiting = set(pending(self.cluster))
+        if waiting.issubset(self.pending()):
+            return cure
         if any(isinstance(edit, Remove) and edit.kind == Pod.KIND and edit.key in waiting for edit in cure.edits):
             return None  # nobody can be evicted who does not run
         with self.after(cure.edits):
-            schedule(self.cluster, [*self._pods_of(earlier), *self.pending()], self.engine.profile)
+            some = None if len(waiting) <= _ALL else [*self._pods_of(earlier), *self.pending()]
+            schedule(self.cluster, some, self.engine.profile)
             if not self.has_started():
                 return None
         if waiting.issuperset(cure.evicts) and cure.evicts:

@@ -166,7 +166,7 @@ class Victims:
     def rows(self, units: Iterable[Unit]) -> list[int]:
         """Give the pods of units, the most important first."""
         pods = self.cluster.pods
-        rows = [row for unit in units for row in unit.rows]
+        rows = {row for unit in units for row in unit.rows}
         return sorted(rows, key=lambda row: (-int(pods.priority[row]), int(pods.start[row]), pods.keys[row]))
 
     def names(self, unit: Unit) -> tuple[str, ...]:
