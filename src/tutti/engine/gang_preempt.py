@@ -249,7 +249,7 @@ class GangPreemption:
         columns = [nodes.domains(key).digits for key in keys]
 
         def place(unit: Unit) -> tuple[int, ...]:
-            row = int(cluster.pods.node[unit.rows[0]])
+            row = int(cluster.pods.node[min(unit.rows, key=cluster.pods.keys.__getitem__)])
             return *(int(column[row]) for column in columns), int(nodes.rank[row])
 
         return sorted(units, key=place)

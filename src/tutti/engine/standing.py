@@ -7,6 +7,7 @@ only then. Rows are rows of the cluster's pod table. A pod that names no group i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -162,6 +163,8 @@ class Gangs:
         self._leaves: dict[str, list[int]] = {}
         """The groups of each gang."""
         self._known: dict[str, Gang] = {}
+        self.memo: dict[str, Any] = {}
+        """What those who look at gangs keep about each."""
         self.root_keys: list[str] = []
         self._root_places: Ints32 = np.zeros(0, dtype=np.int32)
 
@@ -199,6 +202,7 @@ class Gangs:
             for number in set(groups.touched.since(self._read).tolist()):
                 if number < len(self._roots):
                     self._known.pop(self._roots[number], None)
+                    self.memo.pop(self._roots[number], None)
             self._read = groups.touched.length
         if self._objects_version != groups.objects_version or self._has_moved():
             self._objects_version, self._objects_read = groups.objects_version, groups.objects_touched.length

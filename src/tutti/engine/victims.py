@@ -56,6 +56,22 @@ class Running(msgspec.Struct, frozen=True, eq=False, gc=False):
         return _falls_short(whole, [parts[row] for row in left])
 
 
+def _known_units(gangs: Gangs, gang: Gang, rows: list[int], priority: int) -> tuple[Running, list[Unit]]:
+    """Give the units of a gang that runs with these pods; they are the same until it changes."""
+    known: tuple[list[int], Gang, int, Running, list[Unit]] | None = gangs.memo.get(gang.key)
+    if known is not None and known[0] == rows and known[1] is gang and known[2] == priority:
+        return known[3], known[4]
+    running = Running(gang, rows, gangs)
+    single = gang.disruption is Disruption.SINGLE
+    units: list[Unit] = []
+    if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
+        units += [Unit((row,), priority, gang.key, whole=False) for row in rows]
+    if not single:
+        units.append(Unit(tuple(rows), priority, gang.key))
+    gangs.memo[gang.key] = rows, gang, priority, running, units
+    return running, units
+
+
 def _falls_short(part: Part, running: list[str]) -> bool:
     """Say whether a part falls below its minimum with pods running in the parts of these names."""
     names = {part.name, *names_below(part)}
@@ -90,7 +106,7 @@ class Victims:
     def _add_gangs(self, gangs: Gangs, rows: Rows, limit: int) -> None:
         if not len(rows):
             return
-        keys, priorities = self.cluster.pods.keys, self.cluster.pods.priority
+        priorities = self.cluster.pods.priority
         roots = gangs.roots_of(self.cluster.pods.group[rows])
         order = np.argsort(roots, kind="stable")
         rows, roots = rows[order], roots[order]
@@ -100,19 +116,14 @@ class Victims:
         listed = rows.tolist()
         records = gangs.records(roots[starts].tolist())
         for start, end, top, gang in zip(starts.tolist(), ends, highest, records, strict=True):
-            key = gang.key
-            if gang.priority is None and gangs.size(key) > end - start:
+            key, mine = gang.key, listed[start:end]
+            if gang.priority is None and top < limit and gangs.size(key) > end - start:
                 top = int(priorities[gangs.rows(key)].max())  # members that wait count as well
             priority = gang.priority if gang.priority is not None else top
             if priority >= limit or key == self._but:
                 continue
-            mine = listed[start:end]
-            running = self.running[key] = Running(gang, mine, gangs)
-            single = gang.disruption is Disruption.SINGLE
-            if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
-                self.units += [Unit((row,), priority, key, whole=False) for row in mine]
-            if not single:
-                self.units.append(Unit(tuple(sorted(mine, key=keys.__getitem__)), priority, key))
+            self.running[key], units = _known_units(gangs, gang, mine, priority)
+            self.units += units
 
     def _count(self) -> None:
         """Put what matters about units into columns."""
