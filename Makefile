@@ -53,6 +53,8 @@ bench: $(RUN) $(if $(GO),$(ORACLE)) ## Run the ladder of benchmarks, beside kube
 	@$(if $(GO),true,echo "Go is not installed: no column for kube-scheduler, which is built from $(ORACLE_DIR).")
 	$(BIN)/python benchmarks/ladder.py $(if $(GO),--oracle $(ORACLE)) $(ARGS)
 	$(BIN)/python benchmarks/bars.py $(if $(GO),--oracle $(ORACLE))
+	$(BIN)/python benchmarks/gangs.py
+	$(BIN)/python benchmarks/gang_brute_force.py
 
 .PHONY: fuzz-oracle
 fuzz-oracle: $(RUN) $(ORACLE) ## Compare with kube-scheduler on fresh cases (SEED="1 2", CASES=20; needs Go)
