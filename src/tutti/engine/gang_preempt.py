@@ -28,6 +28,8 @@ _EXACT = 14
 """Units of which all sets are tried."""
 _SHORT = 8
 """Units of a shortlist."""
+_FEW = 4
+"""Units of which all sets are tried without much ado."""
 _TRIES = 600
 """Sets that are tried in earnest for one gang."""
 _FIT_WORK = 4_000
@@ -292,6 +294,8 @@ class GangPreemption:
 
         Only for gangs that look at nobody else: for those more evictions never do harm.
         """
+        if len(units) <= _FEW:
+            return masks
         every = {row for unit in units for row in unit.rows}
         if not self._fits([Unit(tuple(sorted(every)), 0)]):
             return masks[:0]

@@ -237,10 +237,6 @@ class Gangs:
         self._follow()
         return sorted({key for key, members in zip(self._roots, self._cluster.groups.members, strict=True) if members})
 
-    def size(self, key: str) -> int:
-        """How many pods a gang has, whatever their state."""
-        return sum(len(self._cluster.groups.members[number]) for number in self._leaves.get(key, ()))
-
     def version(self, key: str) -> tuple[int, ...]:
         """What moves when a pod of a gang, or an object that says something about groups, changes."""
         self._follow()

@@ -9,6 +9,7 @@ start, as kube-scheduler counts it; then the first names, so that the answer is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -114,10 +115,11 @@ class Victims:
         highest = np.maximum.reduceat(self.cluster.pods.priority[rows], starts).tolist()
         ends = [*starts[1:].tolist(), len(rows)]
         listed = rows.tolist()
+        waiting = self._waiting(gangs)
         records = gangs.records(roots[starts].tolist())
         for start, end, top, gang in zip(starts.tolist(), ends, highest, records, strict=True):
             key, mine = gang.key, listed[start:end]
-            if gang.priority is None and top < limit and gangs.size(key) > end - start:
+            if gang.priority is None and top < limit and roots[start] in waiting:
                 top = int(priorities[gangs.rows(key)].max())  # members that wait count as well
             priority = gang.priority if gang.priority is not None else top
             if priority >= limit or key == self._but:
@@ -125,10 +127,16 @@ class Victims:
             self.running[key], units = _known_units(gangs, gang, mine, priority)
             self.units += units
 
+    def _waiting(self, gangs: Gangs) -> set[int]:
+        """Give the gangs, by their places, of which pods wait."""
+        pods, length = self.cluster.pods, self.cluster.pods.length
+        rows = np.flatnonzero((pods.node[:length] < 0) & (pods.group[:length] != NO_GROUP))
+        return set(gangs.roots_of(pods.group[rows]).tolist())
+
     def _count(self) -> None:
         """Put what matters about units into columns."""
         pods = self.cluster.pods
-        self.pods: Rows = np.fromiter((row for unit in self.units for row in unit.rows), dtype=np.intp)
+        self.pods: Rows = np.array(list(chain.from_iterable(unit.rows for unit in self.units)), dtype=np.intp)
         """The pods of all units, one unit after the other."""
         self.counts: Ints = np.array([len(unit.rows) for unit in self.units], dtype=np.int64)
         self.owner: Rows = np.repeat(np.arange(len(self.units)), self.counts)
