@@ -24,6 +24,8 @@ from tutti.engine.solos import Solos
 from tutti.engine.standing import Need, Standing
 from tutti.engine.turns import Turn
 
+_IN_VAIN = " Evicting weaker pods would not be enough."
+
 
 class Attempts:
     """See the module's contract."""
@@ -89,6 +91,7 @@ class Attempts:
             desk.give_up_holds(self.cluster.pods.keys[row] for row in standing.waiting)
             self._note_success(turn, standing)
             return None
+        in_vain = False
         if self._may_preempt(standing):
             found = desk.make_room(need, turn.priority, turn.gang)
             if found is not None:
@@ -96,8 +99,10 @@ class Attempts:
                 waits = None if bound else desk.waits(found)
                 self._note_success(turn, standing, found, waits)
                 return waits
+            in_vain = desk.in_vain
         desk.work += len(standing.waiting)
-        return why(self.placer, need)
+        lack = why(self.placer, need)
+        return replace(lack, message=f"{lack.message}{_IN_VAIN}") if in_vain else lack
 
     def _standing(self, turn: Turn) -> Standing:
         assert turn.gang is not None

@@ -58,6 +58,8 @@ class Desk:
         graceful, until = (None, None) if now is None else (timestamp(now), now + patience)
         self.making_way = MakingWay(engine, self.gangs, self.notes, graceful=graceful, until=until)
         self._stuck_before = None if now is None else now - patience
+        self.in_vain = False
+        """Whether there was somebody to evict when room was last looked for, and that would not have been enough."""
         self.work = 0
         """Steps taken so far, for whoever limits them."""
 
@@ -73,6 +75,7 @@ class Desk:
         if found is None:
             found = search.run()
         self.work += search.spent
+        self.in_vain = found is None and search.weaker > 0
         return found
 
     def waits(self, found: Evictions) -> Refused:

@@ -240,7 +240,7 @@ def _scheduled(trials: Trials, standing: Standing, need: Need) -> Outcome:
     if need.least > len(standing.waiting):
         return _told("waits", plan, told, told.message)
     lack = why(trials.placer, need)
-    outcome = _told("waits", plan, told, lack.message)
+    outcome = _told("waits", plan, told, told.message or lack.message)
     return replace(outcome, best=lack.best, wanted=lack.wanted, where=dict(lack.where), reasons=lack.reasons)
 
 

@@ -76,6 +76,8 @@ class GangPreemption:
         self._cluster = placer.engine.cluster
         self._priority, self._move = priority, move
         self._tries, self._work = _TRIES, _WORK
+        self.weaker = 0
+        """How many units it could have evicted, had that been enough."""
         self._left: dict[str, str | None] = {}
         """Pods that are terminating, and where they are."""
         self._failed: list[frozenset[int]] = []
@@ -101,6 +103,7 @@ class GangPreemption:
         try:
             leaving = () if self._move else self._without_leaving()
             victims = Victims(cluster, self._gangs, Budgets(cluster), self._priority, equals=self._move, but=whom)
+            self.weaker = len(victims)
             best = self._best(victims)
             if best is None:
                 return None
