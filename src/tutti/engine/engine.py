@@ -220,14 +220,14 @@ class Engine:
     def _alike(self, asked: Asked, pods: Sequence[str]) -> list[str]:
         """Give the pods, up to the first other one, that the engine cannot tell from the asked one."""
         table = self.cluster.pods
-        mine = (asked.spec.number, asked.labels.number, controller(asked.pod))
+        rows = [table.row_of.get(pod, -1) for pod in pods]
+        looks = zip(table.spec[rows].tolist(), table.labels[rows].tolist(), strict=True)
+        mine, owner = (asked.spec.number, asked.labels.number), controller(asked.pod)
+        objects, names = table.objects, table.node_names
         alike = []
-        for pod in pods:
-            row = table.row_of.get(pod, -1)
-            obj = table.objects[row] if row >= 0 else None
-            if obj is None or obj.spec.scheduling_gates or table.node_names[row] is not None:
-                break
-            if (int(table.spec[row]), int(table.labels[row]), controller(obj)) != mine:
+        for pod, row, its in zip(pods, rows, looks, strict=True):
+            obj = objects[row] if row >= 0 and its == mine else None
+            if obj is None or obj.spec.scheduling_gates or names[row] is not None or controller(obj) != owner:
                 break
             alike.append(pod)
         return alike

@@ -186,6 +186,11 @@ class Gangs:
         self._follow()
         return self._roots[number]
 
+    def roots(self) -> Sequence[str]:
+        """The gang of each group, by the group's number."""
+        self._follow()
+        return self._roots
+
     def roots_of(self, groups: Ints32) -> Ints32:
         """The places in `root_keys` of the gangs to which groups belong."""
         self._follow()

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.groups import NO_GROUP
 from tutti.engine.plan import NotConsidered
 from tutti.engine.profile import Profile
 from tutti.engine.standing import NEW, Gangs, created
@@ -58,6 +59,7 @@ def turns(
     found: list[Turn] = []
     left_out: list[tuple[Order, NotConsidered]] = []
     members: dict[str, list[tuple[int, str]]] = {}
+    roots = gangs.roots()
     for key in pods:
         row = cluster.pod_row(key)
         pod = table.objects[row]
@@ -69,7 +71,8 @@ def turns(
             if why is not None:
                 left_out.append(((-(spec.priority or 0), False, since, key), why))
                 continue
-        gang = gangs.key_of(row)
+        number = table.group[row]
+        gang = None if number == NO_GROUP else roots[number]
         if gang is None:
             found.append(Turn((-(spec.priority or 0), False, since, key), (key,)))
         else:
