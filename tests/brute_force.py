@@ -1,8 +1,8 @@
 """What a gang may do in a small cluster, by trying everything: plain data, plain code, nothing of the engine.
 
 Contract: `fits` says whether at least the needed pods of the waiting gang can be placed, `best_victims` which pods have
-to go for that at the least loss. Rules are those of /work/shared/conformance/README-gang.md and of `Loss`. Complete,
-therefore only for some nodes and some pods.
+to go for that at the least loss. The rules are those of docs/gangs.md, and of `Loss`. Complete, therefore only for some
+nodes and some pods.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from tutti.engine import Engine, Profile, preempt
 from tutti.engine.failure import failure
 from tutti.engine.plan import Plan
 from tutti.engine.schedule import pending, schedule
-from tutti.engine.turns import in_queue_order, not_considered
+from tutti.engine.standing import created
+from tutti.engine.turns import not_considered
 from tutti.kube import objects as k
 
 WAITING = "2026-01-01T00:00:00Z"
@@ -187,7 +188,8 @@ def settled(cluster: Cluster) -> dict[str, str | None]:
 def one_by_one(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
     """Place the pending pods with single decisions."""
     engine = Engine(cluster)
-    queue = in_queue_order(cluster.pod(key) for key in pending(cluster))
+    waiting = [cluster.pod(key) for key in pending(cluster)]
+    queue = sorted(waiting, key=lambda each: (-(each.spec.priority or 0), created(each), each.key))
     for key in [pod.key for pod in queue if not_considered(pod, engine.profile) is None]:
         (decision,) = engine.place([key])
         if decision.node is None and decision.error is None:

@@ -9,6 +9,7 @@ of its domains can hold the gang; after that come as few domains as can, and the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -171,17 +172,22 @@ class Areas:
         self._last = rows, version, list(found.values())
         return self._last[2]
 
+    def settled(self, need: Need, key: str, within: Area | None) -> int:
+        """Give the domain in which a need has pods by now; where it has none yet, the one with the most room."""
+        there = self.values_of((*need.running, *need.everybody), key)
+        return min(there, key=partial(self.name, key)) if there else self.roomiest(need, key, within)
+
     # Domains ----------------------------------------------------------------------------------------------------------
 
     def domain(self, key: str, digit: int, within: Area | None = None) -> Area:
-        """Give one domain of a label."""
+        """Give one domain of a label; nodes without the label, which 0 stands for, are none."""
         nodes = self._cluster.nodes
         domains = nodes.domains(key)
         if self._version != nodes.touched.length or len(self._known) > _MOST:
             self._version, self._known = nodes.touched.length, {}
         area = self._known.get((key, digit))
         if area is None:
-            area = self._known[key, digit] = Area(domains.digits == digit)
+            area = self._known[key, digit] = Area((domains.digits == digit) & (digit > 0))
         return area if within is None else area & within.mask
 
     def values_of(self, rows: Iterable[int], key: str) -> set[int]:

@@ -8,6 +8,7 @@ work, so that results repeat.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ class Caller:
         if any(lack > call.pods_in(group) for group, lack in enumerate(call.lacks)):
             return None
         if len(slots) == 1:
-            decided = self._attempt(lambda: self._alike(slots[0], max(call.lacks), work))
+            decided = self._attempt(partial(self._alike, slots[0], max(call.lacks), work))
             if decided is not None or self._is_plain(slots):
                 return decided
         else:
@@ -115,7 +116,7 @@ class Caller:
             in_order = order(slots)
             if in_order not in tried:
                 tried.append(in_order)
-                found = self._attempt(lambda chosen=in_order: self._one_order(call, chosen, work))  # type: ignore[misc]
+                found = self._attempt(partial(self._one_order, call, in_order, work))
                 if found is not None:
                     return found
         return None
@@ -145,13 +146,7 @@ class Caller:
         return decisions
 
     def _largest_first(self, slots: Sequence[Slot]) -> list[Slot]:
-        nodes = self._cluster.nodes
-        most = np.maximum(nodes.alloc[:, : nodes.length].max(axis=1), 1).tolist()
-
-        def size(slot: Slot) -> float:
-            return max((a / most[p] for p, a in self._engine.judge.room_wanted(slot.kind.asked)), default=0.0)
-
-        return sorted(slots, key=lambda slot: -size(slot))
+        return sorted(slots, key=lambda slot: -self._capacity.share(slot.kind.asked))
 
     def _rarest_first(self, slots: Sequence[Slot]) -> list[Slot]:
         def room(slot: Slot) -> int:

@@ -124,6 +124,12 @@ class Capacity:
             np.minimum(most, free[place] // amount, out=most)
         return np.maximum(most, 0, out=most)
 
+    def share(self, asked: Asked) -> float:
+        """Give how much of the largest node a pod takes, of what it takes most of."""
+        nodes = self._judge.cluster.nodes
+        most = nodes.alloc[:, : nodes.length].max(axis=1, initial=1).tolist()
+        return max((amount / most[place] for place, amount in self._judge.room_wanted(asked)), default=0.0)
+
     def welcome(self, asked: Asked, rows: Selection) -> Bools:
         """Say of which rows the nodes themselves would take the pod, were there room."""
         tier, nodes = self._judge.row_table(asked).tier, self._judge.cluster.nodes

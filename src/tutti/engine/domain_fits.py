@@ -6,8 +6,6 @@ with the most room by arithmetic are tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 import numpy as np
 from msgspec.structs import replace
@@ -15,6 +13,7 @@ from msgspec.structs import replace
 from tutti.engine.engine import Decision
 from tutti.engine.failure import fit_error
 from tutti.engine.gang import GangPlacer
+from tutti.engine.gang_reason import as_many_as_fit
 from tutti.engine.plugins.base import Area
 from tutti.engine.standing import Need
 
@@ -59,36 +58,11 @@ def _bound(need: Need) -> Need | None:
 
 
 def _fit(placer: GangPlacer, need: Need, area: Area, *, name: str) -> DomainFit:
-    cluster = placer.engine.cluster
-    mark = cluster.mark()
-    fits, left = 0, None
-    try:
-        for leaf, within in _leaves(placer, replace(need, topology=replace(need.topology, required=None)), area):
-            keys = [cluster.pods.keys[row] for row in leaf.waiting]
-            decisions = placer.engine.place(keys, within)
-            bound = sum(decision.node is not None for decision in decisions)
-            fits += bound
-            if left is None or bound < leaf.lack:
-                left = next((decision for decision in decisions if decision.node is None), left)
-    finally:
-        cluster.rollback(mark)
-    on = int(cluster.nodes.on[area.rows].sum())
-    return DomainFit(name, on, min(fits, need.least), need.least, None if left is None else _top(left))
-
-
-def _leaves(placer: GangPlacer, need: Need, area: Area) -> Iterator[tuple[Need, Area]]:
-    """Give the needs that name pods, each in the area with the most room for it."""
-    key = need.topology.required
-    if key is not None:
-        taken = placer.areas.values_of(need.running, key)
-        digit = min(taken) if taken else placer.areas.roomiest(need, key, area)
-        if not digit:  # stands for nodes without the label
-            return
-        area = placer.areas.domain(key, digit, area)
-    for part in need.parts:
-        yield from _leaves(placer, part, area)
-    if need.waiting:
-        yield need, area
+    nodes = placer.engine.cluster.nodes
+    inside = replace(need, topology=replace(need.topology, required=None))
+    fits, left = as_many_as_fit(placer, inside, area)
+    on = int(nodes.on[area.rows].sum())
+    return DomainFit(name, on, fits, need.least, None if left is None else _top(left.decision))
 
 
 def _top(decision: Decision) -> str:

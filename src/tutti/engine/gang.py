@@ -9,7 +9,6 @@ areas are chosen for all parts first, and the parts are then placed together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import combinations
 
 from tutti.cluster.trial import Trial
@@ -161,11 +160,7 @@ class GangPlacer:
         key = part.topology.required
         if key is None:
             return area
-        nodes = self.engine.cluster.pods.node
-        there = self.areas.values_of((*part.running, *(row for row in part.everybody if nodes[row] >= 0)), key)
-        name = partial(self.areas.name, key)
-        digit = min(there, key=name) if there else self.areas.roomiest(part, key, area)
-        return self.areas.domain(key, digit, area)
+        return self.areas.domain(key, self.areas.settled(part, key, area), area)
 
 
 def _choices(need: Need) -> Iterator[tuple[Need, ...]]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Unbind
+from tutti.cluster.trial import Trial
 from tutti.engine.budgets import Budgets
 from tutti.engine.engine import Decision
 from tutti.engine.gang import GangPlacer
@@ -86,21 +87,17 @@ class GangPreemption:
 
     def leaving(self) -> Evictions | None:
         """Say whether pods that are leaving make room enough: then nobody need be a victim."""
-        mark = self._cluster.mark()
-        try:
+        with Trial(self._cluster):
             leaving = self._without_leaving()
             if not leaving or not self._fits(()):
                 return None
             found = self._after[frozenset()][0]
             return Evictions((), found, leaving=self._in_the_way(leaving, found) or leaving)
-        finally:
-            self._cluster.rollback(mark)
 
     def run(self) -> Evictions | None:
         """Find the best victims, the room of leaving pods counted; whoever is moved needs a place that is free now."""
         cluster, whom = self._cluster, self._whom
-        mark = cluster.mark()
-        try:
+        with Trial(cluster):
             leaving = () if self._move else self._without_leaving()
             victims = Victims(cluster, self._gangs, Budgets(cluster), self._priority, equals=self._move, but=whom)
             self.weaker = len(victims)
@@ -108,8 +105,6 @@ class GangPreemption:
             if best is None:
                 return None
             found = self._evictions(victims, best, leaving)
-        finally:
-            cluster.rollback(mark)
         # Those who are leaving need not be waited for if there is room beside them.
         if found.leaving and self._fits(best):
             return self._evictions(victims, best, ())
@@ -161,8 +156,7 @@ class GangPreemption:
         """Say whether the gang fits without some units; what it looks like then is kept."""
         cluster = self._cluster
         units = tuple(units)
-        mark = cluster.mark()
-        try:
+        with Trial(cluster):
             for unit in units:
                 for row in unit.rows:
                     cluster.apply(Unbind(cluster.pods.keys[row]))
@@ -176,8 +170,6 @@ class GangPreemption:
                 return False
             self._after[_pods_of(units)] = tuple(found), tuple(moves)
             return True
-        finally:
-            cluster.rollback(mark)
 
     def _moved(self, units: Sequence[Unit]) -> list[Decision] | None:
         """Give all units another place, each on another node than before, or none."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from tutti.cluster.events import Event
+from tutti.cluster.trial import Trial
 from tutti.engine.areas import lacking
 from tutti.engine.engine import Decision
 from tutti.engine.failure import fit_error
@@ -59,24 +59,32 @@ class _Leaf(NamedTuple):
     where: tuple[tuple[str, str], ...]
 
 
+class LeftOver(NamedTuple):
+    """The first pod that does not fit, and where most of its like would."""
+
+    leaf: _Leaf
+    decision: Decision
+
+
 def why(placer: GangPlacer, need: Need) -> Lack:
     """Say what stops a gang that cannot start now."""
-    cluster = placer.engine.cluster
     impossible = _impossible(placer, need)
     if impossible is not None:
         return Lack(impossible, {}, frozenset(("NodeAffinity",)), 0, need.least, near=True)
-    mark = cluster.mark()
+    return _worded(placer, need, *as_many_as_fit(placer, need))
+
+
+def as_many_as_fit(placer: GangPlacer, need: Need, within: Area | None = None) -> tuple[int, LeftOver | None]:
+    """Say how many of the pods that are needed fit one by one, and why the first of the others does not; a what-if."""
     placed = 0
-    left: tuple[_Leaf, Decision] | None = None
-    try:
-        for leaf in _leaves(placer, need, None, ()):
-            bound, refused = _as_many_as_fit(placer, leaf)
+    left: LeftOver | None = None
+    with Trial(placer.engine.cluster):
+        for leaf in _leaves(placer, need, within, ()):
+            bound, refused = _bound_of(placer, leaf)
             placed += bound
             if refused is not None and (left is None or leaf.need.lack > bound):
-                left = leaf, refused
-    finally:
-        cluster.rollback(mark)
-    return _worded(placer, need, min(placed, need.least), left)
+                left = LeftOver(leaf, refused)
+    return min(placed, need.least), left
 
 
 def _impossible(placer: GangPlacer, need: Need) -> str | None:
@@ -94,7 +102,7 @@ def _impossible(placer: GangPlacer, need: Need) -> str | None:
     return None
 
 
-def _as_many_as_fit(placer: GangPlacer, leaf: _Leaf) -> tuple[int, Decision | None]:
+def _bound_of(placer: GangPlacer, leaf: _Leaf) -> tuple[int, Decision | None]:
     """Bind as many pods as fit, kind by kind; say how many, and why the first of the others does not fit."""
     engine, keys = placer.engine, placer.engine.cluster.pods.keys
     bound = 0
@@ -112,9 +120,7 @@ def _leaves(placer: GangPlacer, need: Need, within: Area | None, where: tuple[tu
     """Give the needs that name pods, each in the area where most of it would fit."""
     key = need.topology.required
     if key is not None:
-        taken = placer.areas.values_of(need.running, key)
-        name = partial(placer.areas.name, key)
-        digit = min(taken, key=name) if taken else placer.areas.roomiest(need, key, within)
+        digit = placer.areas.settled(need, key, within)
         where = (*where, (key, placer.areas.name(key, digit) if digit else ""))
         within = placer.areas.domain(key, digit, within)
     for part in need.parts:
@@ -123,7 +129,7 @@ def _leaves(placer: GangPlacer, need: Need, within: Area | None, where: tuple[tu
         yield _Leaf(need, within, where)
 
 
-def _worded(placer: GangPlacer, need: Need, placed: int, left: tuple[_Leaf, Decision] | None) -> Lack:
+def _worded(placer: GangPlacer, need: Need, placed: int, left: LeftOver | None) -> Lack:
     wanted = need.least
     if left is None:
         text = f"{placed} of {wanted} pods fit one by one, but not all in the way that it asks for"

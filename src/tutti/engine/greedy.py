@@ -91,7 +91,7 @@ class Greedy:
         rows, owner, usage = self._rows[order], self._owner[order], self._usage[order].copy()
         starts = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]]) if len(rows) else np.zeros(0, dtype=np.intp)
         gone: set[int] = set()
-        for kind, count in sorted(wanted, key=lambda pair: -self._size(pair[0])):
+        for kind, count in sorted(wanted, key=lambda pair: -self._capacity.share(pair[0].asked)):
             need = self._judge.room_wanted(kind.asked)
             left = count
             while left:
@@ -112,11 +112,6 @@ class Greedy:
                     np.add.at(free.T, rows[mine], usage[mine])
                     usage[mine] = 0
         return self._allowed(sorted(gone))
-
-    def _size(self, kind: Kind) -> float:
-        nodes = self._cluster.nodes
-        most = np.maximum(nodes.alloc[:, : nodes.length].max(axis=1), 1)
-        return max((amount / most[place] for place, amount in self._judge.room_wanted(kind.asked)), default=0.0)
 
     def _take(self, copies: Ints, count: int) -> Ints:
         """Give how many copies go to each row: as many as fit, node by node in the order of their names."""

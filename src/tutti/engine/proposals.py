@@ -15,6 +15,7 @@ from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.engine.areas import Kind, lacking
 from tutti.engine.capacity import MANY, sum_by
 from tutti.engine.gang import GangPlacer
+from tutti.engine.greedy import Greedy
 from tutti.engine.plugins.base import Area
 from tutti.engine.standing import Need
 from tutti.engine.victims import Unit, Victims
@@ -202,8 +203,6 @@ class Proposals:
             yield self._placer.areas.domain(key, digit)
 
     def _in_area(self, numbers: Rows, area: Area | None) -> Iterator[list[Unit]]:
-        from tutti.engine.greedy import Greedy
-
         greedy = Greedy(self._placer, self._victims, numbers, area)
         wanted = self._wanted()
         if len(wanted) == 1:

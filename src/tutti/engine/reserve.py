@@ -14,6 +14,7 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold, Unbind
 from tutti.cluster.pods import NOT_STARTED
+from tutti.cluster.trial import Trial
 from tutti.engine.gang import GangPlacer
 from tutti.engine.standing import Gangs, Need
 
@@ -66,11 +67,8 @@ def reserve(placer: GangPlacer, need: Need, ends: Ends, *, now: int) -> tuple[li
 def _placed_without(placer: GangPlacer, need: Need, rows: list[int]) -> list[Hold] | None:
     """Give where a need would go if some pods were not there."""
     cluster = placer.engine.cluster
-    mark = cluster.mark()
-    try:
+    with Trial(cluster):
         for row in rows:
             cluster.apply(Unbind(cluster.pods.keys[row]))
         found = placer.place(need)
         return None if found is None else [Hold(d.pod, d.node or "") for d in found]
-    finally:
-        cluster.rollback(mark)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster import Edit, Remove
+from tutti.cluster.trial import Trial
 from tutti.engine.engine import Engine
 from tutti.engine.gang import WORK, GangPlacer
 from tutti.engine.packing import Work
@@ -66,13 +67,10 @@ class Trials:
     @contextmanager
     def after(self, edits: Iterable[Edit]) -> Iterator[None]:
         """Have some edits made for a while."""
-        mark = self.cluster.mark()
-        try:
+        with Trial(self.cluster):
             for edit in edits:
                 self.cluster.apply(edit)
             yield
-        finally:
-            self.cluster.rollback(mark)
 
     # What comes before the gang ---------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.groups import NO_GROUP
 from tutti.engine.plan import NotConsidered
 from tutti.engine.profile import Profile
-from tutti.engine.standing import NEW, Gangs, created
+from tutti.engine.standing import Gangs, created
 from tutti.kube.objects import Pod
 
 Order = tuple[int, bool, int, str]
@@ -103,11 +103,3 @@ def not_considered(pod: Pod, profile: Profile) -> NotConsidered | None:
         gates = " ".join(gate.name for gate in spec.scheduling_gates)
         return NotConsidered(pod.key, "gated", f"waiting for scheduling gates: [{gates}]")
     return None
-
-
-def in_queue_order(pods: Iterable[Pod]) -> list[Pod]:
-    """Pods on their own in the order in which the scheduler takes them."""
-    return sorted(pods, key=lambda pod: (-(pod.spec.priority or 0), created(pod), pod.key))
-
-
-__all__ = ["NEW", "Order", "Turn", "in_queue_order", "not_considered", "turns"]
