@@ -1,0 +1,67 @@
+"""What can be bought: offerings, the pools that they belong to, and what limits them.
+
+Contract: frozen records, made by the readers in `recommend.pools`, used by everything else. Prices are whole
+nano-dollars an hour (`recommend.money`), amounts are counted as `kube.resources` counts them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tutti.kube.objects import Node
+
+NODES = "nodes"
+"""What a limit on the number of nodes counts; every other word is a resource."""
+
+
+class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One thing that can be bought: a node of a pool, of an instance type, in a zone."""
+
+    pool: str
+    instance_type: str
+    zone: str
+    """Empty where the node would have no zone label."""
+    capacity_type: str = "on-demand"
+    """``on-demand``, ``spot`` or ``reserved``."""
+    price: int | None = None
+    """In nano-dollars an hour; None when nobody knows."""
+    node: Node
+    """The node as it would join: labels, taints, capacity, allocatable. Its name is that of the template."""
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How much may still be bought of something."""
+
+    what: str = NODES
+    """`NODES`, or a resource of the nodes' capacity."""
+    left: int
+    """How much is left after what is there already; never below 0."""
+    zone: str | None = None
+    """The only zone that counts; None stands for all."""
+    reason: str
+    """Why no more, as a user would say it: ``pool gpu has 4 of at most 4 nodes``."""
+
+
+class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Nodes that are bought alike."""
+
+    name: str
+    offerings: tuple[Offering, ...]
+    limits: tuple[Limit, ...] = ()
+    current: int = 0
+    """How many nodes it has."""
+    minimum: int = 0
+    """How many it shall have at least."""
+    maximum: int | None = None
+    """How many it may have at most, over all zones; there is a limit for it as well."""
+
+
+class Catalogue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """All that can be bought for a cluster."""
+
+    pools: tuple[NodePool, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    """Limits over all pools."""
+    currency: str = "USD"
+    notes: tuple[str, ...] = ()
+    """Lines for the user: where pools and prices were taken from, and what was guessed."""

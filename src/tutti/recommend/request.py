@@ -1,0 +1,94 @@
+"""The simulation request: everything a recommendation is made from, as one frozen record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+from tutti.kube.objects import DaemonSet, Object
+from tutti.recommend.offerings import Catalogue
+
+
+class Objective(StrEnum):
+    """What the cheapest plan is measured by. As many pods as possible are placed first, the important ones before."""
+
+    COST = "cost"
+    """The price of the nodes."""
+    PODS = "pods"
+    """The pods placed, the larger ones if not all can be, then the price."""
+    NODES = "nodes"
+    """The number of nodes, then the price."""
+
+
+class Strategy(StrEnum):
+    """How the nodes are chosen."""
+
+    OPTIMAL = "optimal"
+    LEAST_COST = "least-cost"
+    LEAST_WASTE = "least-waste"
+    MOST_PODS = "most-pods"
+
+
+class Binder(StrEnum):
+    """Who puts the pods on the new nodes."""
+
+    KUBE_SCHEDULER = "kube-scheduler"
+    """kube-scheduler, by its own scores: the plan is what it would make of the purchase."""
+    TUTTI = "tutti"
+    """Tutti: pods go where the plan says."""
+
+
+class Weights(msgspec.Struct, frozen=True, gc=False):
+    """What a unit of each resource is worth to the scores."""
+
+    cpu: int = 6
+    """A core."""
+    memory: int = 1
+    """A GiB of memory."""
+    gpu: int = 20
+    """A GPU: any resource whose name ends in ``/gpu``."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How to choose."""
+
+    objective: Objective = Objective.COST
+    strategy: Strategy | None = None
+    """None stands for the optimal one when all prices are known or the objective needs none, least-cost otherwise."""
+    binder: Binder = Binder.KUBE_SCHEDULER
+    weights: Weights = Weights()
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """See the module's line."""
+
+    objects: tuple[Object, ...]
+    """The cluster, prepared: nodes, pods with and without a node, and whatever else a scheduler looks at."""
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    """Those whose pods a new node gets."""
+    catalogue: Catalogue
+    options: Options = Options()
+    notes: tuple[str, ...] = ()
+
+
+class Deadline:
+    """When to come to an end; the clock is the caller's, in seconds."""
+
+    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
+        self._clock, self.end = clock, clock() + seconds
+        self.seconds = seconds
+
+    @property
+    def left(self) -> float:
+        """How many seconds are left; never below 0."""
+        return max(self.end - self._clock(), 0.0)
+
+    def is_over(self) -> bool:
+        """Whether time is up."""
+        return self._clock() >= self.end
+
+    def part(self, share: float) -> Deadline:
+        """A deadline after a share of the time that is left."""
+        return Deadline(self._clock, self.left * share)
