@@ -1,0 +1,125 @@
+"""The picture that plans are tried on: the cluster as it is, and nodes that join it.
+
+Contract: `initialise` builds the cluster from a request and splits its pods: those with a node, those that a node was
+promised (they count as placed there), those that wait, in the order of the scheduler's queue, and those that nobody
+tries to place. `join` buys: it puts a node of an offering into the cluster with the pods that its daemon sets would
+start there. Whatever is tried is undone with a `Trial`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Put
+from tutti.engine.engine import Engine
+from tutti.engine.new_nodes import like
+from tutti.engine.plan import NotConsidered
+from tutti.engine.profile import Profile
+from tutti.engine.standing import Gangs
+from tutti.engine.turns import Turn, turns
+from tutti.kube.daemon_sets import bound_to
+from tutti.kube.names import made_uid
+from tutti.kube.objects import KINDS, DaemonSet, Node, Object, Pod
+from tutti.kube.owners import controller_of
+from tutti.recommend.daemons import daemon_pods_for
+from tutti.recommend.offerings import Offering
+from tutti.recommend.request import Request
+
+
+class Picture:
+    """See the module's contract."""
+
+    def __init__(self, cluster: Cluster, daemon_sets: Sequence[DaemonSet], profile: Profile) -> None:
+        self.cluster, self.profile = cluster, profile
+        self.engine = Engine(cluster, profile)
+        self.gangs = Gangs.of(cluster)
+        self.turns: list[Turn] = []
+        """Who waits, in order."""
+        self.pending: list[str] = []
+        """The pods of all turns, once each, in order."""
+        self.promised: dict[str, str] = {}
+        """Pods that were promised a node, with its name."""
+        self.not_considered: list[NotConsidered] = []
+        self._daemon_sets = daemon_sets
+        self._daemons: dict[int, list[Pod]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def split(self) -> None:
+        """Find out who waits."""
+        cluster = self.cluster
+        pods = cluster.pods
+        self.promised = {
+            key: hold.node for key, hold in cluster.holds.items() if hold.node in cluster.nodes.row_of
+        }
+        waiting = [
+            key for key, row in pods.row_of.items() if pods.node_names[row] is None and key not in self.promised
+        ]
+        waiting = [key for key in waiting if not _is_daemon(cluster.pod(key))]
+        self.turns, self.not_considered = turns(cluster, self.gangs, waiting, profile=self.profile)
+        self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))
+
+    def join(self, offering: Offering, name: str) -> None:
+        """Put a bought node into the cluster, with its daemons."""
+        self.cluster.apply(Put(like(offering.node, name)))
+        for pod in self.daemons(offering):
+            self.cluster.apply(Put(_on(pod, name)))
+
+    def join_all(self, offerings: Iterable[Offering]) -> list[str]:
+        """Buy one node of each; give their names."""
+        names = []
+        numbers: dict[str, int] = {}
+        for offering in offerings:
+            name = self.name_of(offering, numbers)
+            self.join(offering, name)
+            names.append(name)
+        return names
+
+    def name_of(self, offering: Offering, numbers: dict[str, int]) -> str:
+        """A name for the next node of an offering; `numbers` counts those that were given."""
+        prefix = "-".join(part for part in (offering.pool, offering.zone, "new") if part).lower()
+        while True:
+            numbers[prefix] = numbers.get(prefix, 0) + 1
+            name = f"{prefix}-{numbers[prefix]}"
+            if name not in self.cluster.nodes.row_of:
+                return name
+
+    def daemons(self, offering: Offering) -> list[Pod]:
+        """The pods that a node of an offering runs from the start."""
+        known = self._daemons.get(id(offering))
+        if known is None:
+            known = self._daemons[id(offering)] = daemon_pods_for(self._daemon_sets, offering.node)
+        return known
+
+
+def initialise(request: Request, profile: Profile | None = None) -> Picture:
+    """Build the picture of a request."""
+    by_kind: dict[str, list[Object]] = {kind: [] for kind in KINDS}
+    for obj in request.objects:
+        by_kind[obj.KIND].append(obj)
+    cluster = Cluster(obj for objects in by_kind.values() for obj in objects)
+    picture = Picture(cluster, request.daemon_sets, profile or Profile.default())
+    picture.split()
+    return picture
+
+
+def node_of(cluster: Cluster, name: str) -> Node:
+    """A node by its name."""
+    node = cluster.nodes.objects[cluster.node_row(name)]
+    assert node is not None
+    return node
+
+
+def _is_daemon(pod: Pod) -> bool:
+    owner = controller_of(pod)
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
+
+
+def _on(pod: Pod, node: str) -> Pod:
+    """A daemon's pod, on a node of another name than the template's."""
+    name = f"{pod.metadata.name}-{node}"
+    metadata = replace(pod.metadata, name=name, uid=made_uid(f"{pod.metadata.namespace}/{name}"))
+    affinity = bound_to(pod.spec.affinity, node)
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node, affinity=affinity))

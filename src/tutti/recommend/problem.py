@@ -1,0 +1,217 @@
+"""The problem in numbers: pod classes, offerings, and who can go where.
+
+Contract: `pose` asks the engine about every class on every offering, each as a node of its own with its daemons, and on
+every node that is there, in one pass; the cluster is left as it was. Amounts are the engine's: rows of `requests` and
+`free` are over `resources`, and `pods` is one of them. What can be bought where nothing runs is `free`; limits say how
+often. Classes are in the order of the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tutti.cluster.classes import SpecClass
+from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Rows
+from tutti.cluster.groups import NO_GROUP
+from tutti.cluster.trial import Trial
+from tutti.engine.judge import Filtered
+from tutti.engine.plugins.base import Asked
+from tutti.recommend.offerings import NODES, Catalogue, Limit, Offering
+from tutti.recommend.picture import Picture
+from tutti.recommend.rules import Rules, rules_of
+
+_LOOKERS = ("PodTopologySpread", "InterPodAffinity")
+"""Plugins that look at other pods: what they say changes while pods are placed."""
+
+
+class PodClass(NamedTuple):
+    """Pods that cannot be told apart, in the order of the queue."""
+
+    pods: tuple[str, ...]
+    priority: int
+    gang: str | None = None
+    """The gang that all of them belong to, where they must run near to each other."""
+
+
+class LimitRow(NamedTuple):
+    """A limit, as how much of it a node of each offering takes."""
+
+    takes: Ints
+    left: int
+    reason: str
+
+
+class Problem(NamedTuple):
+    """See the module's contract."""
+
+    classes: tuple[PodClass, ...]
+    resources: tuple[str, ...]
+    requests: Ints
+    """Class x resource."""
+    demand: Ints
+    offerings: tuple[Offering, ...]
+    free: Ints
+    """Offering x resource: what a new node has left beside its daemons."""
+    allowed: Bools
+    """Offering x class: whether an empty node takes a pod of the class."""
+    limits: tuple[LimitRow, ...]
+    nodes: tuple[str, ...]
+    """The nodes that are there and could take a pod."""
+    room: Ints
+    """Node x resource: what is free there."""
+    welcome: Bools
+    """Node x class: whether the node takes a pod of the class now."""
+    rules: Rules
+
+    def domain(self, key: str) -> list[str | None]:
+        """The value of a label on a node of each offering."""
+        return [(offering.node.metadata.labels or {}).get(key) for offering in self.offerings]
+
+    @property
+    def of_pod(self) -> dict[str, int]:
+        """The class of each pod."""
+        return {pod: number for number, each in enumerate(self.classes) for pod in each.pods}
+
+
+def pose(picture: Picture, catalogue: Catalogue, pods: Sequence[str] | None = None) -> Problem:
+    """State the problem of some waiting pods (all of them if none are named)."""
+    offerings = tuple(offering for pool in catalogue.pools for offering in pool.offerings)
+    classes = _classes(picture, picture.pending if pods is None else pods)
+    judge, cluster = picture.engine.judge, picture.cluster
+    asked = [judge.ask(cluster.pod_row(each.pods[0])) for each in classes]
+    rules = rules_of(cluster, asked)
+    known, room, welcome = _existing(picture, asked)
+    with Trial(cluster):
+        names = [f"template-{number}" for number in range(len(offerings))]
+        for offering, name in zip(offerings, names, strict=True):
+            picture.join(offering, name)
+        rows = np.array([cluster.node_row(name) for name in names], dtype=np.intp)
+        allowed = _allowed(picture, asked, rows)
+        places = _places(cluster.usages.matrix, [int(cluster.pods.usage[each.row]) for each in asked])
+        free = (cluster.nodes.alloc[places][:, rows] - cluster.nodes.used[places][:, rows]).T
+        requests = np.array([_requests(each.spec, cluster.resources.names, places) for each in asked], dtype=np.int64)
+        resources = tuple(cluster.resources.names[place] for place in places)
+        room = room[:, places]
+    return Problem(
+        classes=tuple(classes),
+        resources=resources,
+        requests=requests.reshape(len(classes), len(places)),
+        demand=np.array([len(each.pods) for each in classes], dtype=np.int64),
+        offerings=offerings,
+        free=np.maximum(free, 0),
+        allowed=allowed,
+        limits=_limits(catalogue, offerings),
+        nodes=known,
+        room=room,
+        welcome=welcome,
+        rules=rules,
+    )
+
+
+def _classes(picture: Picture, pods: Sequence[str]) -> list[PodClass]:
+    cluster, table = picture.cluster, picture.cluster.pods
+    rows = [cluster.pod_row(pod) for pod in pods]
+    for number in dict.fromkeys(table.spec[rows].tolist()):  # labels that any of them looks at are told apart
+        cluster.census.watch(cluster.specs.classes[number].watched_keys)
+    near = _near(picture)
+    members: dict[tuple[int, int, int, int], list[str]] = {}
+    for pod, row in zip(pods, rows, strict=True):
+        group = int(table.group[row])
+        key = (int(table.spec[row]), int(table.labels[row]), int(table.priority[row]), group if group in near else NO_GROUP)
+        members.setdefault(key, []).append(pod)
+    return [PodClass(tuple(each), key[2], near.get(key[3])) for key, each in members.items()]
+
+
+def _near(picture: Picture) -> dict[int, str]:
+    """The groups whose pods must share a node label, with the gang's name."""
+    found: dict[int, str] = {}
+    for number, root in enumerate(picture.gangs.roots()):
+        if root is not None:
+            gang = picture.gangs.gang(root)
+            if gang.topology.required or any(part.topology.required for part in gang.parts):
+                found[number] = root
+    return found
+
+
+def _existing(picture: Picture, asked: Sequence[Asked]) -> tuple[tuple[str, ...], Ints, Bools]:
+    """The nodes that are there and take some class: their names, free amounts, and which classes they take."""
+    cluster, judge = picture.cluster, picture.engine.judge
+    length = cluster.nodes.length
+    takes = np.zeros((length, len(asked)), dtype=bool)
+    for number, each in enumerate(asked):
+        found = judge.filter(each)
+        if isinstance(found, Filtered):
+            takes[:, number] = found.feasible
+    rows = np.flatnonzero(takes.any(axis=1) & cluster.nodes.on[:length])
+    room = (cluster.nodes.alloc[:, rows] - cluster.nodes.used[:, rows]).T.copy()
+    at = {int(row): place for place, row in enumerate(rows)}
+    for pod, node in picture.promised.items():
+        place = at.get(cluster.nodes.row_of.get(node, -1))
+        if place is not None:
+            usage = cluster.usages.matrix[cluster.pods.usage[cluster.pod_row(pod)]]
+            room[place, : len(usage)] -= usage
+    names = tuple(cluster.nodes.names[row] for row in rows.tolist())
+    return names, np.maximum(room, 0), takes[rows]
+
+
+def _allowed(picture: Picture, asked: Sequence[Asked], rows: Rows) -> Bools:
+    """Whether an empty node of each offering takes a pod of each class, whatever other pods there are."""
+    judge, plugins = picture.engine.judge, picture.engine.profile.plugins
+    allowed = np.zeros((len(rows), len(asked)), dtype=bool)
+    for number, each in enumerate(asked):
+        table = judge.row_table(each)
+        allowed[:, number] = table.keys(each.spec)[rows] >= 0
+        if not allowed[:, number].any() or not each.spec.volumes:
+            continue
+        for enabled in plugins:
+            plugin = enabled.plugin
+            if enabled.filters and plugin.name not in _LOOKERS and hasattr(plugin, "prepare"):
+                state = plugin.prepare(each) if plugin.concerns(each) else None
+                if state is not None and hasattr(state, "filter"):
+                    allowed[:, number] &= state.filter(rows) == 0
+                elif state is not None:  # a reason: no node will do
+                    allowed[:, number] = False
+    return allowed
+
+
+def _places(usages: Ints, numbers: Sequence[int]) -> list[int]:
+    """The resources that some class asks for, cpu, memory and pods always."""
+    used = (usages[numbers] > 0).any(axis=0) if numbers else np.zeros(usages.shape[1], dtype=bool)
+    used[:3] = True
+    used[[NONZERO_CPU, NONZERO_MEMORY]] = False
+    return np.flatnonzero(used).tolist()  # type: ignore[no-any-return]
+
+
+def _requests(spec: SpecClass, names: Sequence[str], places: Sequence[int]) -> list[int]:
+    wanted = spec.requests
+    return [1 if place == PODS else wanted.get(names[place], 0) for place in places]
+
+
+def _limits(catalogue: Catalogue, offerings: Sequence[Offering]) -> tuple[LimitRow, ...]:
+    found = []
+    pooled = [(pool.name, limit) for pool in catalogue.pools for limit in pool.limits]
+    for pool, limit in [*pooled, *((None, limit) for limit in catalogue.limits)]:
+        takes = np.array([_takes(offering, limit, pool) for offering in offerings], dtype=np.int64)
+        if takes.any():
+            found.append(LimitRow(takes, limit.left, limit.reason))
+    return tuple(found)
+
+
+def _takes(offering: Offering, limit: Limit, pool: str | None) -> int:
+    """How much of a limit a node of an offering takes."""
+    if (pool is not None and offering.pool != pool) or (limit.zone is not None and offering.zone != limit.zone):
+        return 0
+    if limit.what == NODES:
+        return 1
+    return capacity_of(offering).get(limit.what, 0)
+
+
+def capacity_of(offering: Offering) -> dict[str, int]:
+    """What a node has in all, which limits count."""
+    from tutti.kube.quantity import milli, value
+
+    amounts = offering.node.status.capacity or offering.node.status.allocatable or {}
+    return {name: milli(amount) if name == "cpu" else value(amount) for name, amount in amounts.items()}
