@@ -8,7 +8,8 @@ often. Classes are in the order of the queue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,8 @@ from tutti.cluster.trial import Trial
 from tutti.engine.judge import Filtered
 from tutti.engine.plugins.base import Asked
 from tutti.recommend.offerings import NODES, Catalogue, Limit, Offering
-from tutti.recommend.picture import Picture
-from tutti.recommend.rules import Rules, rules_of
+from tutti.recommend.picture import Picture, node_of
+from tutti.recommend.rules import DomainRule, Kind, Rules, rules_of
 
 _LOOKERS = ("PodTopologySpread", "InterPodAffinity")
 """Plugins that look at other pods: what they say changes while pods are placed."""
@@ -60,6 +61,7 @@ class Problem(NamedTuple):
     limits: tuple[LimitRow, ...]
     nodes: tuple[str, ...]
     """The nodes that are there and could take a pod."""
+    node_labels: tuple[Mapping[str, str], ...]
     room: Ints
     """Node x resource: what is free there."""
     welcome: Bools
@@ -69,6 +71,17 @@ class Problem(NamedTuple):
     def domain(self, key: str) -> list[str | None]:
         """The value of a label on a node of each offering."""
         return [(offering.node.metadata.labels or {}).get(key) for offering in self.offerings]
+
+    def only(self, mask: Bools) -> Problem:
+        """The same with some of the offerings."""
+        rows = np.flatnonzero(mask)
+        limits = tuple(limit._replace(takes=limit.takes[rows]) for limit in self.limits)
+        return self._replace(
+            offerings=tuple(self.offerings[row] for row in rows.tolist()),
+            free=self.free[rows],
+            allowed=self.allowed[rows],
+            limits=tuple(limit for limit in limits if limit.takes.any()),
+        )
 
     @property
     def of_pod(self) -> dict[str, int]:
@@ -83,6 +96,7 @@ def pose(picture: Picture, catalogue: Catalogue, pods: Sequence[str] | None = No
     judge, cluster = picture.engine.judge, picture.cluster
     asked = [judge.ask(cluster.pod_row(each.pods[0])) for each in classes]
     rules = rules_of(cluster, asked)
+    rules = rules._replace(domains=(*rules.domains, *_near_rules(picture, classes)))
     known, room, welcome = _existing(picture, asked)
     with Trial(cluster):
         names = [f"template-{number}" for number in range(len(offerings))]
@@ -105,9 +119,32 @@ def pose(picture: Picture, catalogue: Catalogue, pods: Sequence[str] | None = No
         allowed=allowed,
         limits=_limits(catalogue, offerings),
         nodes=known,
+        node_labels=tuple(node_of(cluster, name).metadata.labels or {} for name in known),
         room=room,
         welcome=welcome,
         rules=rules,
+    )
+
+
+def pose_again(picture: Picture, problem: Problem, pods: Sequence[str]) -> Problem:
+    """The problem of some of its pods as the picture stands now; offerings and limits are as they were."""
+    judge, cluster, number_of = picture.engine.judge, picture.cluster, problem.of_pod
+    classes = _classes(picture, pods)
+    asked = [judge.ask(cluster.pod_row(each.pods[0])) for each in classes]
+    rules = rules_of(cluster, asked)
+    known, room, welcome = _existing(picture, asked)
+    before = [number_of[each.pods[0]] for each in classes]
+    places = [cluster.resources.place(name) for name in problem.resources]
+    return problem._replace(
+        classes=tuple(classes),
+        requests=problem.requests[before],
+        demand=np.array([len(each.pods) for each in classes], dtype=np.int64),
+        allowed=problem.allowed[:, before],
+        nodes=known,
+        node_labels=tuple(node_of(cluster, name).metadata.labels or {} for name in known),
+        room=room[:, places],
+        welcome=welcome,
+        rules=rules._replace(domains=(*rules.domains, *_near_rules(picture, classes))),
     )
 
 
@@ -133,6 +170,22 @@ def _near(picture: Picture) -> dict[int, str]:
             gang = picture.gangs.gang(root)
             if gang.topology.required or any(part.topology.required for part in gang.parts):
                 found[number] = root
+    return found
+
+
+def _near_rules(picture: Picture, classes: Sequence[PodClass]) -> list[DomainRule]:
+    """What gangs whose pods must share a node label ask of their classes."""
+    cluster, found = picture.cluster, []
+    for gang in dict.fromkeys(each.gang for each in classes if each.gang is not None):
+        record = picture.gangs.gang(gang)
+        wanted = (record.topology.required, *(part.topology.required for part in record.parts))
+        key = next(each for each in wanted if each)
+        matched = np.array([each.gang == gang for each in classes], dtype=bool)
+        column = cluster.nodes.column(key)
+        values = {number: value for value, number in column.values.items()}
+        at = cluster.pods.node[list(picture.gangs.standing(gang, ()).running)]
+        counts = Counter(values[number] for number in column.ids[at].tolist() if number in values)
+        found += [DomainRule(Kind.TOGETHER, n, key, matched, counts) for n in np.flatnonzero(matched).tolist()]
     return found
 
 

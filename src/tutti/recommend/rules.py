@@ -60,6 +60,10 @@ class HostRules(NamedTuple):
     """How many pods of each class a node takes, whatever its size, as long as some node has none."""
     skewed: Bools
     """Whether that is because of a spread: then it is more once every node has one."""
+    hosts: Ints
+    """For those, how many nodes there are already that the spread counts,"""
+    running: Ints
+    """and how many pods on them that it looks for."""
     apart: Bools
     """Which classes cannot share a node."""
     shared: tuple[tuple[Bools, int], ...]
@@ -88,6 +92,8 @@ class _Reader:
         count = len(classes)
         self.most: Ints = np.full(count, UNLIMITED, dtype=np.int64)
         self.skewed: Bools = np.zeros(count, dtype=bool)
+        self.hosts: Ints = np.zeros(count, dtype=np.int64)
+        self.running: Ints = np.zeros(count, dtype=np.int64)
         self.apart: Bools = np.zeros((count, count), dtype=bool)
         self.looks: Bools = np.zeros(count, dtype=bool)
         self.shared: list[tuple[Bools, int]] = []
@@ -107,7 +113,9 @@ class _Reader:
         self._ports()
         self.most[self.apart.diagonal()] = 1
         np.fill_diagonal(self.apart, False)
-        host = HostRules(self.most, self.skewed, self.apart, tuple(self.shared), tuple(self.together))
+        host = HostRules(
+            self.most, self.skewed, self.hosts, self.running, self.apart, tuple(self.shared), tuple(self.together)
+        )
         return Rules(host, tuple(self.domains), self.looks)
 
     def _spread(self, number: int, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
@@ -130,6 +138,8 @@ class _Reader:
         elif matched[number]:
             self.most[number] = min(int(self.most[number]), constraint.max_skew)
             self.skewed[number] = True
+            view = counted_view(asked, constraint, keys)
+            self.hosts[number], self.running[number] = int((view.nodes_in > 0).sum()), int(view.counts.sum())
             if matched.sum() > 1:
                 self.shared.append((matched, constraint.max_skew))
 

@@ -1,0 +1,215 @@
+"""Finishing a plan: what the binder makes of a draft, mended and pruned.
+
+Contract: `Finisher` tries drafts on the picture and leaves it as it was. With the binder `tutti` pods follow the draft;
+with `kube-scheduler` the nodes are bought and the engine places all pods as that scheduler would, again after every
+mending, until every pod that the plan promises has a node. Gangs start whole or none of their pods counts. Nodes that
+nobody needs are given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tutti.cluster.edits import Remove, Unbind
+from tutti.cluster.trial import Trial
+from tutti.engine.schedule import schedule
+from tutti.recommend.draft import Bought, Draft
+from tutti.recommend.offerings import Offering
+from tutti.recommend.picture import Picture
+from tutti.recommend.problem import LimitRow, Problem
+from tutti.recommend.realise import anywhere, realise
+from tutti.recommend.request import Binder, Deadline
+
+Buyer = Callable[[Problem, Sequence[str]], Draft]
+"""Buys nodes for some pods on the picture as it stands."""
+_MENDS = 12
+
+
+class Outcome(NamedTuple):
+    """A plan as the binder would carry it out."""
+
+    maker: str
+    nodes: tuple[tuple[str, int], ...]
+    """New nodes by name, with the numbers of their offerings."""
+    where: dict[str, str]
+    left: tuple[str, ...]
+    short: tuple[str, ...] = ()
+    """Gangs of which some pods wait that would not start whole."""
+    minimal: bool | None = None
+    """Whether every node was found to be needed; None when that was not looked at."""
+
+    offerings: tuple[Offering, ...] = ()
+    """All that could be bought, by number."""
+
+    @property
+    def bought(self) -> tuple[tuple[str, Offering], ...]:
+        """The new nodes by name, with their offerings."""
+        return tuple((name, self.offerings[number]) for name, number in self.nodes)
+
+    @property
+    def price(self) -> int:
+        """What the nodes cost, as far as prices are known."""
+        return sum(offering.price or 0 for _, offering in self.bought)
+
+
+class Finisher:
+    """See the module's contract."""
+
+    def __init__(self, picture: Picture, problem: Problem, *, binder: Binder, buy: Buyer) -> None:
+        self.picture, self.problem, self.binder, self._buy = picture, problem, binder, buy
+        self._pods = problem.of_pod
+
+    def finish(self, draft: Draft, deadline: Deadline, *, prune: bool = True) -> Outcome:
+        """What becomes of a draft."""
+        if self.binder is Binder.TUTTI:
+            return self._followed(draft, deadline, prune=prune)
+        return self._replayed(draft, deadline, prune=prune)
+
+    # Tutti binds ------------------------------------------------------------------------------------------------------
+
+    def _followed(self, draft: Draft, deadline: Deadline, *, prune: bool) -> Outcome:
+        with Trial(self.picture.cluster):
+            placed = realise(self.picture, self.problem, draft)
+            nodes, left = list(placed.nodes), list(placed.left)
+            for _ in range(_MENDS):
+                if not left or deadline.is_over():
+                    break
+                more = self._buy(self._rest(nodes), left)
+                if not more.bought and not more.on_existing:
+                    break
+                added = realise(self.picture, self.problem, more)
+                nodes += added.nodes
+                if len(added.left) >= len(left):
+                    break
+                left = list(added.left)
+            minimal: bool | None = None
+            if prune:
+                nodes, minimal = self._pruned(nodes, deadline)
+            return self._outcome(draft.maker, nodes, minimal)
+
+    def _pruned(self, nodes: list[tuple[str, int]], deadline: Deadline) -> tuple[list[tuple[str, int]], bool | None]:
+        """Give nodes back whose pods fit elsewhere, the emptiest first; say whether all others were tried since."""
+        cluster = self.picture.cluster
+        kept = sorted(nodes, key=lambda node: len(cluster.on_node[cluster.node_row(node[0])]))
+        changed = True
+        while changed:
+            changed = False
+            for node in list(kept):
+                if deadline.is_over():
+                    return kept, None
+                if self._is_spare(node[0]):
+                    kept.remove(node)
+                    changed = True
+        return kept, True
+
+    def _is_spare(self, name: str) -> bool:
+        """Take a node away if its pods fit elsewhere."""
+        cluster = self.picture.cluster
+        keys = [cluster.pods.keys[row] for row in cluster.on_node[cluster.node_row(name)]]
+        mine = [key for key in self.picture.pending if key in set(keys)] if keys else []
+        with Trial(cluster) as trial:
+            for key in keys:
+                cluster.apply(Unbind(key) if key in self._pods else Remove("Pod", key))
+            cluster.apply(Remove("Node", name))
+            if anywhere(self.picture, mine, patient=False):
+                return False
+            trial.keep()
+            return True
+
+    # kube-scheduler binds ---------------------------------------------------------------------------------------------
+
+    def _replayed(self, draft: Draft, deadline: Deadline, *, prune: bool) -> Outcome:
+        promised = self._followed(draft, deadline, prune=False)
+        wanted = frozenset(promised.where)
+        bought = [offering for _, offering in promised.nodes]
+        outcome = self.replay(draft.maker, bought)
+        for _ in range(_MENDS):
+            missing = [pod for pod in self.picture.pending if pod in wanted and pod not in outcome.where]
+            if not missing or deadline.is_over():
+                break
+            more = self._more(bought, missing)
+            if not more:
+                break
+            bought += more
+            outcome = self.replay(draft.maker, bought)
+        if prune and wanted <= outcome.where.keys():
+            outcome = self._spared(bought, outcome, wanted, deadline)
+        return outcome
+
+    def replay(self, maker: str, bought: Sequence[int]) -> Outcome:
+        """Buy nodes, and let the scheduler place all pods that wait."""
+        with Trial(self.picture.cluster):
+            names = self.picture.join_all([self.problem.offerings[offering] for offering in bought])
+            schedule(self.picture.cluster, self._pods, self.picture.profile, preemption=False)
+            return self._outcome(maker, list(zip(names, bought, strict=True)), None)
+
+    def _more(self, bought: Sequence[int], missing: Sequence[str]) -> list[int]:
+        """What to buy for pods that the scheduler leaves, as things then are."""
+        with Trial(self.picture.cluster):
+            names = self.picture.join_all([self.problem.offerings[offering] for offering in bought])
+            schedule(self.picture.cluster, self._pods, self.picture.profile, preemption=False)
+            draft = self._buy(self._rest(list(zip(names, bought, strict=True))), missing)
+            return [each.offering for each in draft.bought]
+
+    def _spared(
+        self, bought: Sequence[int], outcome: Outcome, wanted: frozenset[str], deadline: Deadline
+    ) -> Outcome:
+        """Buy less as long as the scheduler still places everybody."""
+        chosen = list(bought)
+        place = 0
+        order = sorted(range(len(chosen)), key=lambda i: -(self.problem.offerings[chosen[i]].price or 0))
+        chosen = [chosen[i] for i in order]
+        tried: set[int] = set()
+        while place < len(chosen):
+            if deadline.is_over():
+                return outcome
+            if chosen[place] in tried:  # taking one of several like nodes away is the same for each
+                place += 1
+                continue
+            fewer = chosen[:place] + chosen[place + 1 :]
+            again = self.replay(outcome.maker, fewer)
+            if wanted <= again.where.keys():
+                chosen, outcome = fewer, again
+                tried.clear()
+                place = 0
+            else:
+                tried.add(chosen[place])
+                place += 1
+        return outcome._replace(minimal=True)
+
+    # Both -------------------------------------------------------------------------------------------------------------
+
+    def _rest(self, nodes: Sequence[tuple[str, int]]) -> Problem:
+        """The problem with what is left of the limits after some purchases."""
+        limits = tuple(
+            LimitRow(row.takes, row.left - sum(int(row.takes[offering]) for _, offering in nodes), row.reason)
+            for row in self.problem.limits
+        )
+        return self.problem._replace(limits=limits)
+
+    def _outcome(self, maker: str, nodes: Sequence[tuple[str, int]], minimal: bool | None) -> Outcome:
+        pods = self.picture.cluster.pods
+        where = {pod: node for pod in self._pods if (node := pods.node_names[pods.row_of[pod]]) is not None}
+        left = tuple(pod for pod in self.picture.pending if pod in self._pods and pod not in where)
+        return Outcome(maker, tuple(nodes), where, left, self._short(left), minimal, self.problem.offerings)
+
+    def _short(self, left: Sequence[str]) -> tuple[str, ...]:
+        """The gangs of pods that are left, and that the others of their gang cannot start without, in turn."""
+        gangs, cluster = self.picture.gangs, self.picture.cluster
+        waiting: dict[str, list[int]] = {}
+        for pod in left:
+            row = cluster.pod_row(pod)
+            gang = gangs.key_of(row)
+            if gang is not None:
+                waiting.setdefault(gang, []).append(row)
+        return tuple(gang for gang, rows in waiting.items() if gangs.standing(gang, rows).need().least)
+
+
+def bought_of(outcome: Outcome) -> tuple[Bought, ...]:
+    """The nodes of an outcome with their pods."""
+    pods: dict[str, list[str]] = {name: [] for name, _ in outcome.nodes}
+    for pod, node in outcome.where.items():
+        if node in pods:
+            pods[node].append(pod)
+    return tuple(Bought(offering, tuple(pods[name])) for name, offering in outcome.nodes)

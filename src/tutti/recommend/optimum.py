@@ -1,0 +1,145 @@
+"""The optimal strategy: drafts from column generation, for every layout that is worth a try.
+
+Contract: pure but for the deadline; the picture is only read. A draft is never dearer than a seed that places as many
+pods, as far as the numbers go: the engine has its say later (`realise`). When limits leave no room for everybody, pods
+of a higher priority are served first, level by level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tutti.cluster.columns import Ints
+from tutti.recommend.draft import Bought, Draft
+from tutti.recommend.layout import ROOMS, Layout, bound_flat, flat_of, layouts
+from tutti.recommend.optimal.flat import Flat, Floats
+from tutti.recommend.optimal.packing import Packing
+from tutti.recommend.optimal.solve import Tell, bound_of, solve
+from tutti.recommend.problem import Problem
+from tutti.recommend.request import Deadline
+
+Counts = tuple[int, list[tuple[int, int]]]
+
+
+class Optimum(NamedTuple):
+    """Drafts, the cheapest first, and what no plan for all of the demand can cost less than (0: not known)."""
+
+    drafts: tuple[Draft, ...]
+    bound: float
+
+
+def optimum(
+    problem: Problem,
+    demand: Ints,
+    prices: Floats,
+    deadline: Deadline,
+    *,
+    seeds: Sequence[Draft] = (),
+    values: Floats | None = None,
+    tell: Tell | None = None,
+) -> Optimum:
+    """The best drafts that can be found in the time given; `values` says which pods matter more among equals."""
+    found: list[tuple[int, float, int, Draft]] = []
+    bound = 0.0
+    ways = layouts(problem, demand)
+    for place, layout in enumerate(ways):
+        part = deadline.part(0.6 if place == 0 and len(ways) > 1 else 1 / (len(ways) - place))
+        flat = flat_of(problem, layout, prices)
+        started = [_as_patterns(problem, layout, draft) for draft in seeds]
+        packing, proved = _by_priority(problem, layout, flat, part, started, values, tell)
+        if place == 0 and is_plain(problem):
+            bound = proved
+        draft = _draft(problem, layout, packing, demand)
+        found.append((int(packing.dropped.sum()), packing.cost(flat), place, draft))
+    found.sort(key=lambda each: each[:3])
+    return Optimum(tuple(draft for *_, draft in found), bound)
+
+
+def is_plain(problem: Problem) -> bool:
+    """Whether the packing problem of the first layout is the whole problem, so that its bound is one for all plans."""
+    rules = problem.rules
+    return not rules.domains and not rules.host.skewed.any() and len(problem.room) <= ROOMS
+
+
+def prove(
+    problem: Problem, demand: Ints, prices: Floats, deadline: Deadline, *, cost: float, tell: Tell | None = None
+) -> float:
+    """What no plan that places these pods can cost less than, given one of some cost."""
+    if not demand.any() or not len(problem.offerings):
+        return 0.0
+    return bound_of(bound_flat(problem, demand, prices), deadline, cost=cost, tell=tell)
+
+
+def _by_priority(
+    problem: Problem,
+    layout: Layout,
+    flat: Flat,
+    deadline: Deadline,
+    seeds: Sequence[list[tuple[int, list[int]]]],
+    values: Floats | None,
+    tell: Tell | None,
+) -> tuple[Packing, float]:
+    """Pack everybody; if that cannot be, level by level."""
+    worth = None if values is None else values[[share.number for share in layout.shares]]
+    levels = sorted({problem.classes[share.number].priority for share in layout.shares}, reverse=True)
+    first = deadline.part(0.5) if len(levels) > 1 and len(flat.left) else deadline
+    solved = solve(flat, first, seeds=seeds, values=worth, tell=tell)
+    if not solved.packing.dropped.any() or len(levels) <= 1:
+        return solved.packing, solved.bound
+    level_of = np.array([problem.classes[share.number].priority for share in layout.shares])
+    served = np.zeros_like(flat.demand)
+    best = solved.packing
+    for place, level in enumerate(levels):
+        wanted = np.where(level_of == level, flat.demand, served)
+        part = deadline.part(1 / (len(levels) - place))
+        packing = solve(flat.with_demand(wanted), part, seeds=[*seeds, best.nodes], values=worth).packing
+        served = wanted - packing.dropped
+        best = packing
+    return best._replace(dropped=flat.demand - served), 0.0
+
+
+def _as_patterns(problem: Problem, layout: Layout, draft: Draft) -> list[tuple[int, list[int]]]:
+    """The nodes of a draft as patterns over the shares of a layout, as far as they agree with it."""
+    number_of = problem.of_pod
+    shares_of: dict[int, list[int]] = {}
+    for place, share in enumerate(layout.shares):
+        shares_of.setdefault(share.number, []).append(place)
+    nodes = []
+    for bought in draft.bought:
+        labels = problem.offerings[bought.offering].node.metadata.labels or {}
+        pattern = [0] * len(layout.shares)
+        for pod in bought.pods:
+            number = number_of.get(pod)
+            if number is None:
+                continue
+            for place in shares_of.get(number, ()):
+                if all(labels.get(key) == value for key, value in layout.shares[place].places):
+                    pattern[place] += 1
+                    break
+        nodes.append((bought.offering, pattern))
+    return nodes
+
+
+def _draft(problem: Problem, layout: Layout, packing: Packing, demand: Ints) -> Draft:
+    """Deal out the pods of every class to the nodes of a packing."""
+    piles = [list(each.pods[: int(count)]) for each, count in zip(problem.classes, demand, strict=True)]
+    at = [0] * len(piles)
+
+    def take(counts: Iterable[int]) -> list[str]:
+        pods: list[str] = []
+        for share, count in zip(layout.shares, counts, strict=True):
+            if count:
+                first = at[share.number]
+                pods += piles[share.number][first : first + int(count)]
+                at[share.number] = first + int(count)
+        return pods
+
+    bought = tuple(Bought(kind, tuple(take(pattern))) for kind, pattern in packing.nodes)
+    on_existing = []
+    for node, counts in zip(problem.nodes, packing.moved.tolist(), strict=True):
+        on_existing += [(pod, node) for pod in take(counts)]
+    left = tuple(pod for place, pile in enumerate(piles) for pod in pile[at[place] :])
+    return Draft(f"optimal, {layout.name}" if layout.name != "all" else "optimal", bought, tuple(on_existing), left)

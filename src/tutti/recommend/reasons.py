@@ -1,0 +1,103 @@
+"""Why pods stay pending, and what would do instead of buying.
+
+Contract: pure; the picture is left as it was. Reasons are one line each: the limits that bind where a pod could be
+bought for, the engine's own words where no offering takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tutti.cluster.trial import Trial
+from tutti.engine.schedule import schedule
+from tutti.recommend.answer import Alternative, Left
+from tutti.recommend.finish import Outcome
+from tutti.recommend.picture import Picture
+from tutti.recommend.problem import Problem
+
+_MANY = 2_000
+"""Above so many waiting pods nobody is looked for who could be evicted."""
+
+
+def why_left(picture: Picture, problem: Problem, outcome: Outcome) -> list[Left]:
+    """Why each pod that is left stays pending; `problem` has all offerings, those that cannot be bought included."""
+    number_of = problem.of_pod
+    classes = sorted({number_of[pod] for pod in outcome.left if pod in number_of})
+    used = _used(problem, outcome)
+    reasons = {number: _why(problem, number, used) for number in classes}
+    unknown = [number for number in classes if not reasons[number]]
+    if unknown:
+        reasons |= _in_the_engines_words(picture, problem, unknown)
+    found = []
+    for pod in outcome.left:
+        gang = picture.gangs.key_of(picture.cluster.pod_row(pod))
+        reason = reasons.get(number_of.get(pod, -1), "")
+        if gang is not None and gang in outcome.short:
+            reason = f"its gang could not start whole: {reason}"
+        found.append(Left(pod=pod, reason=reason, gang=gang))
+    return found
+
+
+def _used(problem: Problem, outcome: Outcome) -> list[int]:
+    """How much of each limit is left after the purchase."""
+    index = {id(offering): place for place, offering in enumerate(problem.offerings)}
+    left = [limit.left for limit in problem.limits]
+    for _, offering in outcome.bought:
+        for place, limit in enumerate(problem.limits):
+            left[place] -= int(limit.takes[index[id(offering)]])
+    return left
+
+
+def _why(problem: Problem, number: int, left: Sequence[int]) -> str:
+    """The limits that keep pods of a class from being bought for; empty when it is not limits."""
+    rows = np.flatnonzero(problem.allowed[:, number])
+    if not len(rows):
+        return ""
+    binding: list[str] = []
+    for row in rows.tolist():
+        limits = [limit.reason for limit, rest in zip(problem.limits, left, strict=True) if limit.takes[row] > rest]
+        if not limits:
+            return ""
+        binding += limits
+    return "; ".join(dict.fromkeys(binding))
+
+
+def _in_the_engines_words(picture: Picture, problem: Problem, classes: Sequence[int]) -> Mapping[int, str]:
+    """Ask the engine about one pod of each class with one node of every offering there."""
+    found = {}
+    with Trial(picture.cluster):
+        before = picture.cluster.nodes.count
+        picture.join_all(problem.offerings)
+        for number in classes:
+            decision = picture.engine.decide(problem.classes[number].pods[0])
+            if decision.node is not None:
+                found[number] = "it would fit a new node, but not beside what was bought for the others"
+                continue
+            count = picture.cluster.nodes.count
+            said = decision.held or decision.refused
+            text = ", ".join(said.messages) if said else decision.error or _counted(decision.reasons)
+            found[number] = f"no node would take it, of {before} there and {count - before} that could be bought: {text}"
+    return found
+
+
+def _counted(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {message}" for message, count in sorted(reasons.items(), key=lambda each: -each[1]))
+
+
+def alternatives(picture: Picture) -> tuple[Alternative, ...]:
+    """Who could be evicted for the pods that wait, by whom: what the scheduler would do without a purchase."""
+    cluster, pods = picture.cluster, picture.cluster.pods
+    if not 0 < len(picture.pending) <= _MANY:
+        return ()
+    running = pods.priority[: pods.length][pods.node[: pods.length] >= 0]
+    highest = max(int(pods.priority[cluster.pod_row(pod)]) for pod in picture.pending)
+    if not len(running) or highest <= int(running.min()):
+        return ()
+    with Trial(cluster):
+        plan = schedule(cluster, picture.pending, picture.profile)
+    by: dict[str, list[str]] = {}
+    for eviction in plan.evictions:
+        by.setdefault(eviction.by, []).append(eviction.pod)
+    return tuple(Alternative(who=who, evicting=tuple(evicted)) for who, evicted in by.items())

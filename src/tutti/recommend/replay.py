@@ -1,0 +1,21 @@
+"""Replays: what a scheduler makes of a purchase, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tutti.cluster.trial import Trial
+from tutti.engine.schedule import schedule
+from tutti.recommend.offerings import Offering
+from tutti.recommend.picture import initialise
+from tutti.recommend.request import Request
+
+
+def replay_purchase(request: Request, bought: Sequence[tuple[Offering, int]]) -> int:
+    """How many of the waiting pods get a node when so many nodes of each offering join and kube-scheduler binds."""
+    picture = initialise(request)
+    cluster = picture.cluster
+    with Trial(cluster):
+        picture.join_all([offering for offering, count in bought for _ in range(count)])
+        plan = schedule(cluster, picture.pending, picture.profile, preemption=False)
+    return len(plan.binds)
