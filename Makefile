@@ -17,8 +17,10 @@ GO := $(shell command -v go 2>/dev/null)
 
 ORACLE_DIR := oracle/kube-scheduler
 ORACLE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tutti/kube-scheduler-oracle
+KARPENTER_DIR := oracle/karpenter
+KARPENTER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tutti/karpenter-oracle
 
-# make fuzz-oracle: seeds to draw cases from, and cases of each family for each seed.
+# make fuzz-oracle, fuzz-karpenter: seeds to draw cases from; and cases of each family for each seed, for the first.
 SEED ?= 1001
 CASES ?= 20
 # Further arguments for pytest, the benchmark or the fuzzer: make test ARGS="-k quantity".
@@ -26,7 +28,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(RUN) ## Tour the main jobs on a packaged example cluster, in under a minute
@@ -49,16 +51,21 @@ format: $(DEV) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 
 .PHONY: bench
-bench: $(RUN) $(if $(GO),$(ORACLE)) ## Run the ladder of benchmarks, beside kube-scheduler if Go is there
-	@$(if $(GO),true,echo "Go is not installed: no column for kube-scheduler, which is built from $(ORACLE_DIR).")
+bench: $(RUN) $(if $(GO),$(ORACLE) $(KARPENTER)) ## Run the benchmarks, beside kube-scheduler and Karpenter if Go is there
+	@$(if $(GO),true,echo "Go is not installed: nothing of kube-scheduler ($(ORACLE_DIR)) and Karpenter ($(KARPENTER_DIR)).")
 	$(BIN)/python benchmarks/ladder.py $(if $(GO),--oracle $(ORACLE)) $(ARGS)
 	$(BIN)/python benchmarks/bars.py $(if $(GO),--oracle $(ORACLE))
 	$(BIN)/python benchmarks/gangs.py
 	$(BIN)/python benchmarks/gang_brute_force.py
+	$(BIN)/python benchmarks/purchases.py $(if $(GO),--oracle $(KARPENTER))
 
 .PHONY: fuzz-oracle
 fuzz-oracle: $(RUN) $(ORACLE) ## Compare with kube-scheduler on fresh cases (SEED="1 2", CASES=20; needs Go)
 	$(BIN)/python oracle/fuzz.py --oracle $(ORACLE) --cases $(CASES) $(ARGS) $(SEED)
+
+.PHONY: fuzz-karpenter
+fuzz-karpenter: $(RUN) $(KARPENTER) ## Compare purchases with Karpenter's on fresh instances (SEED="1 2"; needs Go)
+	$(BIN)/python oracle/fuzz_karpenter.py --oracle $(KARPENTER) $(ARGS) $(SEED)
 
 .PHONY: clean
 clean: ## Remove .venv, caches and build output
@@ -94,3 +101,9 @@ $(ORACLE): $(wildcard $(ORACLE_DIR)/*.go) $(ORACLE_DIR)/go.mod $(ORACLE_DIR)/go.
 	@echo "Building kube-scheduler's own plugins (some minutes the first time)"
 	@mkdir -p $(@D)
 	cd $(ORACLE_DIR) && $(GO) build -trimpath -buildvcs=false -o $@ .
+
+$(KARPENTER): $(wildcard $(KARPENTER_DIR)/*.go) $(KARPENTER_DIR)/go.mod $(KARPENTER_DIR)/go.sum
+	@[ -n "$(GO)" ] || { echo "Go 1.26 or newer is needed to build $(KARPENTER_DIR)." >&2; exit 1; }
+	@echo "Building Karpenter's own scheduler (some minutes the first time)"
+	@mkdir -p $(@D)
+	cd $(KARPENTER_DIR) && $(GO) build -trimpath -buildvcs=false -o $@ .

@@ -1,8 +1,9 @@
 """`tutti conformance`: recorded decisions of real programs, asked again of Tutti.
 
-Contract: one table with a line per family over all files; a decision is exact when every field is as recorded. Families
-that are not supported yet are listed and not counted. The exit code is 1 on any difference, 2 for a file that cannot be
-read.
+Contract: one table with a line per family over all files; a decision is exact when every field is as recorded. Recorded
+purchases have a table of their own (`cli.purchase_table`). Families that are not supported yet are listed and not
+counted. The exit code is 1 on any difference and on any purchase that is worse than the recorded one, 2 for a file that
+cannot be read.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,8 +21,9 @@ from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
     from tutti.conformance.formats import Difference, Outcome
+    from tutti.conformance.purchase_run import PurchaseOutcome, Settings
 
-_ENOUGH = 40
+_ENOUGH, _ENOUGH_PURCHASES = 40, 2
 """From so many cases on it pays to start more processes."""
 
 
@@ -32,69 +35,124 @@ class Family:
         self.supported = True
 
 
+class Results(NamedTuple):
+    """All that was found out."""
+
+    families: dict[str, Family]
+    shown: list[Difference]
+    purchases: list[PurchaseOutcome]
+
+
 @click.command("conformance")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--show", default=5, show_default=True, metavar="N", help="How many differences to print in full.")
+@click.option(
+    "--binder",
+    type=click.Choice(["kube-scheduler", "tutti"]),
+    default="tutti",
+    show_default=True,
+    help="Who puts the pods on bought nodes. With kube-scheduler both purchases are replayed with it.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to think about one purchase.",
+)
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes to use; without it one per core.")
-def command(paths: tuple[str, ...], show: int, jobs: int | None) -> None:
-    """Compare with recorded answers of kube-scheduler.
+def command(paths: tuple[str, ...], *, show: int, binder: str, time_limit: float, jobs: int | None) -> None:
+    """Compare with recorded answers of kube-scheduler, Karpenter and Cluster Autoscaler.
 
-    Each line of a FILE is one case as JSON (gzipped files are unpacked, - is standard input): a cluster, pods to
-    place, and what kube-scheduler answered: feasible nodes, reasons, scores, best nodes, preemption. Exits with 1 if
-    any answer differs.
+    Each line of a FILE is one case as JSON (gzipped files are unpacked, - is standard input). For kube-scheduler: a
+    cluster, pods to place, and what it answered: feasible nodes, reasons, scores, best nodes, preemption. For the
+    autoscalers: waiting pods, what can be bought, and what was bought; Tutti recommends for the same input, and pods
+    placed and costs are compared. Exits with 1 if any answer differs or any purchase is worse.
     """
-    families, shown = _run(paths, show, jobs or os.cpu_count() or 1)
-    if not families:
+    from tutti.conformance.purchase_run import Settings
+    from tutti.recommend.request import Binder
+
+    settings = Settings(Binder(binder), time_limit)
+    found = _run(paths, show, jobs=jobs or os.cpu_count() or 1, settings=settings)
+    if not found.families and not found.purchases:
         raise InputError("there is no case in it", file=", ".join(paths))
-    click.echo(_table(families))
-    for difference in shown:
-        click.echo(f"\n{_in_full(difference)}")
-    wrong = sum(family.decisions - family.exact for family in families.values() if family.supported)
-    if wrong > len(shown):
-        click.echo(f"\n{wrong - len(shown):,} more differences are not shown (--show {wrong} shows them)")
+    wrong = _tell_decisions(found) + _tell_purchases(found.purchases, apart=bool(found.families))
     if wrong:
         raise click.exceptions.Exit(1)
 
 
-def _run(paths: Sequence[str], show: int, jobs: int) -> tuple[dict[str, Family], list[Difference]]:
-    """Run all files; give the counts, and the first differences."""
+def _tell_decisions(found: Results) -> int:
+    """Print how decisions went; give how many differ."""
+    if not found.families:
+        return 0
+    click.echo(_table(found.families))
+    for difference in found.shown:
+        click.echo(f"\n{_in_full(difference)}")
+    wrong = sum(family.decisions - family.exact for family in found.families.values() if family.supported)
+    if wrong > len(found.shown):
+        click.echo(f"\n{wrong - len(found.shown):,} more differences are not shown (--show {wrong} shows them)")
+    return wrong
+
+
+def _tell_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int:
+    """Print how purchases went; give how many are worse."""
+    from tutti.cli.purchase_table import complaint, is_bad, purchase_table
+
+    if not outcomes:
+        return 0
+    click.echo(("\n" if apart else "") + purchase_table(outcomes))
+    bad = [each for each in outcomes if is_bad(each)]
+    if bad:
+        click.echo()
+    for each in bad:
+        click.echo(complaint(each))
+    return len(bad)
+
+
+def _run(paths: Sequence[str], show: int, *, jobs: int, settings: Settings) -> Results:
+    """Run all files; give the counts, the first differences, and the purchases."""
     from tutti.cli.loading import busy
+    from tutti.conformance.purchase_run import PurchaseOutcome
 
-    families: dict[str, Family] = {}
-    shown: list[Difference] = []
-    cases = 0
+    found = Results({}, [], [])
     with busy("running cases") as tell:
-        for outcome in _outcomes(paths, jobs):
-            family = families.setdefault(outcome.family, Family())
-            family.cases += 1
-            family.decisions += outcome.decisions
-            family.supported = outcome.supported
-            family.exact += outcome.decisions - len(outcome.different)
-            shown += outcome.different[: max(show - len(shown), 0)]
-            cases += 1
+        for cases, outcome in enumerate(_outcomes(paths, jobs, settings), start=1):
+            if isinstance(outcome, PurchaseOutcome):
+                found.purchases.append(outcome)
+            else:
+                family = found.families.setdefault(outcome.family, Family())
+                family.cases += 1
+                family.decisions += outcome.decisions
+                family.supported = outcome.supported
+                family.exact += outcome.decisions - len(outcome.different)
+                found.shown.extend(outcome.different[: max(show - len(found.shown), 0)])
             tell(f"{cases:,} done, {outcome.family}")
-    return families, shown
+    return found
 
 
-def _outcomes(paths: Sequence[str], jobs: int) -> Iterator[Outcome]:
+def _outcomes(paths: Sequence[str], jobs: int, settings: Settings) -> Iterator[Outcome | PurchaseOutcome]:
     """Run every line of every file, in order, in several processes if there are enough lines."""
     from tutti.conformance.cases import read_lines
+    from tutti.conformance.formats import format_of
 
     lines = ((path, number, line) for path in paths for number, line in read_lines(path))
     first = list(islice(lines, _ENOUGH))
-    if jobs == 1 or len(first) < _ENOUGH:
-        yield from map(_run_line, chain(first, lines))
+    slow = any(format_of(*line).purchase for line in first)
+    run = partial(_run_line, settings)
+    if jobs == 1 or len(first) < (_ENOUGH_PURCHASES if slow else _ENOUGH):
+        yield from map(run, chain(first, lines))
         return
     from multiprocessing import Pool
 
     with Pool(jobs, initializer=_leave_interrupts_to_parent) as pool:  # leaving it ends the processes at once
-        yield from pool.imap(_run_line, chain(first, lines), chunksize=4)
+        yield from pool.imap(run, chain(first, lines), chunksize=1 if slow else 4)
 
 
-def _run_line(line: tuple[str, int, bytes]) -> Outcome:
+def _run_line(settings: Settings, line: tuple[str, int, bytes]) -> Outcome | PurchaseOutcome:
     from tutti.conformance.formats import run_line
 
-    return run_line(*line)
+    return run_line(*line, settings)
 
 
 def _leave_interrupts_to_parent() -> None:

@@ -3,7 +3,8 @@
 Contract: each line of a file is one case, and its shape tells its format; a line that no format knows is an
 `InputError`, and so is one that its format cannot read. Lines do not depend on each other, so they can be run in any
 order or process. A further format is one more `Format` in `FORMATS`. A family that Tutti does not support yet is
-counted, not run. Running a case never raises: what goes wrong in it is a difference.
+counted, not run. Running a case never raises: what goes wrong in it is a difference. A case is either about decisions,
+which are exact or not, or about a purchase, which is better or worse than the peer's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from tutti.conformance.cases import read_case
 from tutti.conformance.gangs import outcome, read_gang_case
 from tutti.conformance.kube_scheduler import answers, differences
+from tutti.conformance.purchase_run import DEFAULT, PurchaseOutcome, Settings, run_purchase
 from tutti.exceptions import InputError
 
 UNSUPPORTED = frozenset(("dra",))
@@ -49,12 +51,19 @@ class Format(NamedTuple):
     name: str
     recognises: Callable[[frozenset[str]], bool]
     """Whether a line with these fields is of this format."""
-    run: Callable[[str, int, bytes], Outcome]
+    run: Callable[[str, int, bytes, Settings], Outcome | PurchaseOutcome]
     """Run the case of a file, a line number and the line."""
+    purchase: bool = False
+    """Whether its cases are purchases, which take seconds each."""
 
 
-def run_line(path: str, number: int, line: bytes) -> Outcome:
-    """Run the case in one line of a file."""
+def run_line(path: str, number: int, line: bytes, settings: Settings = DEFAULT) -> Outcome | PurchaseOutcome:
+    """Run the case in one line of a file; the settings are for purchases."""
+    return format_of(path, number, line).run(path, number, line, settings)
+
+
+def format_of(path: str, number: int, line: bytes) -> Format:
+    """The format of one line of a file."""
     try:
         fields = frozenset(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
     except msgspec.DecodeError as error:
@@ -63,10 +72,10 @@ def run_line(path: str, number: int, line: bytes) -> Outcome:
     if known is None:
         names = ", ".join(each.name for each in FORMATS)
         raise InputError(f"not a recorded case of a form known here ({names})", file=path, obj=f"line {number}")
-    return known.run(path, number, line)
+    return known
 
 
-def _run_kube_scheduler(path: str, number: int, line: bytes) -> Outcome:
+def _run_kube_scheduler(path: str, number: int, line: bytes, _: Settings) -> Outcome:
     head = msgspec.json.decode(line, type=_Head)
     if head.family in UNSUPPORTED:
         return Outcome(head.family, len(head.expect), supported=False)
@@ -93,7 +102,7 @@ class _Head(msgspec.Struct):
     expect: list[msgspec.Raw] = []
 
 
-def _run_gangs(path: str, number: int, line: bytes) -> Outcome:
+def _run_gangs(path: str, number: int, line: bytes, _: Settings) -> Outcome:
     case = read_gang_case(path, number, line)
     name = case.name or f"line {number}"
     try:
@@ -103,7 +112,29 @@ def _run_gangs(path: str, number: int, line: bytes) -> Outcome:
     return Outcome(case.behavior, 1, different=(Difference(name, 0, "", found),) if found else ())
 
 
+def _run_karpenter(path: str, number: int, line: bytes, settings: Settings) -> PurchaseOutcome:
+    from tutti.conformance.karpenter import read_karpenter_case
+
+    return run_purchase(read_karpenter_case(path, number, line), settings)
+
+
+def _run_cluster_autoscaler(path: str, number: int, line: bytes, settings: Settings) -> PurchaseOutcome:
+    from tutti.conformance.cluster_autoscaler import read_cluster_autoscaler_case
+
+    case = read_cluster_autoscaler_case(path, number, line)
+    if case is None:
+        family = msgspec.json.decode(line, type=_Family).family
+        return PurchaseOutcome("cluster-autoscaler", family, supported=False)
+    return run_purchase(case, settings)
+
+
+class _Family(msgspec.Struct):
+    family: str = "?"
+
+
 FORMATS = (
+    Format("karpenter", lambda fields: {"nodePools", "instanceTypes", "pods"} <= fields, _run_karpenter, purchase=True),
+    Format("cluster-autoscaler", lambda fields: "nodeGroups" in fields, _run_cluster_autoscaler, purchase=True),
     Format("gangs", lambda fields: {"nodes", "pods", "podGroups", "expect"} <= fields, _run_gangs),
     Format("kube-scheduler", lambda fields: {"nodes", "expect"} <= fields, _run_kube_scheduler),
 )

@@ -415,6 +415,45 @@ class Node(Object, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
+# Karpenter: karpenter.sh ----------------------------------------------------------------------------------------------
+
+
+class PoolRequirement(LabelSelectorRequirement, frozen=True):
+    """A condition on what a Karpenter pool may buy."""
+
+    min_values: Int32 | None = None
+
+
+class PoolTemplateSpec(Wire, frozen=True):
+    """What the nodes of a Karpenter pool are."""
+
+    requirements: list[PoolRequirement] | None = None
+    taints: list[Taint] | None = None
+
+
+class PoolTemplate(Wire, frozen=True):
+    """A node of a Karpenter pool."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PoolTemplateSpec = PoolTemplateSpec()
+
+
+class KarpenterPoolSpec(Wire, frozen=True):
+    """What a Karpenter pool may buy, and how much of it."""
+
+    template: PoolTemplate = PoolTemplate()
+    limits: Quantities | None = None
+    weight: Int32 | None = None
+
+
+class KarpenterPool(Object, frozen=True):
+    """A pool that Karpenter buys nodes for; scheduling does not look at it."""
+
+    KIND = "NodePool.karpenter.sh"
+    API_VERSION = "karpenter.sh/v1"
+    spec: KarpenterPoolSpec = KarpenterPoolSpec()
+
+
 # Storage --------------------------------------------------------------------------------------------------------------
 
 
@@ -813,10 +852,10 @@ class CronJob(Object, frozen=True):
 KINDS: dict[str, type[Object]] = {
     cls.KIND: cls
     for cls in (
-        Namespace, LimitRange, PriorityClass, RuntimeClass, Node, Service, ReplicationController, ReplicaSet,
-        StatefulSet, Deployment, DaemonSet, Job, CronJob, PodDisruptionBudget, StorageClass, CSINode, CSIDriver,
-        CSIStorageCapacity, VolumeAttachment, PersistentVolume, PersistentVolumeClaim, Workload, CompositePodGroup,
-        PodGroup, CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup, Pod,
+        Namespace, LimitRange, PriorityClass, RuntimeClass, KarpenterPool, Node, Service, ReplicationController,
+        ReplicaSet, StatefulSet, Deployment, DaemonSet, Job, CronJob, PodDisruptionBudget, StorageClass, CSINode,
+        CSIDriver, CSIStorageCapacity, VolumeAttachment, PersistentVolume, PersistentVolumeClaim, Workload,
+        CompositePodGroup, PodGroup, CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup, Pod,
     )
 }  # fmt: skip
 """Every kind that Tutti reads, in an order in which nothing refers to what comes later."""

@@ -7,12 +7,13 @@ cost microseconds: texts are checked through remembered parsers, and paths are p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import (
     CSIStorageCapacity,
+    KarpenterPool,
     LabelSelector,
     Node,
     Object,
@@ -21,6 +22,7 @@ from tutti.kube.objects import (
     PersistentVolumeClaim,
     Pod,
     Quantity,
+    Taint,
 )
 from tutti.kube.pod_checks import (
     EFFECTS,
@@ -89,9 +91,18 @@ def _workload(obj: Any) -> None:
 def _node(node: Node) -> None:
     check_quantities(node.status.allocatable or {}, ("status.allocatable",))
     check_quantities(node.status.capacity or {}, ("status.capacity",))
-    for place, taint in enumerate(node.spec.taints or ()):
+    _taints(node.spec.taints, "spec.taints")
+
+
+def _taints(taints: Iterable[Taint] | None, path: str) -> None:
+    for place, taint in enumerate(taints or ()):
         if taint.effect not in EFFECTS:
-            raise fault_at(f'"{taint.effect}" is not an effect', ("spec.taints", place, ".effect"))
+            raise fault_at(f'"{taint.effect}" is not an effect', (path, place, ".effect"))
+
+
+def _karpenter_pool(pool: KarpenterPool) -> None:
+    check_quantities(pool.spec.limits or {}, ("spec.limits",))
+    _taints(pool.spec.template.spec.taints, "spec.template.spec.taints")
 
 
 def _quantity(quantity: Quantity | None, path: str) -> None:
@@ -139,6 +150,7 @@ def _runtime_class(runtime: Any) -> None:
 _CHECKS: dict[str, Callable[[Any], None]] = {
     "Pod": _pod,
     "Node": _node,
+    "NodePool.karpenter.sh": _karpenter_pool,
     "PersistentVolumeClaim": _claim,
     "PersistentVolume": _volume,
     "CSIStorageCapacity": _capacity,

@@ -32,6 +32,18 @@ class Share(NamedTuple):
     count: int
     places: tuple[tuple[str, str], ...] = ()
     """Node labels that the place must have."""
+    bundle: tuple[tuple[int, int], ...] = ()
+    """Classes and counts that must all be on one node: then the share is one item, not `count` of them."""
+
+    @property
+    def items(self) -> int:
+        """How many things there are to pack."""
+        return 1 if self.bundle else self.count
+
+    @property
+    def each(self) -> tuple[tuple[int, int], ...]:
+        """What one item is: classes and counts."""
+        return self.bundle or ((self.number, 1),)
 
 
 class Layout(NamedTuple):
@@ -77,7 +89,37 @@ class _Planner:
         for number, count in enumerate(self.demand.tolist()):
             if count:
                 shares += self._of_class(number, count)
-        return tuple(shares)
+        return tuple(self._bundled(shares))
+
+    def _bundled(self, shares: list[Share]) -> Iterable[Share]:
+        """Pods that must be on one node with their like become one item, if a node can take them all."""
+        together = [(n, matched) for n, matched in self.problem.rules.host.together if matched[n]]
+        parent = list(range(len(self.demand)))
+        for number, matched in together:
+            for other in np.flatnonzero(matched & (self.demand > 0)).tolist():
+                parent[_root(parent, number)] = _root(parent, other)
+        sets: dict[int, list[Share]] = {}
+        tied = {_root(parent, number) for number, _ in together}
+        for share in shares:
+            root = _root(parent, share.number)
+            if root in tied:
+                sets.setdefault(root, []).append(share)
+            else:
+                yield share
+        for members in sets.values():
+            bundle = tuple((share.number, share.count) for share in members)
+            if len(members) == len({n for n, _ in bundle}) and self._fits_one(bundle):
+                places = tuple(dict.fromkeys(place for share in members for place in share.places))
+                yield Share(members[0].number, sum(count for _, count in bundle), places, bundle)
+            else:
+                yield from members
+
+    def _fits_one(self, bundle: tuple[tuple[int, int], ...]) -> bool:
+        """Whether some new node takes a whole bundle."""
+        numbers = [number for number, _ in bundle]
+        need = sum(count * self.problem.requests[number] for number, count in bundle)
+        fits = (self.problem.free >= need).all(axis=1) & self.problem.allowed[:, numbers].all(axis=1)
+        return bool(fits.any())
 
     def _of_class(self, number: int, count: int) -> list[Share]:
         fixed = tuple((key, value) for (holder, key), value in sorted(self._chosen.items()) if holder == number)
@@ -204,9 +246,17 @@ def _has(labels: Mapping[str, str], places: Iterable[tuple[str, str]]) -> bool:
 
 def flat_of(problem: Problem, layout: Layout, prices: Floats) -> Flat:
     """The packing problem of a layout: one class of items per share."""
-    numbers = [share.number for share in layout.shares]
-    allowed, welcome = problem.allowed[:, numbers].copy(), problem.welcome[:, numbers].copy()
-    for place, share in enumerate(layout.shares):
+    shares = layout.shares
+    flat = _flat(problem, [share.number for share in shares], np.array([s.items for s in shares], dtype=np.int64), prices)
+    allowed, welcome, requests = flat.allowed.copy(), flat.welcome.copy(), flat.requests.copy()
+    most, room_most = flat.most.copy(), flat.room_most.copy()
+    for place, share in enumerate(shares):
+        if share.bundle:
+            numbers = [number for number, _ in share.bundle]
+            requests[place] = sum(count * problem.requests[number] for number, count in share.bundle)
+            allowed[:, place] = problem.allowed[:, numbers].all(axis=1) & (problem.free >= requests[place]).all(axis=1)
+            fits = problem.welcome[:, numbers].all(axis=1) & (problem.room >= requests[place]).all(axis=1)
+            welcome[:, place], room_most[:, place], most[place] = fits, fits, 1
         if share.places:
             inside = [_has(offering.node.metadata.labels or {}, share.places) for offering in problem.offerings]
             allowed[:, place] &= np.array(inside, dtype=bool)
@@ -216,9 +266,9 @@ def flat_of(problem: Problem, layout: Layout, prices: Floats) -> Flat:
         outside = np.array([value not in layout.zones for value in problem.domain(layout.key)], dtype=bool)
         narrow = allowed & ~outside[:, None]
         allowed = np.where(narrow.any(axis=0), narrow, allowed)
-    demand = np.array([share.count for share in layout.shares], dtype=np.int64)
-    flat = _flat(problem, numbers, demand, prices)
-    return flat._replace(allowed=allowed, welcome=welcome)
+    return flat._replace(
+        allowed=allowed, welcome=welcome, requests=requests, most=most, bound_most=most, room_most=room_most
+    )
 
 
 def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> Flat:

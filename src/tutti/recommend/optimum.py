@@ -7,6 +7,7 @@ of a higher priority are served first, level by level.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -111,13 +112,13 @@ def _as_patterns(problem: Problem, layout: Layout, draft: Draft) -> list[tuple[i
     for bought in draft.bought:
         labels = problem.offerings[bought.offering].node.metadata.labels or {}
         pattern = [0] * len(layout.shares)
-        for pod in bought.pods:
-            number = number_of.get(pod)
-            if number is None:
-                continue
+        there = Counter(number for pod in bought.pods if (number := number_of.get(pod)) is not None)
+        for number, count in there.items():
             for place in shares_of.get(number, ()):
-                if all(labels.get(key) == value for key, value in layout.shares[place].places):
-                    pattern[place] += 1
+                share = layout.shares[place]
+                if all(labels.get(key) == value for key, value in share.places):
+                    whole = all(there[other] >= wanted for other, wanted in share.bundle)
+                    pattern[place] = int(whole) if share.bundle else count
                     break
         nodes.append((bought.offering, pattern))
     return nodes
@@ -131,10 +132,10 @@ def _draft(problem: Problem, layout: Layout, packing: Packing, demand: Ints) -> 
     def take(counts: Iterable[int]) -> list[str]:
         pods: list[str] = []
         for share, count in zip(layout.shares, counts, strict=True):
-            if count:
-                first = at[share.number]
-                pods += piles[share.number][first : first + int(count)]
-                at[share.number] = first + int(count)
+            for number, each in share.each if count else ():
+                first = at[number]
+                at[number] = first + int(count) * each
+                pods += piles[number][first : at[number]]
         return pods
 
     bought = tuple(Bought(kind, tuple(take(pattern))) for kind, pattern in packing.nodes)

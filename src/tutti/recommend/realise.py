@@ -13,7 +13,6 @@ from typing import NamedTuple
 from tutti.cluster.edits import Bind
 from tutti.engine.plugins.base import Area
 from tutti.recommend.draft import Bought, Draft
-from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
 
@@ -28,8 +27,8 @@ class Placed(NamedTuple):
     left: tuple[str, ...]
 
 
-def realise(picture: Picture, problem: Problem, draft: Draft, *, follow: bool = True) -> Placed:
-    """Buy what a draft buys, and place its pods; with `follow` no other pod of the problem is looked at."""
+def realise(picture: Picture, problem: Problem, draft: Draft) -> Placed:
+    """Buy what a draft buys, and place its pods."""
     names = picture.join_all([problem.offerings[each.offering] for each in draft.bought])
     wanted: dict[str, list[str]] = {}
     for pod, node in draft.on_existing:
@@ -37,22 +36,18 @@ def realise(picture: Picture, problem: Problem, draft: Draft, *, follow: bool = 
     for name, each in zip(names, draft.bought, strict=True):
         wanted.setdefault(name, []).extend(each.pods)
     plain = _plain(picture, problem, draft.bought)
-    waiting = _follow(picture, wanted, plain, dict(zip(names, draft.bought, strict=True)))
-    planned = {pod for pods in wanted.values() for pod in pods}
-    rest = [pod for pod in picture.pending if pod in waiting or (pod not in planned and pod in problem_pods(problem))]
+    _follow(picture, wanted, plain, dict(zip(names, draft.bought, strict=True)))
+    names_of, row_of = picture.cluster.pods.node_names, picture.cluster.pods.row_of
+    known = problem.of_pod
+    rest = [pod for pod in picture.pending if pod in known and names_of[row_of[pod]] is None]
     if rest:
         rest = anywhere(picture, rest)
     where = {
         pod: node
-        for pod in problem_pods(problem)
-        if (node := picture.cluster.pods.node_names[picture.cluster.pod_row(pod)]) is not None
+        for pod in known
+        if (node := names_of[row_of[pod]]) is not None
     }
     return Placed(tuple(zip(names, (each.offering for each in draft.bought), strict=True)), where, tuple(rest))
-
-
-def problem_pods(problem: Problem) -> dict[str, int]:
-    """The pods of a problem, with their class."""
-    return {pod: number for number, each in enumerate(problem.classes) for pod in each.pods}
 
 
 def _plain(picture: Picture, problem: Problem, bought: Sequence[Bought]) -> bool:
@@ -65,8 +60,8 @@ def _plain(picture: Picture, problem: Problem, bought: Sequence[Bought]) -> bool
 
 def _follow(
     picture: Picture, wanted: dict[str, list[str]], plain: bool, bought: dict[str, Bought]
-) -> set[str]:
-    """Put pods on their nodes, in rounds until nobody moves; give those that the engine did not let in."""
+) -> None:
+    """Put pods on their nodes, in rounds until nobody moves."""
     cluster, table = picture.cluster, picture.cluster.pods
     known: set[tuple[int, tuple[int, ...]]] = set()
     waiting = dict(wanted)
@@ -88,7 +83,7 @@ def _follow(
             elif look is not None:
                 known.add(look)
         if not moved or not refused:
-            return {pod for pods in refused.values() for pod in pods}
+            return
         waiting = refused
 
 
@@ -130,7 +125,3 @@ def _stays(picture: Picture, pod: str) -> bool:
     decision = picture.engine.place([pod], give_up=True)[0]
     return decision.node is None
 
-
-def bought_offerings(problem: Problem, draft: Draft) -> list[Offering]:
-    """The offerings of a draft's nodes."""
-    return [problem.offerings[each.offering] for each in draft.bought]

@@ -31,11 +31,13 @@ from tutti.recommend.peers.purchase import Purchase
 from tutti.recommend.picture import Picture, initialise
 from tutti.recommend.problem import Problem, pose, pose_again
 from tutti.recommend.reasons import alternatives, why_left
-from tutti.recommend.request import Deadline, Objective, Options, Request, Strategy
+from tutti.recommend.request import Binder, Deadline, Objective, Options, Request, Strategy
 from tutti.recommend.score import unit_weights
 
 Tell = Callable[[str], None]
 """Told how far it is, in a few words."""
+_GROUPS = 120
+"""Cluster Autoscaler's algorithm is asked up to so many node groups: it tries them one by one."""
 _GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
 
 
@@ -79,6 +81,8 @@ class _Flow:
         self.prices = _prices(problem, objective)
         self.proved = 0.0
         """A bound for all of `demand`, when there is one."""
+        self.possible = problem.allowed.any(axis=0) | problem.welcome.any(axis=0)
+        """The classes that some node could take."""
         self.demand: Ints = problem.demand.copy()
         self._index = {id(offering): place for place, offering in enumerate(problem.offerings)}
         self._units = _units(problem, self.options)
@@ -124,7 +128,7 @@ class _Flow:
             ("cluster-autoscaler, least-waste", lambda d: cluster_autoscaler(request, "least-waste", deadline=d)),
             ("cluster-autoscaler, price", lambda d: cluster_autoscaler(request, "price", deadline=d)),
         ):
-            if part.is_over():
+            if part.is_over() or (name != "karpenter" and len(self.problem.offerings) > _GROUPS):
                 break
             drafts.append(self._as_draft(name, buy(part.part(0.5))))
         return drafts
@@ -165,14 +169,14 @@ class _Flow:
         problem = self._narrowed(left_out)
         finisher = Finisher(self.picture, problem, binder=self.options.binder, buy=self._mend)
         every = list(drafts)
-        self.demand, self.proved = problem.demand.copy(), 0.0
-        if self.strategy is Strategy.OPTIMAL and problem.demand.any() and len(problem.offerings):
+        self.demand, self.proved = np.where(self.possible, problem.demand, 0), 0.0
+        if self.strategy is Strategy.OPTIMAL and self.demand.any() and len(problem.offerings):
             every += self._peer_drafts()
             every = [*self._optimal_drafts(problem, every), *every]
         every.sort(key=lambda draft: (len(draft.left), draft.price(problem.offerings), len(draft.bought)))
         best: Outcome | None = None
         for place, draft in enumerate(every):
-            if best is not None and (self.deadline.left < 0.25 * self.deadline.seconds or not self._promises(draft, best)):
+            if best is not None and (self.deadline.left < 0.1 * self.deadline.seconds or not self._promises(draft, best)):
                 continue
             self._tell(f"trying the plan {place + 1} of {len(every)}: {draft.maker}")
             outcome = finisher.finish(draft, self.deadline, prune=True)
@@ -196,10 +200,10 @@ class _Flow:
     def _optimal_drafts(self, problem: Problem, seeds: Sequence[Draft]) -> list[Draft]:
         self._tell("column generation")
         values = self._units if self.objective is Objective.PODS else None
-        share = 0.65 if self.options.binder == "tutti" else 0.45
+        share = 0.8 if self.options.binder is Binder.TUTTI else 0.45
         found = optimum(
             problem,
-            problem.demand,
+            self.demand,
             self.prices,
             self.deadline.part(share),
             seeds=seeds,

@@ -1,0 +1,90 @@
+"""From what a user gives to a request: the first steps of a recommendation, by name.
+
+Contract: pure; files are read by whoever calls. `parse_snapshot` gives what a scheduler looks at, `parse_priorities`
+the levels of the pods that wait, `build_request` everything together: cluster, daemons, what can be bought, options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tutti.kube.objects import KINDS, KarpenterPool, Object, Pod, PriorityClass
+from tutti.kube.owners import is_active
+from tutti.kube.snapshot import Snapshot
+from tutti.kube.sources import Source
+from tutti.recommend.daemons import daemon_sets_of, stand_ins
+from tutti.recommend.pools.market import Market
+from tutti.recommend.pools.reader import catalogue_of
+from tutti.recommend.price_table import read_price_table
+from tutti.recommend.prices import PriceBook
+from tutti.recommend.request import Options, Request
+
+_DEFAULT = Options()
+
+
+class PriorityLevel(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Pending pods of equal importance."""
+
+    value: int
+    names: tuple[str, ...] = ()
+    """The priority classes of this value, by name; none where priorities are given without classes."""
+    pods: tuple[str, ...] = ()
+
+
+def parse_snapshot(snapshot: Snapshot) -> tuple[Object, ...]:
+    """What a scheduler looks at, in an order in which nothing refers to what comes later."""
+    kinds = [kind for kind in KINDS if kind != KarpenterPool.KIND]
+    return tuple(obj for kind in kinds for obj in snapshot.objects.get(kind, ()))
+
+
+def parse_priorities(objects: Iterable[Object]) -> tuple[PriorityLevel, ...]:
+    """The levels of the pods that wait, the highest first; a single one where there are no priorities."""
+    pods: dict[int, list[str]] = {}
+    names: dict[int, list[str]] = {}
+    for obj in objects:
+        if isinstance(obj, Pod) and is_pending(obj):
+            pods.setdefault(obj.spec.priority or 0, []).append(obj.key)
+        elif isinstance(obj, PriorityClass):
+            names.setdefault(obj.value, []).append(obj.metadata.name)
+    return tuple(
+        PriorityLevel(value=value, names=tuple(sorted(names.get(value, ()))), pods=tuple(sorted(pods[value])))
+        for value in sorted(pods or {0: []}, reverse=True)
+        if value in pods
+    ) or (PriorityLevel(value=0),)
+
+
+def is_pending(pod: Pod) -> bool:
+    """Whether a pod waits for a node."""
+    return not pod.spec.node_name and is_active(pod)
+
+
+def price_book(prices: Source | None = None) -> PriceBook:
+    """The packaged price book, with a user's table before it."""
+    return PriceBook(read_price_table(prices) if prices is not None else ())
+
+
+def build_request(
+    snapshot: Snapshot,
+    *,
+    pools: Source | None = None,
+    prices: Source | None = None,
+    region: str = "",
+    options: Options = _DEFAULT,
+) -> Request:
+    """Everything that a recommendation for a prepared snapshot is made from."""
+    market = Market(price_book(prices), region=region, nodes=snapshot.nodes)
+    catalogue = catalogue_of(snapshot, market, source=pools)
+    notes = []
+    if guessed := stand_ins(snapshot):
+        names = ", ".join(each.key for each in guessed[:5]) + (" ..." if len(guessed) > 5 else "")
+        are = "daemon is" if len(guessed) == 1 else "daemons are"
+        notes.append(f"{len(guessed)} {are} known by pods alone, and expected where these run: {names}")
+    return Request(
+        objects=parse_snapshot(snapshot),
+        daemon_sets=daemon_sets_of(snapshot),
+        catalogue=catalogue,
+        options=options,
+        notes=tuple(notes),
+    )

@@ -1,0 +1,151 @@
+"""Karpenter NodePool objects into pools: their instance types are those of the price book.
+
+Contract: pure. Types carry the labels that Karpenter's AWS provider gives them, as far as the book knows; a requirement
+on another label of the provider's is left out, with a note. Zones are those that the pool names, else those with nodes,
+else the first three of the region. Without a capacity type in its requirements a pool may buy spot and on demand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tutti.exceptions import InputError
+from tutti.kube.objects import KarpenterPool, PoolRequirement
+from tutti.recommend.offerings import NodePool
+from tutti.recommend.pools.karpenter import karpenter_pool
+from tutti.recommend.pools.market import Market, unpriced_note
+from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, InstanceType, Offer
+from tutti.recommend.prices import ON_DEMAND, SPOT, InstanceShape
+
+_PROVIDERS = ("karpenter.k8s.aws", "eks.amazonaws.com")
+"""Whose labels describe instance types: Karpenter on AWS, and EKS Auto Mode."""
+_FOREIGN = (
+    "topology.k8s.aws/",
+    "node.kubernetes.io/windows-build",
+    "karpenter.k8s.aws/",
+    "eks.amazonaws.com/instance-",
+)
+_TYPE_LABELS = (
+    "instance-family", "instance-size", "instance-category", "instance-generation", "instance-cpu", "instance-memory",
+    "instance-gpu-count", "instance-gpu-name", "instance-gpu-manufacturer",
+)  # fmt: skip
+_KNOWN = frozenset(f"{provider}/{key}" for provider in _PROVIDERS for key in _TYPE_LABELS)
+_FAMILY = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+)?")
+_MIB = 2**20
+
+
+def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list[NodePool], list[str]]:
+    """The pools of these objects, and notes about them."""
+    made, notes = [], []
+    heavy = []
+    for pool in sorted(pools, key=lambda each: each.metadata.name):
+        name, spec = pool.metadata.name, pool.spec.template.spec
+        requirements, left_out = _readable(spec.requirements or ())
+        notes += [f"pool {name}: the requirement on {key} is not looked at" for key in left_out]
+        if any(each.min_values for each in requirements):
+            notes.append(f"pool {name}: minValues is not looked at")
+        if pool.spec.weight:
+            heavy.append(name)
+        try:
+            found = karpenter_pool(
+                name=name,
+                requirements=requirements,
+                labels=pool.spec.template.metadata.labels,
+                taints=spec.taints or (),
+                limits=pool.spec.limits,
+                types=_types(requirements, market),
+                nodes=market.nodes,
+            )
+        except InputError as error:
+            raise InputError(error.problem, obj=f"nodepool {name}", field=f"spec.template.spec.{error.field}") from None
+        if not found.offerings:
+            notes.append(f"pool {name}: no known instance type meets its requirements")
+        notes += unpriced_note((o.instance_type for o in found.offerings if o.price is None), region=market.region)
+        made.append(found)
+    if heavy:
+        notes.append(
+            f"the weight of {'pool' if len(heavy) == 1 else 'pools'} {', '.join(heavy)} is not looked at: price decides"
+        )
+    return made, notes
+
+
+def _readable(requirements: Iterable[PoolRequirement]) -> tuple[list[PoolRequirement], list[str]]:
+    """The requirements that can be held against the book, and the labels of the others."""
+    kept, left_out = [], []
+    for each in requirements:
+        if each.key.startswith(_FOREIGN) and each.key not in _KNOWN:
+            left_out.append(each.key)
+        else:
+            kept.append(each)
+    return kept, left_out
+
+
+def _types(requirements: Sequence[PoolRequirement], market: Market) -> list[InstanceType]:
+    zones = _zones(requirements, market)
+    auto = any(each.key.startswith("eks.amazonaws.com/") for each in requirements)
+    provider = _PROVIDERS[1] if auto else _PROVIDERS[0]
+    named = {
+        value
+        for each in requirements
+        if each.key == INSTANCE_TYPE and each.operator == "In"
+        for value in each.values or ()
+    }
+    names = market.book.types(market.region) or {*market.types, *named}
+    rows = {row.instance_type for row in market.book.rows}
+    return [
+        made
+        for name in sorted({*names, *rows})
+        if (made := _type(name, market, zones=zones, provider=provider)) is not None
+    ]
+
+
+def _zones(requirements: Iterable[PoolRequirement], market: Market) -> list[str]:
+    for each in requirements:
+        if each.key == ZONE and each.operator == "In":
+            return sorted(each.values or ())
+    if market.zones:
+        return market.zones
+    return [f"{market.region}{letter}" for letter in "abc"] if market.region else [""]
+
+
+def _type(name: str, market: Market, *, zones: Iterable[str], provider: str) -> InstanceType | None:
+    machine = market.machine(name)
+    if machine is None:
+        return None
+    shape = market.book.shape(name, market.region)
+    labels = machine.labels | ({REGION: market.region} if market.region else {})
+    if shape is not None:
+        labels |= _labels(name, shape, provider=provider)
+    offers = [
+        Offer(zone=zone, capacity_type=kind, price=price)
+        for zone in zones
+        for kind in (ON_DEMAND, SPOT)
+        if (price := market.price(name, zone=zone, capacity_type=kind)) is not None or kind == ON_DEMAND
+    ]
+    return InstanceType(
+        name=name,
+        capacity=machine.capacity,
+        allocatable=machine.allocatable,
+        labels=labels,
+        offers=tuple(offers),
+    )
+
+
+def _labels(name: str, shape: InstanceShape, *, provider: str) -> dict[str, str]:
+    """What Karpenter's AWS provider says of a type."""
+    family, _, size = name.partition(".")
+    parts = _FAMILY.match(family)
+    category, generation = (parts[1], parts[2]) if parts is not None else ("", "")
+    values = (
+        family,
+        size,
+        category,
+        generation,
+        str(shape.vcpus),
+        str(shape.memory // _MIB),
+        str(shape.gpus) if shape.gpus else "",
+        shape.gpu_name,
+        "nvidia" if shape.gpus else "",
+    )
+    return {f"{provider}/{key}": value for key, value in zip(_TYPE_LABELS, values, strict=True) if value}

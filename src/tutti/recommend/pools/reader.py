@@ -1,0 +1,92 @@
+"""A file of node pools, or a cluster without one, into what can be bought.
+
+Contract: `read_pools` tells the dialect from the content: Tutti's own text has ``pools``, Auto Scaling groups have
+``AutoScalingGroups`` (or are a list of groups), everything else is Kubernetes objects, of which Karpenter NodePools
+count. Without a file, Karpenter NodePools of the snapshot count, else pools are inferred from the nodes. Faults raise
+`InputError` with the file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tutti.exceptions import InputError
+from tutti.kube.decode import decode
+from tutti.kube.objects import KarpenterPool
+from tutti.kube.snapshot import Snapshot
+from tutti.kube.sources import Source
+from tutti.kube.validate import validate
+from tutti.kube.yaml_text import parse_yaml
+from tutti.recommend.offerings import Catalogue
+from tutti.recommend.pools.cluster_autoscaler import read_groups
+from tutti.recommend.pools.inferred import infer_pools
+from tutti.recommend.pools.karpenter_objects import read_karpenter
+from tutti.recommend.pools.market import Market
+from tutti.recommend.pools.ours import read_ours
+
+_GROUPS = "AutoScalingGroups"
+_GROUP = "AutoScalingGroupName"
+
+
+def catalogue_of(snapshot: Snapshot, market: Market, *, source: Source | None = None) -> Catalogue:
+    """What can be bought: as the file says, else as the snapshot's Karpenter pools say, else as the nodes tell."""
+    if source is not None:
+        return read_pools(source, market)
+    if given := snapshot.of(KarpenterPool):
+        pools, notes = read_karpenter(given, market)
+        number = f"{len(pools)} Karpenter node pool{'s' if len(pools) > 1 else ''}"
+        return Catalogue(pools=tuple(pools), notes=(f"{number} of the cluster can be bought from", *notes))
+    pools, notes = infer_pools(market)
+    return Catalogue(pools=tuple(pools), notes=tuple(notes))
+
+
+def read_pools(source: Source, market: Market) -> Catalogue:
+    """What a file says can be bought."""
+    trees = [tree for tree in parse_yaml(source) if tree is not None]
+    if not trees:
+        raise InputError("there is no pool in it", file=source.name)
+    first = trees[0]
+    if isinstance(first, dict) and "pools" in first and "kind" not in first:
+        if len(trees) > 1:
+            raise InputError("want one document with all pools", file=source.name)
+        return read_ours(first, source, market=market)
+    try:
+        groups = _groups(first)
+        if groups is not None:
+            pools, notes = read_groups(groups, market)
+        else:
+            pools, notes = read_karpenter(_karpenter_pools(source), market)
+    except InputError as error:
+        raise InputError(error.problem, file=source.name, obj=error.obj, field=error.field) from None
+    if not pools:
+        raise InputError("there is no pool in it", file=source.name)
+    return Catalogue(pools=tuple(pools), notes=tuple(notes))
+
+
+def _groups(tree: Any) -> list[Any] | None:
+    """The Auto Scaling groups of a tree, if that is what it holds."""
+    if isinstance(tree, dict) and _GROUPS in tree:
+        listed = tree[_GROUPS]
+        if not isinstance(listed, list):
+            raise InputError("want a list of groups", field=_GROUPS)
+        return listed
+    if isinstance(tree, list) and any(isinstance(each, dict) and _GROUP in each for each in tree):
+        return tree
+    return None
+
+
+def _karpenter_pools(source: Source) -> list[KarpenterPool]:
+    try:
+        decoded = decode(source)
+    except InputError as error:
+        if error.problem != "it has no kind":
+            raise
+        problem = "want pools of Tutti, Karpenter NodePools, or what describe-auto-scaling-groups prints"
+        raise InputError(problem) from None
+    pools = [obj for obj in decoded.objects if isinstance(obj, KarpenterPool)]
+    for pool in pools:
+        try:
+            validate(pool)
+        except InputError as error:
+            raise InputError(error.problem, obj=f"nodepool {pool.metadata.name}", field=error.field) from None
+    return pools

@@ -1,0 +1,86 @@
+"""The daemons of new nodes."""
+
+import msgspec
+
+from tutti.kube.objects import DaemonSet, Node, Pod
+from tutti.kube.snapshot import Snapshot, by_kind
+from tutti.recommend.daemons import daemon_pods_for, daemon_sets_of
+
+
+def node(name, taints=(), **labels):
+    return msgspec.convert({"metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)}}, Node)
+
+
+def daemon_pod(daemon, on, kind="DaemonSet", **spec):
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": daemon, "uid": f"uid-{daemon}", "controller": True}
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [on]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    metadata = {"name": f"{daemon}-{on}", "namespace": "kube-system", "ownerReferences": [owner]}
+    container = {"name": "c", "resources": {"requests": {"cpu": "100m"}}}
+    whole = {"containers": [container], "nodeName": on, "affinity": {"nodeAffinity": required}} | spec
+    return msgspec.convert({"metadata": metadata, "spec": whole, "status": {"phase": "Running"}}, Pod)
+
+
+def snapshot(*objects):
+    return Snapshot(objects=by_kind(objects), present=frozenset(each.KIND for each in objects))
+
+
+def names(found, new):
+    return [pod.metadata.owner_references[0].name for pod in daemon_pods_for(daemon_sets_of(found), new)]
+
+
+GPU = {"node.kubernetes.io/instance-type": "g4dn.xlarge"}
+CPU = {"node.kubernetes.io/instance-type": "m5.large"}
+
+
+def test_a_daemon_set_runs_on_the_new_nodes_that_it_selects():
+    template = {
+        "spec": {
+            "containers": [{"name": "c"}],
+            "nodeSelector": {"gpu": "yes"},
+            "priorityClassName": "system-node-critical",
+        }
+    }
+    made = msgspec.convert({"metadata": {"name": "d", "namespace": "x"}, "spec": {"template": template}}, DaemonSet)
+    found = snapshot(made)
+    assert names(found, node("new", gpu="yes")) == ["d"]
+    assert names(found, node("new")) == []
+    (pod,) = daemon_pods_for(daemon_sets_of(found), node("new", gpu="yes"))
+    assert pod.spec.node_name == "new"
+    assert pod.spec.priority == 2_000_001_000
+
+
+def test_pods_without_their_daemon_set_stand_for_it():
+    everywhere = [daemon_pod("proxy", "n1"), daemon_pod("proxy", "n2")]
+    found = snapshot(node("n1", **GPU), node("n2", **CPU), *everywhere)
+    assert names(found, node("new", **{"node.kubernetes.io/instance-type": "other"})) == ["proxy"]
+
+
+def test_a_daemon_on_some_nodes_runs_on_new_ones_like_those():
+    found = snapshot(node("n1", **GPU), node("n2", **CPU), daemon_pod("gpu-plugin", "n1"))
+    assert names(found, node("new", **GPU)) == ["gpu-plugin"]
+    assert names(found, node("new", **CPU)) == []
+
+
+def test_a_taint_that_explains_it_needs_no_label():
+    taint = {"key": "dedicated", "effect": "NoSchedule"}
+    found = snapshot(node("n1", **CPU), node("n2", [taint], **CPU), daemon_pod("agent", "n1"))
+    assert names(found, node("new", **GPU)) == ["agent"]
+    assert names(found, node("new", [taint], **CPU)) == []
+
+
+def test_static_pods_are_on_every_new_node():
+    found = snapshot(node("n1", **CPU), daemon_pod("kube-proxy", "n1", kind="Node"))
+    taint = {"key": "dedicated", "effect": "NoSchedule"}
+    (pod,) = daemon_pods_for(daemon_sets_of(found), node("new", [taint], **CPU))
+    assert pod.metadata.name.startswith("kube-proxy-")
+
+
+def test_the_object_comes_before_its_pods_and_control_planes_tell_nothing():
+    template = {"spec": {"containers": [{"name": "c"}]}}
+    made = msgspec.convert(
+        {"metadata": {"name": "d", "namespace": "kube-system"}, "spec": {"template": template}}, DaemonSet
+    )
+    master = node("m", **{"node-role.kubernetes.io/control-plane": ""})
+    found = snapshot(made, master, node("n1"), daemon_pod("d", "n1"), daemon_pod("etcd", "m", kind="Node"))
+    assert [each.metadata.name for each in daemon_sets_of(found)] == ["d"]

@@ -1,0 +1,162 @@
+"""Auto Scaling groups, and pools inferred from nodes."""
+
+import json
+
+import msgspec
+import pytest
+
+from tutti.exceptions import InputError
+from tutti.kube.objects import Node
+from tutti.kube.snapshot import Snapshot
+from tutti.kube.sources import Source
+from tutti.recommend.pools.market import Market
+from tutti.recommend.pools.reader import catalogue_of, read_pools
+from tutti.recommend.prices import PriceBook
+
+TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
+
+
+def node(name, kind="m5.large", zone="eu-west-1a", *, taints=(), ready="True", provider="", **labels):
+    named = {k.replace("__", "/").replace("_", "."): v for k, v in labels.items()}
+    where = {"node.kubernetes.io/instance-type": kind, "topology.kubernetes.io/zone": zone} if kind else {}
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | where | named},
+            "spec": {"taints": list(taints), "providerID": provider},
+            "status": {
+                "capacity": {"cpu": "2", "memory": "8Gi", "pods": "29"},
+                "allocatable": {"cpu": "1900m", "memory": "7Gi", "pods": "29"},
+                "conditions": [{"type": "Ready", "status": ready}],
+            },
+        },
+        Node,
+    )
+
+
+def group(name="workers", tags=(), **fields):
+    listed = [{"Key": key, "Value": value} for key, value in dict(tags).items()]
+    zones = ["eu-west-1a", "eu-west-1b"]
+    made = {"AutoScalingGroupName": name, "MinSize": 1, "MaxSize": 5, "DesiredCapacity": 2, "AvailabilityZones": zones}
+    return made | {"Tags": listed} | fields
+
+
+def groups(*listed, nodes=()):
+    source = Source("asg.json", json.dumps({"AutoScalingGroups": list(listed)}).encode())
+    return read_pools(source, Market(PriceBook(), nodes=nodes))
+
+
+def test_a_group_is_made_from_its_tags():
+    tags = {
+        f"{TEMPLATE}label/node.kubernetes.io/instance-type": "g4dn.xlarge",
+        f"{TEMPLATE}label/team": "ml",
+        f"{TEMPLATE}taint/gpu": "yes:NoSchedule",
+        f"{TEMPLATE}resources/example.com/fpga": "2",
+        "eks:nodegroup-name": "ng",
+    }
+    (made,) = groups(group(tags=tags)).pools
+    assert [(o.instance_type, o.zone, o.price) for o in made.offerings] == [
+        ("g4dn.xlarge", "eu-west-1a", 587_000_000), ("g4dn.xlarge", "eu-west-1b", 587_000_000),
+    ]  # fmt: skip
+    new = made.offerings[1].node
+    expected = {"team": "ml", "eks.amazonaws.com/nodegroup": "ng", "eks.amazonaws.com/capacityType": "ON_DEMAND"}
+    assert new.metadata.labels.items() >= expected.items()
+    assert (new.spec.taints[0].key, new.spec.taints[0].value) == ("gpu", "yes")
+    assert new.status.allocatable["example.com/fpga"] == "2"
+    assert new.status.allocatable["nvidia.com/gpu"] == "1"
+    assert [(each.left, each.zone) for each in made.limits] == [(3, None)]
+    assert (made.current, made.minimum, made.maximum) == (2, 1, 5)
+
+
+def test_a_mixed_group_of_spot_and_a_group_that_is_not_enabled():
+    mixed = {
+        "LaunchTemplate": {"Overrides": [{"InstanceType": "m5.large"}, {"InstanceType": "m5a.large"}]},
+        "InstancesDistribution": {"OnDemandPercentageAboveBaseCapacity": 0, "OnDemandBaseCapacity": 0},
+    }
+    enabled = {"k8s.io/cluster-autoscaler/enabled": "true"}
+    catalogue = groups(group("a", enabled, MixedInstancesPolicy=mixed), group("b"))
+    assert [pool.name for pool in catalogue.pools] == ["a"]
+    assert {(o.instance_type, o.capacity_type) for o in catalogue.pools[0].offerings} == {("m5.large", "spot")}
+    assert catalogue.notes == ("group a: m5.large stands for its 2 types",)
+
+
+def test_a_group_with_nodes_makes_more_of_them():
+    there = node("n1", provider="aws:///eu-west-1a/i-1", disk="ssd")
+    (made,) = groups(group(Instances=[{"InstanceId": "i-1", "InstanceType": "m5.large"}]), nodes=[there]).pools
+    for offering in made.offerings:
+        assert offering.node.metadata.labels["disk"] == "ssd"
+        assert offering.node.metadata.labels["topology.kubernetes.io/zone"] == offering.zone
+        assert offering.node.status.allocatable["cpu"] == "1900m"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({}, "asg.json: group workers: its instance type is not known"),
+        ({"MaxSize": 0}, "asg.json: group workers: MaxSize: want 0 <= MinSize <= MaxSize"),
+        ({"MaxSize": "x"}, "asg.json: group workers: expected int, got str - at MaxSize"),
+        (
+            {"tags": {f"{TEMPLATE}taint/a": "b", f"{TEMPLATE}label/node.kubernetes.io/instance-type": "m5.large"}},
+            '"b" is not value:Effect',
+        ),
+    ],
+)
+def test_faults_of_groups(fields, problem):
+    with pytest.raises(InputError) as caught:
+        groups(group(**fields))
+    assert problem in str(caught.value)
+
+
+def inferred(*nodes):
+    return catalogue_of(Snapshot(), Market(PriceBook(), nodes=nodes))
+
+
+def test_pools_are_inferred_from_the_labels_of_every_cloud():
+    catalogue = inferred(
+        node("a1", eks_amazonaws_com__nodegroup="a", eks_amazonaws_com__capacityType="SPOT"),
+        node("a2", "m5.xlarge", "eu-west-1b", eks_amazonaws_com__nodegroup="a"),
+        node(
+            "g",
+            "n1-standard-2",
+            "europe-west1-b",
+            cloud_google_com__gke_nodepool="g",
+            **{"cloud.google.com/gke-nodepool": "g"},
+        ),
+        node("m", **{"node-role.kubernetes.io/control-plane": ""}),
+        node("x"),
+    )
+    assert [(pool.name, pool.current, pool.maximum, len(pool.offerings)) for pool in catalogue.pools] == [
+        ("a", 2, None, 4), ("g", 1, None, 1), ("nodes like m5.large", 1, None, 1),
+    ]  # fmt: skip
+    spot = catalogue.pools[0].offerings[0]
+    assert (spot.instance_type, spot.zone, spot.capacity_type, spot.price) == (
+        "m5.large",
+        "eu-west-1a",
+        "spot",
+        54_000_000,
+    )
+    moved = catalogue.pools[0].offerings[1].node.metadata.labels
+    assert moved["topology.kubernetes.io/zone"] == "eu-west-1b"
+    assert "maximum is not known" in catalogue.notes[0]
+    assert any("n1-standard-2" in note for note in catalogue.notes)
+
+
+def test_the_example_is_a_ready_node_and_what_passes_is_not_copied():
+    trouble = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    own = {"key": "dedicated", "effect": "NoSchedule"}
+    pool = {"worker.gardener.cloud/pool": "w"}
+    (made,) = inferred(
+        node("n1", taints=[trouble], ready="False", **pool), node("n2", taints=[own], mark="this", **pool)
+    ).pools
+    (offering,) = made.offerings
+    assert offering.node.metadata.labels["mark"] == "this"
+    assert [taint.key for taint in offering.node.spec.taints] == ["dedicated"]
+
+
+def test_unlabelled_nodes_of_one_size_form_one_pool():
+    (made,) = inferred(node("n1", ""), node("n2", "")).pools
+    assert (made.name, made.current, made.offerings[0].price) == ("nodes like n1", 2, None)
+
+
+def test_without_nodes_nothing_is_inferred():
+    catalogue = inferred()
+    assert (catalogue.pools, len(catalogue.notes)) == ((), 1)
