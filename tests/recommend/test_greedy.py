@@ -12,7 +12,7 @@ from tutti.recommend.greedy import greedy
 from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
 from tutti.recommend.picture import initialise
 from tutti.recommend.problem import pose
-from tutti.recommend.request import Options, Request, Strategy
+from tutti.recommend.request import Deadline, Options, Request, Strategy
 from tutti.recommend.simulate import simulate
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -216,6 +216,57 @@ def test_without_prices_it_is_per_node():
     offers = [offering("small", cpu=2, memory=8), offering("large", cpu=8, memory=32)]
     case = Case([pod(f"p{n}", 1000, 2048) for n in range(8)], pools(*offers))
     assert case.names(case.both()) == ["large"]
+
+
+# What the numbers do not cover ----------------------------------------------------------------------------------------
+
+
+def disk(name, mode="ReadWriteOnce"):
+    return k.PersistentVolumeClaim(
+        metadata=k.ObjectMeta(name=name, namespace="default", uid=name),
+        spec=k.ClaimSpec(
+            access_modes=[mode],
+            storage_class_name="wait",
+            resources=k.ResourceRequirements(requests={"storage": "1Gi"}),
+        ),
+    )
+
+
+def mounts(claim):
+    return [k.Volume(name="v", persistent_volume_claim=k.ClaimVolume(claim_name=claim))]
+
+
+STORAGE = k.StorageClass(
+    metadata=k.ObjectMeta(name="wait"), provisioner="disk.example", volume_binding_mode="WaitForFirstConsumer"
+)
+
+
+def test_the_engine_has_the_last_word_on_volumes():
+    """Only one pod at a time may have the volume: the second is counted, tried, and left."""
+    pods = [pod(f"p{n}", 500, volumes=mounts("one")) for n in range(2)]
+    case = Case([STORAGE, disk("one", "ReadWriteOncePod"), *pods, pod("other", 500)], pools(offering("only", 10)))
+    draft = case.both()
+    assert (len(draft.bought), len(draft.left)) == (1, 1)
+
+
+def test_every_pod_with_its_own_volume():
+    pods = [pod(f"p{n}", 2000, volumes=mounts(f"d{n}")) for n in range(5)]
+    case = Case([STORAGE, *(disk(f"d{n}") for n in range(5)), *pods], pools(offering("only", 10)))
+    draft = case.both()
+    assert (len(draft.bought), len(draft.left)) == (3, 0)
+
+
+def test_nothing_to_buy_and_nobody_to_buy_for():
+    assert Case([pod("a")], Catalogue()).both().left == ("default/a",)
+    assert not Case([node("n")], pools(offering("only", 10))).both().bought
+
+
+def test_it_ends_when_time_is_up():
+    case = Case([node("n", 1), pod("a", 1000), pod("b", 1000)], pools(offering("only", 10)))
+    for maker in (greedy, simulate):
+        over = Deadline(lambda: 0.0, 0.0)
+        draft = maker(case.picture, case.problem, Options(), eligible=case.eligible.mask, deadline=over)
+        assert (len(draft.bought), len(draft.on_existing), len(draft.left)) == (0, 1, 1)
 
 
 # Gangs ----------------------------------------------------------------------------------------------------------------

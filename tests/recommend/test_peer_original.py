@@ -18,8 +18,8 @@ LARGE, LARGEST = (2, 8, 18_206_000_000), (16, 64, 145_665_000_000)
 
 
 def node(name: str, cores: int, gib: int) -> k.Node:
-    size = {"cpu": str(cores), "memory": f"{gib}Gi", "pods": "110"}
-    offered = {"cpu": f"{1000 * cores - 80}m", "memory": f"{gib - 1}Gi", "pods": "110"}
+    size: k.Quantities = {"cpu": str(cores), "memory": f"{gib}Gi", "pods": "110"}
+    offered: k.Quantities = {"cpu": f"{1000 * cores - 80}m", "memory": f"{gib - 1}Gi", "pods": "110"}
     return k.Node(
         metadata=k.ObjectMeta(name=name, labels={HOSTNAME: name}),
         status=k.NodeStatus(capacity=size, allocatable=offered),

@@ -152,9 +152,7 @@ class Finisher:
             draft = self._buy(self._rest(list(zip(names, bought, strict=True))), missing)
             return [each.offering for each in draft.bought]
 
-    def _spared(
-        self, bought: Sequence[int], outcome: Outcome, wanted: frozenset[str], deadline: Deadline
-    ) -> Outcome:
+    def _spared(self, bought: Sequence[int], outcome: Outcome, wanted: frozenset[str], deadline: Deadline) -> Outcome:
         """Buy less as long as the scheduler still places everybody."""
         chosen = list(bought)
         place = 0

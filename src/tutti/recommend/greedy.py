@@ -19,9 +19,10 @@ from tutti.recommend.buying import Buying, Task
 from tutti.recommend.draft import Draft
 from tutti.recommend.fill import Fill
 from tutti.recommend.gang_buying import buy_whole
+from tutti.recommend.ground import Ground
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
-from tutti.recommend.reach import Ground
+from tutti.recommend.reach import reaches_of
 from tutti.recommend.request import Deadline, Options, Strategy
 from tutti.recommend.score import Scorer
 
@@ -56,7 +57,8 @@ class _Greedy:
         self._buying, self._task = buying, buying.task
         self._cluster = self._task.picture.cluster
         ground = Ground(self._task.picture, self._task.problem)
-        self._reaches = ground.reaches()
+        self._reaches = reaches_of(ground)
+        self._order = np.array(self._task.scorer.order, dtype=np.intp)
         self._looking = np.array(list(self._reaches), dtype=np.intp)
         self._watches = np.array([each.watches for each in self._reaches.values()], dtype=bool)
         """Looking class x class."""
@@ -87,7 +89,7 @@ class _Greedy:
         buying = self._buying
         taken = self._fill.taken[offering]
         times = self._times(offering, taken)
-        classes = [(number, int(taken[number])) for number in self._task.scorer.order if taken[number]]
+        classes = self._taken(taken)
         slices = [(self._task.pods[number], buying.at[number], count) for number, count in classes]
         for time in range(times):
             pods = [pod for mine, at, count in slices for pod in mine[at + time * count : at + (time + 1) * count]]
@@ -132,10 +134,7 @@ class _Greedy:
         placed: list[tuple[int, list[tuple[str, str]]]] = []
         with Trial(cluster) as trial:
             name, area = buying.join(offering)
-            for number in self._task.scorer.order:
-                count = int(taken[number])
-                if not count:
-                    continue
+            for number, count in self._taken(taken):
                 if self._by_engine[number]:
                     decisions = buying.ask(number, area, count)
                     if len(decisions) < count:
@@ -152,6 +151,11 @@ class _Greedy:
         for number, pairs in placed:
             buying.note(number, pairs)
         return None
+
+    def _taken(self, taken: Ints) -> list[tuple[int, int]]:
+        """The classes of which pods are taken, in their order, with how many."""
+        numbers = self._order[taken[self._order] > 0]
+        return list(zip(numbers.tolist(), taken[numbers].tolist(), strict=True))
 
     def _settle(self, touched: set[int]) -> set[int]:
         """Place pods that now fit on some node; give the classes for which that matters."""

@@ -247,7 +247,9 @@ def _has(labels: Mapping[str, str], places: Iterable[tuple[str, str]]) -> bool:
 def flat_of(problem: Problem, layout: Layout, prices: Floats) -> Flat:
     """The packing problem of a layout: one class of items per share."""
     shares = layout.shares
-    flat = _flat(problem, [share.number for share in shares], np.array([s.items for s in shares], dtype=np.int64), prices)
+    flat = _flat(
+        problem, [share.number for share in shares], np.array([s.items for s in shares], dtype=np.int64), prices
+    )
     allowed, welcome, requests = flat.allowed.copy(), flat.welcome.copy(), flat.requests.copy()
     most, room_most = flat.most.copy(), flat.room_most.copy()
     for place, share in enumerate(shares):
@@ -275,7 +277,9 @@ def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> Flat:
     """The packing problem without rules over zones, with what is there pooled if it is much."""
     numbers = np.flatnonzero(demand).tolist()
     flat = _flat(problem, numbers, demand[numbers], prices)
-    flat = flat._replace(bound_most=_bound_most(problem, numbers, demand))
+    most = _bound_most(problem, numbers, demand)
+    extra = np.where(flat.room_most > 0, most - flat.most, 0)
+    flat = flat._replace(bound_most=most, room_most=flat.room_most + extra)
     return pooled(flat) if len(flat.room) > ROOMS else flat
 
 
@@ -307,7 +311,7 @@ def _room_most(problem: Problem, numbers: Sequence[int]) -> Ints:
     requests = problem.requests[numbers]
     safe = np.where(requests > 0, requests, 1)
     fits = np.where(requests > 0, problem.room[:, None, :] // safe, UNLIMITED).min(axis=2)
-    most: Ints = np.where(problem.welcome[:, numbers], fits, 0)
+    most: Ints = np.where(problem.welcome[:, numbers], np.minimum(fits, problem.rules.host.most[numbers]), 0)
     return most
 
 

@@ -51,12 +51,8 @@ class Picture:
         """Find out who waits."""
         cluster = self.cluster
         pods = cluster.pods
-        self.promised = {
-            key: hold.node for key, hold in cluster.holds.items() if hold.node in cluster.nodes.row_of
-        }
-        waiting = [
-            key for key, row in pods.row_of.items() if pods.node_names[row] is None and key not in self.promised
-        ]
+        self.promised = {key: hold.node for key, hold in cluster.holds.items() if hold.node in cluster.nodes.row_of}
+        waiting = [key for key, row in pods.row_of.items() if pods.node_names[row] is None and key not in self.promised]
         waiting = [key for key in waiting if not _is_daemon(cluster.pod(key))]
         self.turns, self.not_considered = turns(cluster, self.gangs, waiting, profile=self.profile)
         self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))

@@ -157,7 +157,12 @@ def _classes(picture: Picture, pods: Sequence[str]) -> list[PodClass]:
     members: dict[tuple[int, int, int, int], list[str]] = {}
     for pod, row in zip(pods, rows, strict=True):
         group = int(table.group[row])
-        key = (int(table.spec[row]), int(table.labels[row]), int(table.priority[row]), group if group in near else NO_GROUP)
+        key = (
+            int(table.spec[row]),
+            int(table.labels[row]),
+            int(table.priority[row]),
+            group if group in near else NO_GROUP,
+        )
         members.setdefault(key, []).append(pod)
     return [PodClass(tuple(each), key[2], near.get(key[3])) for key, each in members.items()]
 

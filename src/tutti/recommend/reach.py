@@ -8,7 +8,7 @@ at here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,72 +20,15 @@ from tutti.engine.plugins.base import Asked
 from tutti.engine.plugins.pod_topology_spread import PodTopologySpread
 from tutti.engine.plugins.spread_counts import counted_view
 from tutti.kube.objects import Pod
-from tutti.kube.selectors import EVERYTHING, Selector
-from tutti.recommend.picture import Picture
-from tutti.recommend.problem import Problem
-from tutti.recommend.rules import HOSTNAME, UNLIMITED
-
-_LACKS, _NEW = -2, -1
-"""Instead of a domain: the node lacks the label; no node has this value yet."""
+from tutti.kube.selectors import EVERYTHING
+from tutti.recommend.ground import LACKS, Ground, at
+from tutti.recommend.rules import UNLIMITED
 
 
-class Ground:
-    """What the rules of all classes are read from: labels of offerings, pods of daemons, who matches what."""
-
-    def __init__(self, picture: Picture, problem: Problem) -> None:
-        self.picture, self.cluster, self.problem = picture, picture.cluster, problem
-        judge = picture.engine.judge
-        self.rows = [self.cluster.pod_row(each.pods[0]) for each in problem.classes]
-        self.asked = [judge.ask(row) for row in self.rows]
-        self.daemons = [picture.daemons(offering) for offering in problem.offerings]
-        self.filters = {each.plugin.name: each.plugin for each in picture.profile.plugins if each.filters}
-        self.against = [(n, term) for n, asked in enumerate(self.asked) for term in asked.spec.anti_affinity]
-        """The classes that avoid others, with their terms."""
-        self._matched: dict[tuple[Scope, Selector], Bools] = {}
-        self._domains: dict[str, tuple[int, Rows]] = {}
-
-    def reaches(self) -> dict[int, Reach]:
-        """The rules of every class that has any; those of others against it count."""
-        found = {}
-        for number in range(len(self.asked)):
-            reach = Reach(self, number)
-            if reach.has_rules:
-                found[number] = reach
-        return found
-
-    def domains(self, key: str) -> Rows:
-        """The number of the domain in which a node of each offering would be."""
-        values = self.cluster.nodes.column(key).values
-        known = self._domains.get(key)
-        if known is None or known[0] != len(values):
-            labels = self.problem.domain(key)
-            if key == HOSTNAME:
-                numbers = [_LACKS if label is None else _NEW for label in labels]
-            else:
-                numbers = [_LACKS if label is None else values.get(label, _NEW) for label in labels]
-            known = self._domains[key] = (len(values), np.array(numbers, dtype=np.intp))
-        return known[1]
-
-    def matched(self, scope: Scope, selector: Selector) -> Bools:
-        """Which classes a term looks for."""
-        known = self._matched.get((scope, selector))
-        if known is None:
-            known = np.array([self._matches(scope, selector, asked.pod) for asked in self.asked], dtype=bool)
-            self._matched[scope, selector] = known
-        return known
-
-    def on_arrival(self, matches: Callable[[Pod], bool]) -> Ints:
-        """How many of the daemons of each offering match."""
-        return np.array([sum(map(matches, pods)) for pods in self.daemons], dtype=np.int64)
-
-    def _matches(self, scope: Scope, selector: Selector, pod: Pod) -> bool:
-        namespace = pod.metadata.namespace or "default"
-        in_scope = scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
-        return in_scope and selector.matches(pod.metadata.labels or {})
-
-    def matching(self, *terms: tuple[Scope, Selector]) -> Callable[[Pod], bool]:
-        """A test whether a pod matches all terms."""
-        return lambda pod: all(self._matches(scope, selector, pod) for scope, selector in terms)
+def reaches_of(ground: Ground) -> dict[int, Reach]:
+    """The rules of every class that has any; those of others against it count."""
+    reaches = {number: Reach(ground, number) for number in range(len(ground.asked))}
+    return {number: reach for number, reach in reaches.items() if reach.has_rules}
 
 
 class Reach:
@@ -151,12 +94,12 @@ class Reach:
         asked = ground.asked[self._number]
         for term in self._avoided:
             there = ground.on_arrival(ground.matching((term.scope, term.selector))) > 0
-            blocked |= there & (ground.domains(term.topology_key) != _LACKS)
+            blocked |= there & (ground.domains(term.topology_key) != LACKS)
         for place, pods in enumerate(ground.daemons):
             for pod in pods:
                 for term in _terms_against(pod):
                     if ground.matching((term.scope, term.selector))(asked.pod):
-                        blocked[place] |= ground.domains(term.topology_key)[place] != _LACKS
+                        blocked[place] |= ground.domains(term.topology_key)[place] != LACKS
         return blocked
 
     # What the picture says --------------------------------------------------------------------------------------------
@@ -172,7 +115,7 @@ class Reach:
             changed |= leads != self._lead
             self._lead = leads
             for term in self._sought:
-                opened &= self._ground.domains(term.topology_key) != _LACKS
+                opened &= self._ground.domains(term.topology_key) != LACKS
         changed |= opened != self._open
         self._open = opened
         return changed
@@ -186,7 +129,7 @@ class Reach:
         for key in dict.fromkeys(term.topology_key for term in self._sought):
             counts = tally.view(key, ground.cluster.nodes).counts
             anybody |= bool(counts.any())
-            everywhere &= _at(counts, ground.domains(key)) > 0
+            everywhere &= at(counts, ground.domains(key)) > 0
         if not anybody and self._followed[self._number]:
             return np.ones(len(self._open), dtype=bool)
         return everywhere
@@ -199,12 +142,12 @@ class Reach:
             tally = ground.cluster.census.counter(CounterKey(((term.scope, term.selector),), live=False))
             if tally.total:
                 key = term.topology_key
-                blocked |= _at(tally.view(key, nodes).counts, ground.domains(key)) > 0
+                blocked |= at(tally.view(key, nodes).counts, ground.domains(key)) > 0
         labels = ground.picture.engine.judge.ask(ground.rows[self._number]).labels
         for held in ground.cluster.labels.held_against(labels):
             if held.key.role == Role.REPELS and held.total:
                 key = held.key.term.topology_key
-                blocked |= _at(held.view(key, nodes).counts, ground.domains(key)) > 0
+                blocked |= at(held.view(key, nodes).counts, ground.domains(key)) > 0
         return blocked
 
     def is_touched_by(self, offering: int) -> bool:
@@ -224,9 +167,9 @@ class Reach:
             led = (self._led[rows] > 0) | (taken[:, self._followed].sum(axis=1) > 0)
             most[~(self._lead[rows] | led)] = 0
         for key, mask in self._shunned.items():
-            most[taken[:, mask].any(axis=1) & (self._ground.domains(key)[rows] != _LACKS)] = 0
+            most[taken[:, mask].any(axis=1) & (self._ground.domains(key)[rows] != LACKS)] = 0
         for key in self._once:
-            np.minimum(most, np.where(self._ground.domains(key)[rows] != _LACKS, 1, UNLIMITED), out=most)
+            np.minimum(most, np.where(self._ground.domains(key)[rows] != LACKS, 1, UNLIMITED), out=most)
         return most
 
 
@@ -256,9 +199,9 @@ class _Spread:
         view = counted_view(self._asked, constraint, self._keys)
         counts, there = view.counts, view.nodes_in > 0
         domains = self._ground.domains(constraint.topology_key)
-        self.present = _at(there, domains) > 0
+        self.present = at(there, domains) > 0
         number = int(there.sum())
-        least, next_least, which = UNLIMITED, UNLIMITED, _LACKS
+        least, next_least, which = UNLIMITED, UNLIMITED, LACKS
         if number:
             order = np.flatnonzero(there)
             order = order[np.argsort(counts[order], kind="stable")[:2]]
@@ -266,8 +209,8 @@ class _Spread:
             next_least = int(counts[order[1]]) if len(order) > 1 else UNLIMITED
         others = np.where(domains == which, next_least, least)
         others[number + ~self.present < constraint.min_domains] = 0
-        most = others + constraint.max_skew - _at(counts, domains) - self.arriving
-        most[domains == _LACKS] = -1
+        most = others + constraint.max_skew - at(counts, domains) - self.arriving
+        most[domains == LACKS] = -1
         changed: Bools = most != self._most
         self._most = most
         return changed
@@ -277,14 +220,6 @@ class _Spread:
         left = self._most[rows] - taken[:, self.matched].sum(axis=1)
         most: Ints = np.maximum(left, 0) if self._rises else np.where(left >= self._own, UNLIMITED, 0)
         return most
-
-
-def _at(values: Ints | Bools, domains: Rows) -> Ints:
-    """The values of domains; 0 where there is none."""
-    known = (domains >= 0) & (domains < len(values))
-    found = np.zeros(len(domains), dtype=np.int64)
-    found[known] = values[domains[known]]
-    return found
 
 
 def _terms_against(pod: Pod) -> Sequence[PodTerm]:

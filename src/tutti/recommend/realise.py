@@ -7,14 +7,19 @@ engine refuses is tried on every node; what then still waits is left. The pictur
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tutti.cluster.edits import Bind
 from tutti.engine.plugins.base import Area
 from tutti.recommend.draft import Bought, Draft
-from tutti.recommend.picture import Picture
+from tutti.recommend.picture import Picture, node_of
 from tutti.recommend.problem import Problem
+from tutti.recommend.rules import Kind
+
+Wanted = dict[str, list[str]]
+"""Pods by the node that they shall go to."""
 
 
 class Placed(NamedTuple):
@@ -30,61 +35,88 @@ class Placed(NamedTuple):
 def realise(picture: Picture, problem: Problem, draft: Draft) -> Placed:
     """Buy what a draft buys, and place its pods."""
     names = picture.join_all([problem.offerings[each.offering] for each in draft.bought])
-    wanted: dict[str, list[str]] = {}
+    wanted: Wanted = {}
     for pod, node in draft.on_existing:
         wanted.setdefault(node, []).append(pod)
     for name, each in zip(names, draft.bought, strict=True):
         wanted.setdefault(name, []).extend(each.pods)
-    plain = _plain(picture, problem, draft.bought)
-    _follow(picture, wanted, plain, dict(zip(names, draft.bought, strict=True)))
+    _follow(picture, problem, wanted, dict(zip(names, draft.bought, strict=True)))
     names_of, row_of = picture.cluster.pods.node_names, picture.cluster.pods.row_of
     known = problem.of_pod
     rest = [pod for pod in picture.pending if pod in known and names_of[row_of[pod]] is None]
     if rest:
         rest = anywhere(picture, rest)
-    where = {
-        pod: node
-        for pod in known
-        if (node := names_of[row_of[pod]]) is not None
-    }
+    where = {pod: node for pod in known if (node := names_of[row_of[pod]]) is not None}
     return Placed(tuple(zip(names, (each.offering for each in draft.bought), strict=True)), where, tuple(rest))
 
 
-def _plain(picture: Picture, problem: Problem, bought: Sequence[Bought]) -> bool:
-    """Whether nodes with the same pods are the same to the engine: nobody looks at others, nobody brings volumes."""
-    if problem.rules.looks.any() or picture.cluster.held_on:
-        return False
-    cluster = picture.cluster
-    return not any(cluster.spec_of(cluster.pod_row(each.pods[0])).volumes for each in problem.classes)
+def _follow(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str, Bought]) -> None:
+    """Put pods on their nodes: first those that look at nobody, then the others class by class until nobody moves."""
+    looks, number_of = problem.rules.looks, problem.of_pod
+    quiet: Wanted = {}
+    lookers: dict[int, list[tuple[str, str]]] = {}
+    for node, pods in wanted.items():
+        for pod in pods:
+            number = number_of[pod]
+            if looks[number]:
+                lookers.setdefault(number, []).append((pod, node))
+            else:
+                quiet.setdefault(node, []).append(pod)
+    _fill(picture, problem, quiet, bought, alike=not lookers)
+    moved = True
+    while moved and lookers:
+        moved = False
+        for number in sorted(lookers):
+            left = _deal(picture, problem, number, lookers[number])
+            moved |= len(left) < len(lookers[number])
+            lookers[number] = left
+        lookers = {number: pods for number, pods in lookers.items() if pods}
 
 
-def _follow(
-    picture: Picture, wanted: dict[str, list[str]], plain: bool, bought: dict[str, Bought]
-) -> None:
-    """Put pods on their nodes, in rounds until nobody moves."""
+def _fill(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str, Bought], *, alike: bool) -> None:
+    """Put pods that look at nobody on their nodes; nodes with the same pods are asked about once."""
     cluster, table = picture.cluster, picture.cluster.pods
+    alike = alike and not cluster.held_on
+    alike = alike and not any(
+        cluster.spec_of(cluster.pod_row(each.pods[0])).volumes for each in problem.classes if each.pods
+    )
     known: set[tuple[int, tuple[int, ...]]] = set()
-    waiting = dict(wanted)
-    while True:
-        moved, refused = False, {}
-        for node, pods in waiting.items():
-            look: tuple[int, tuple[int, ...]] | None = None
-            if plain and node in bought:
-                look = (bought[node].offering, tuple(sorted(table.spec[[table.row_of[pod] for pod in pods]].tolist())))
-            if look is not None and look in known:
-                # The engine has let the very same pods into the very same node.
-                for pod in pods:
-                    cluster.apply(Bind(pod, node))
-                continue
-            left = _into(picture, node, pods)
-            moved |= len(left) < len(pods)
-            if left:
-                refused[node] = left
-            elif look is not None:
-                known.add(look)
-        if not moved or not refused:
-            return
-        waiting = refused
+    for node, pods in wanted.items():
+        look: tuple[int, tuple[int, ...]] | None = None
+        if alike and node in bought:
+            look = (bought[node].offering, tuple(sorted(table.spec[[table.row_of[pod] for pod in pods]].tolist())))
+        if look is not None and look in known:
+            for pod in pods:  # the engine has let the very same pods into the very same node
+                cluster.apply(Bind(pod, node))
+        elif not _into(picture, node, pods) and look is not None:
+            known.add(look)
+
+
+def _deal(picture: Picture, problem: Problem, number: int, pods: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Put pods of a class on their nodes, the domain that has fewest first; give those that do not get in."""
+    rule = next((r for r in problem.rules.domains if r.holder == number and r.kind is Kind.SPREAD), None)
+    labels = {node: node_of(picture.cluster, node).metadata.labels or {} for _, node in pods}
+    queues: dict[str, deque[tuple[str, str]]] = {}
+    for pod, node in pods:
+        queues.setdefault(labels[node].get(rule.key, "") if rule else "", deque()).append((pod, node))
+    placed = {value: rule.counts.get(value, 0) if rule else 0 for value in queues}
+    refused: list[tuple[str, str]] = []
+    shut: set[str] = set()
+    while any(queues.values()):
+        ready = sorted((placed[value], value) for value, queue in queues.items() if queue and value not in shut)
+        if not ready:
+            break
+        value = ready[0][1]
+        pod, node = queues[value][0]
+        if not _into(picture, node, [pod]):
+            queues[value].popleft()
+            placed[value] += 1
+            shut.clear()
+        elif rule is not None and len(queues) > 1:
+            shut.add(value)  # until another domain has taken one
+        else:
+            refused.append(queues[value].popleft())
+    return refused + [each for queue in queues.values() for each in queue]
 
 
 def _into(picture: Picture, node: str, pods: Sequence[str]) -> list[str]:
@@ -106,7 +138,8 @@ def _into(picture: Picture, node: str, pods: Sequence[str]) -> list[str]:
 
 def anywhere(picture: Picture, pods: Iterable[str], *, patient: bool = True) -> list[str]:
     """Place pods on any node, in rounds until nobody moves; give those that stay. Without patience the first that stays
-    ends it."""
+    ends it.
+    """
     rest = list(pods)
     while rest:
         left = []
@@ -124,4 +157,3 @@ def anywhere(picture: Picture, pods: Iterable[str], *, patient: bool = True) -> 
 def _stays(picture: Picture, pod: str) -> bool:
     decision = picture.engine.place([pod], give_up=True)[0]
     return decision.node is None
-

@@ -78,7 +78,9 @@ def _in_the_engines_words(picture: Picture, problem: Problem, classes: Sequence[
             count = picture.cluster.nodes.count
             said = decision.held or decision.refused
             text = ", ".join(said.messages) if said else decision.error or _counted(decision.reasons)
-            found[number] = f"no node would take it, of {before} there and {count - before} that could be bought: {text}"
+            found[number] = (
+                f"no node would take it, of {before} there and {count - before} that could be bought: {text}"
+            )
     return found
 
 

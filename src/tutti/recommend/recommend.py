@@ -176,7 +176,9 @@ class _Flow:
         every.sort(key=lambda draft: (len(draft.left), draft.price(problem.offerings), len(draft.bought)))
         best: Outcome | None = None
         for place, draft in enumerate(every):
-            if best is not None and (self.deadline.left < 0.1 * self.deadline.seconds or not self._promises(draft, best)):
+            if best is not None and (
+                self.deadline.left < 0.1 * self.deadline.seconds or not self._promises(draft, best)
+            ):
                 continue
             self._tell(f"trying the plan {place + 1} of {len(every)}: {draft.maker}")
             outcome = finisher.finish(draft, self.deadline, prune=True)
@@ -237,7 +239,9 @@ class _Flow:
             priority = int(pods.priority[pods.row_of[pod]])
             left[priority] = left.get(priority, 0) + 1
             units += float(self._units[number_of[pod]]) if pod in number_of else 0.0
-        levels = tuple(left.get(level, 0) for level in sorted({each.priority for each in self.problem.classes}, reverse=True))
+        levels = tuple(
+            left.get(level, 0) for level in sorted({each.priority for each in self.problem.classes}, reverse=True)
+        )
         if self.objective is Objective.NODES:
             return (*levels, len(outcome.nodes), outcome.price)
         if self.objective is Objective.PODS:

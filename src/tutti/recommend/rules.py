@@ -131,9 +131,7 @@ class _Reader:
         self._looks_at(number, matched)
         if key != HOSTNAME:
             counts = self._by_value(counted_view(asked, constraint, keys))
-            rule = DomainRule(
-                Kind.SPREAD, number, key, matched, counts, constraint.max_skew, constraint.min_domains
-            )
+            rule = DomainRule(Kind.SPREAD, number, key, matched, counts, constraint.max_skew, constraint.min_domains)
             self.domains.append(rule)
         elif matched[number]:
             self.most[number] = min(int(self.most[number]), constraint.max_skew)
