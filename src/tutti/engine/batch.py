@@ -50,6 +50,10 @@ def pick(
     for copies in range(1, levels):
         crowded = table.keys_in(Crowded(cluster, rows, usage, copies), specs)[:, 0]
         sequences[copies] = np.where(crowded >= 0, crowded + steady, crowded)
+        if not (crowded >= 0).any():  # nor will any more fit
+            levels = copies + 1
+            sequences = sequences[:levels]
+            break
     falling = np.minimum.accumulate(sequences, axis=0).ravel()
     # Level by level in memory, so that a stable sort takes the copies of one node in their order.
     order = np.argsort(-falling, kind="stable")[:count]

@@ -137,15 +137,17 @@ def _into(picture: Picture, node: str, pods: Sequence[str]) -> list[str]:
 
 
 def anywhere(picture: Picture, pods: Iterable[str], *, patient: bool = True) -> list[str]:
-    """Place pods on any node, in rounds until nobody moves; give those that stay. Without patience the first that stays
-    ends it.
+    """Place pods on any node, in rounds until nobody moves; give those that stay.
+
+    Without patience the first that stays ends it.
     """
     rest = list(pods)
     while rest:
-        left = []
-        for pod in rest:
-            if _stays(picture, pod):
-                left.append(pod)
+        left: list[str] = []
+        for like in _alike(picture, rest):
+            done = picture.engine.place(like, give_up=True)
+            if done and done[-1].node is None:  # what one of them cannot have, the others cannot have either
+                left += like[len(done) - 1 :]
                 if not patient:
                     return left
         if len(left) == len(rest):
@@ -154,6 +156,11 @@ def anywhere(picture: Picture, pods: Iterable[str], *, patient: bool = True) -> 
     return rest
 
 
-def _stays(picture: Picture, pod: str) -> bool:
-    decision = picture.engine.place([pod], give_up=True)[0]
-    return decision.node is None
+def _alike(picture: Picture, pods: Sequence[str]) -> Iterable[list[str]]:
+    """The pods in groups that the engine cannot tell apart, by their first."""
+    table = picture.cluster.pods
+    groups: dict[tuple[int, int], list[str]] = {}
+    for pod in pods:
+        row = table.row_of[pod]
+        groups.setdefault((int(table.spec[row]), int(table.labels[row])), []).append(pod)
+    return groups.values()
