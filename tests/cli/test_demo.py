@@ -27,10 +27,15 @@ def test_the_tour_shows_every_step(tutti: Tutti, tmp_path: Path) -> None:
         "asked today",
         "unsupported",
         "gang/weather",
+        "no plan for these pods costs less",
     ):
         assert told in run.out
     assert "\x1b" not in run.out
-    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["cases.jsonl.gz", "cluster.json"]
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [
+        "cases.jsonl.gz",
+        "cluster.json",
+        "pools.yaml",
+    ]
 
 
 def test_the_example_is_of_realistic_size_and_always_the_same() -> None:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import click
 
-CLUSTER, CASES = "cluster.json", "cases.jsonl.gz"
+CLUSTER, POOLS, CASES = "cluster.json", "pools.yaml", "cases.jsonl.gz"
 
 
 class Step(NamedTuple):
@@ -74,6 +74,12 @@ STEPS = (
         lines=24,
     ),
     Step(
+        "What should be bought for the pods that wait? Every pool is tried in every zone, and the plan is replayed as "
+        "kube-scheduler would bind. It comes with its price, and with what no plan can cost less than.",
+        f"tutti recommend -f {CLUSTER} --pools {POOLS} --time-limit 3",
+        lines=8,
+    ),
+    Step(
         "Are these kube-scheduler's answers? Recorded decisions of its own plugins are asked again: feasible nodes, "
         "reasons, every score, victims. The project's tests hold some 11,000 of them.",
         f"tutti conformance {CASES}",
@@ -88,7 +94,7 @@ def command(keep: str | None) -> None:
     """Tour the main jobs on a packaged example.
 
     An example cluster of 480 nodes and some 5,000 pods is made, and scheduling, preemption, what-ifs, explanations,
-    gangs and a conformance run are shown on it with the commands that you would type.
+    gangs, a purchase and a conformance run are shown on it with the commands that you would type.
     """
     started = perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
@@ -112,8 +118,8 @@ def _make(here: Path) -> str:
 
     example = build()
     (here / CLUSTER).write_bytes(msgspec.json.encode(example.cluster))
-    data = resources.files("tutti.cli").joinpath("data", "conformance-sample.jsonl.gz")
-    (here / CASES).write_bytes(data.read_bytes())
+    for name, packaged in ((POOLS, "demo-pools.yaml"), (CASES, "conformance-sample.jsonl.gz")):
+        (here / name).write_bytes(resources.files("tutti.cli").joinpath("data", packaged).read_bytes())
     return (
         f"{CLUSTER} has {len(example.cluster['items']):,} objects. Its running pods were placed by Tutti itself: "
         f"{example.placed:,} in {example.seconds:.1f} s,\n"

@@ -21,6 +21,7 @@ from tutti.exceptions import TuttiError
 COMMANDS = {
     "schedule": "Say where pending pods go, and why the rest cannot",
     "explain": "Give the verdict of every node on one pod, or say why a gang waits",
+    "recommend": "Say which nodes to buy for pending pods, and what they cost",
     "conformance": "Compare with recorded answers of kube-scheduler",
     "demo": "Tour the main jobs on a packaged example",
     "completion": "Print the completion script for a shell",

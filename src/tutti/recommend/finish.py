@@ -8,9 +8,12 @@ nobody needs are given back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from tutti.cluster.columns import Bools
 from tutti.cluster.edits import Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
@@ -18,7 +21,7 @@ from tutti.recommend.draft import Bought, Draft
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import LimitRow, Problem
-from tutti.recommend.realise import anywhere, realise
+from tutti.recommend.realise import anywhere, into, realise
 from tutti.recommend.request import Binder, Deadline
 
 Buyer = Callable[[Problem, Sequence[str]], Draft]
@@ -59,6 +62,7 @@ class Finisher:
     def __init__(self, picture: Picture, problem: Problem, *, binder: Binder, buy: Buyer) -> None:
         self.picture, self.problem, self.binder, self._buy = picture, problem, binder, buy
         self._pods = problem.of_pod
+        self._turn = {pod: place for place, pod in enumerate(picture.pending)}
 
     def finish(self, draft: Draft, deadline: Deadline, *, prune: bool = True) -> Outcome:
         """What becomes of a draft."""
@@ -73,7 +77,7 @@ class Finisher:
             placed = realise(self.picture, self.problem, draft)
             nodes, left = list(placed.nodes), list(placed.left)
             for _ in range(_MENDS):
-                if not left or deadline.is_over():
+                if not left:
                     break
                 more = self._buy(self._rest(nodes), left)
                 if not more.bought and not more.on_existing:
@@ -85,29 +89,86 @@ class Finisher:
                 left = list(added.left)
             minimal: bool | None = None
             if prune:
+                nodes = self._shrunk(nodes, {node: len(each.pods) for (node, _), each in zip(placed.nodes, draft.bought, strict=True)})
                 nodes, minimal = self._pruned(nodes, deadline)
             return self._outcome(draft.maker, nodes, minimal)
+
+    def _shrunk(self, nodes: list[tuple[str, int]], meant: Mapping[str, int]) -> list[tuple[str, int]]:
+        """Buy nodes that hold less than they were meant for as smaller ones, where the engine lets the same pods in."""
+        cluster, problem = self.picture.cluster, self.problem
+        keys = {rule.key for rule in problem.rules.domains}
+        prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.int64)
+        kept = []
+        for name, offering in nodes:
+            pods = [cluster.pods.keys[row] for row in cluster.on_node[cluster.node_row(name)]]
+            mine = sorted((pod for pod in pods if pod in self._turn), key=self._turn.__getitem__)
+            if not mine or len(mine) >= meant.get(name, len(mine) + 1):
+                kept.append((name, offering))
+                continue
+            numbers = [self._pods[pod] for pod in mine]
+            fits = (problem.free >= problem.requests[numbers].sum(axis=0)).all(axis=1) & (prices < prices[offering])
+            fits &= problem.allowed[:, numbers].all(axis=1) & self._like(offering, keys)
+            for row in problem.limits:
+                fits &= row.takes <= row.takes[offering]
+            best = int(np.where(fits, prices, np.iinfo(np.int64).max).argmin()) if fits.any() else offering
+            kept.append((name, best if best != offering and self._exchange(name, best, pods, mine) else offering))
+        return kept
+
+    def _like(self, offering: int, keys: Iterable[str]) -> Bools:
+        """The offerings whose nodes are in the same domains as those of one."""
+        like = np.ones(len(self.problem.offerings), dtype=bool)
+        for key in keys:
+            values = self.problem.domain(key)
+            like &= np.array([value == values[offering] for value in values], dtype=bool)
+        return like
+
+    def _exchange(self, name: str, offering: int, pods: Sequence[str], mine: Sequence[str]) -> bool:
+        """Put a node of another offering in the place of one, with the same pods, if they all get in."""
+        cluster = self.picture.cluster
+        with Trial(cluster) as trial:
+            for pod in pods:
+                cluster.apply(Unbind(pod) if pod in self._pods else Remove("Pod", pod))
+            cluster.apply(Remove("Node", name))
+            self.picture.join(self.problem.offerings[offering], name)
+            if into(self.picture, name, mine):
+                return False
+            trial.keep()
+            return True
 
     def _pruned(self, nodes: list[tuple[str, int]], deadline: Deadline) -> tuple[list[tuple[str, int]], bool | None]:
         """Give nodes back whose pods fit elsewhere, the emptiest first; say whether all others were tried since."""
         cluster = self.picture.cluster
         kept = sorted(nodes, key=lambda node: len(cluster.on_node[cluster.node_row(node[0])]))
+        quiet = not self.problem.rules.looks.any()
         changed = True
         while changed:
             changed = False
+            needed: set[tuple[int, tuple[int, ...]]] = set()
             for node in list(kept):
                 if deadline.is_over():
                     return kept, None
+                look = self._look(node) if quiet else None
+                if look is not None and look in needed:  # one that holds the same was needed
+                    continue
                 if self._is_spare(node[0]):
                     kept.remove(node)
                     changed = True
+                    needed.clear()
+                elif look is not None:
+                    needed.add(look)
         return kept, True
+
+    def _look(self, node: tuple[str, int]) -> tuple[int, tuple[int, ...]]:
+        """What tells a node from others when nobody looks at other pods: its offering, and what it holds."""
+        cluster = self.picture.cluster
+        rows = list(cluster.on_node[cluster.node_row(node[0])])
+        return node[1], tuple(sorted(cluster.pods.spec[rows].tolist()))
 
     def _is_spare(self, name: str) -> bool:
         """Take a node away if its pods fit elsewhere."""
         cluster = self.picture.cluster
         keys = [cluster.pods.keys[row] for row in cluster.on_node[cluster.node_row(name)]]
-        mine = [key for key in self.picture.pending if key in set(keys)] if keys else []
+        mine = sorted((key for key in keys if key in self._turn), key=self._turn.__getitem__)
         with Trial(cluster) as trial:
             for key in keys:
                 cluster.apply(Unbind(key) if key in self._pods else Remove("Pod", key))
@@ -126,7 +187,7 @@ class Finisher:
         outcome = self.replay(draft.maker, bought)
         for _ in range(_MENDS):
             missing = [pod for pod in self.picture.pending if pod in wanted and pod not in outcome.where]
-            if not missing or deadline.is_over():
+            if not missing:
                 break
             more = self._more(bought, missing)
             if not more:

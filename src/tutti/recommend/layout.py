@@ -18,10 +18,14 @@ import numpy as np
 from tutti.cluster.columns import Ints
 from tutti.recommend.optimal.flat import Flat, Floats
 from tutti.recommend.problem import Problem
-from tutti.recommend.rules import UNLIMITED, DomainRule, Kind
+from tutti.recommend.rules import HOSTNAME, UNLIMITED, DomainRule, Kind
 
 ROOMS = 48
 """Up to so many nodes that are there are looked at one by one; more are pooled by who may go there."""
+
+
+_CLASSES = 120
+"""Above so many classes the bound puts similar ones together."""
 
 
 class Share(NamedTuple):
@@ -279,8 +283,8 @@ def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> Flat:
     flat = _flat(problem, numbers, demand[numbers], prices)
     most = _bound_most(problem, numbers, demand)
     extra = np.where(flat.room_most > 0, most - flat.most, 0)
-    flat = flat._replace(bound_most=most, room_most=flat.room_most + extra)
-    return pooled(flat) if len(flat.room) > ROOMS else flat
+    flat = coarser(flat._replace(bound_most=most, room_most=flat.room_most + extra))
+    return pooled(flat, problem.node_labels) if len(flat.room) > ROOMS else flat
 
 
 def _flat(problem: Problem, numbers: Sequence[int], demand: Ints, prices: Floats) -> Flat:
@@ -329,16 +333,48 @@ def _bound_most(problem: Problem, numbers: Sequence[int], demand: Ints) -> Ints:
     return most
 
 
-def pooled(flat: Flat) -> Flat:
-    """The nodes that are there, added up by who may go there: never less room than there is."""
-    keys: dict[bytes, list[int]] = {}
-    for node in range(len(flat.room)):
+def coarser(flat: Flat) -> Flat:
+    """Classes that may go to the same places as one, with the least that any of them asks for: never harder to pack.
+
+    Many classes are put together by their rough size; few only if they ask for the same.
+    """
+    step = np.log(1.02 if len(flat.demand) <= _CLASSES else 1.25)
+    sizes = np.round(np.log(np.maximum(flat.requests, 1)) / step).astype(np.int64)
+    if len(flat.demand) <= _CLASSES // 2:
+        sizes = flat.requests.astype(np.int64)
+    groups: dict[tuple[bytes, ...], list[int]] = {}
+    for number in range(len(flat.demand)):
+        key = (flat.allowed[:, number].tobytes(), flat.welcome[:, number].tobytes(), sizes[number].tobytes())
+        groups.setdefault((*key, bytes(str(flat.bound_most[number]), "ascii")), []).append(number)
+    members = list(groups.values())
+    if len(members) == len(flat.demand):
+        return flat
+    firsts = [group[0] for group in members]
+    return flat._replace(
+        requests=np.array([flat.requests[group].min(axis=0) for group in members]),
+        demand=np.array([flat.demand[group].sum() for group in members], dtype=np.int64),
+        most=np.array([flat.most[group].sum() for group in members], dtype=np.int64),
+        bound_most=np.array([flat.bound_most[group].sum() for group in members], dtype=np.int64),
+        apart=np.zeros((len(members), len(members)), dtype=bool),
+        shared=(),
+        allowed=flat.allowed[:, firsts],
+        welcome=flat.welcome[:, firsts],
+        room_most=np.stack([flat.room_most[:, group].sum(axis=1) for group in members], axis=1),
+    )
+
+
+def pooled(flat: Flat, labels: Sequence[Mapping[str, str]]) -> Flat:
+    """The nodes that are there, added up where they have the same labels: never less room than there is."""
+    keys: dict[frozenset[tuple[str, str]], list[int]] = {}
+    for node, each in enumerate(labels):
         if flat.welcome[node].any():
-            keys.setdefault(flat.welcome[node].tobytes(), []).append(node)
+            keys.setdefault(frozenset((k, v) for k, v in each.items() if k != HOSTNAME), []).append(node)
     groups = list(keys.values())
+    if len(groups) > ROOMS:
+        groups = [[node for group in groups for node in group]]
 
     def added(column: Ints | Floats) -> Ints | Floats:
         return np.array([column[group].sum(axis=0) for group in groups]).reshape(len(groups), column.shape[1])
 
-    welcome = np.array([flat.welcome[group[0]] for group in groups], dtype=bool).reshape(len(groups), -1)
+    welcome = np.array([flat.welcome[group].any(axis=0) for group in groups], dtype=bool).reshape(len(groups), -1)
     return flat._replace(room=added(flat.room), welcome=welcome, room_most=added(flat.room_most))

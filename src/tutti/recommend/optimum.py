@@ -66,12 +66,13 @@ def is_plain(problem: Problem) -> bool:
 
 
 def prove(
-    problem: Problem, demand: Ints, prices: Floats, deadline: Deadline, *, cost: float, tell: Tell | None = None
+    problem: Problem, demand: Ints, prices: Floats, deadline: Deadline, *, known: Sequence[Bought]
 ) -> float:
-    """What no plan that places these pods can cost less than, given one of some cost."""
+    """What no plan that places these pods can cost less than, given one that does."""
     if not demand.any() or not len(problem.offerings):
         return 0.0
-    return bound_of(bound_flat(problem, demand, prices), deadline, cost=cost, tell=tell)
+    cost = float(sum(prices[bought.offering] for bought in known))
+    return bound_of(bound_flat(problem, demand, prices), deadline, cost=cost)
 
 
 def _by_priority(

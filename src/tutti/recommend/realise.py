@@ -16,7 +16,7 @@ from tutti.engine.plugins.base import Area
 from tutti.recommend.draft import Bought, Draft
 from tutti.recommend.picture import Picture, node_of
 from tutti.recommend.problem import Problem
-from tutti.recommend.rules import Kind
+from tutti.recommend.rules import UNLIMITED, DomainRule, Kind
 
 Wanted = dict[str, list[str]]
 """Pods by the node that they shall go to."""
@@ -51,7 +51,7 @@ def realise(picture: Picture, problem: Problem, draft: Draft) -> Placed:
 
 
 def _follow(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str, Bought]) -> None:
-    """Put pods on their nodes: first those that look at nobody, then the others class by class until nobody moves."""
+    """Put pods on their nodes: first those that look at others, class by class until nobody moves, then the rest."""
     looks, number_of = problem.rules.looks, problem.of_pod
     quiet: Wanted = {}
     lookers: dict[int, list[tuple[str, str]]] = {}
@@ -62,15 +62,24 @@ def _follow(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str
                 lookers.setdefault(number, []).append((pod, node))
             else:
                 quiet.setdefault(node, []).append(pod)
-    _fill(picture, problem, quiet, bought, alike=not lookers)
+    spreads = {rule.holder: rule for rule in reversed(problem.rules.domains) if rule.kind is Kind.SPREAD}
+    picky, holds = problem.rules.host.most < UNLIMITED, problem.rules.holds
+
+    def turn(number: int) -> tuple[bool, bool, bool, int]:
+        """Who watches others spread without taking part goes before those come, then who is picky about nodes."""
+        rule = spreads.get(number)
+        bystander = rule is not None and not rule.matched[number]
+        return not bystander, not picky[number], not holds[number], number
+
     moved = True
     while moved and lookers:
         moved = False
-        for number in sorted(lookers):
-            left = _deal(picture, problem, number, lookers[number])
+        for number in sorted(lookers, key=turn):
+            left = _deal(picture, spreads.get(number), lookers[number])
             moved |= len(left) < len(lookers[number])
             lookers[number] = left
         lookers = {number: pods for number, pods in lookers.items() if pods}
+    _fill(picture, problem, quiet, bought, alike=not looks.any())
 
 
 def _fill(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str, Bought], *, alike: bool) -> None:
@@ -88,13 +97,12 @@ def _fill(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str, 
         if look is not None and look in known:
             for pod in pods:  # the engine has let the very same pods into the very same node
                 cluster.apply(Bind(pod, node))
-        elif not _into(picture, node, pods) and look is not None:
+        elif not into(picture, node, pods) and look is not None:
             known.add(look)
 
 
-def _deal(picture: Picture, problem: Problem, number: int, pods: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _deal(picture: Picture, rule: DomainRule | None, pods: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Put pods of a class on their nodes, the domain that has fewest first; give those that do not get in."""
-    rule = next((r for r in problem.rules.domains if r.holder == number and r.kind is Kind.SPREAD), None)
     labels = {node: node_of(picture.cluster, node).metadata.labels or {} for _, node in pods}
     queues: dict[str, deque[tuple[str, str]]] = {}
     for pod, node in pods:
@@ -108,7 +116,7 @@ def _deal(picture: Picture, problem: Problem, number: int, pods: Sequence[tuple[
             break
         value = ready[0][1]
         pod, node = queues[value][0]
-        if not _into(picture, node, [pod]):
+        if not into(picture, node, [pod]):
             queues[value].popleft()
             placed[value] += 1
             shut.clear()
@@ -119,7 +127,7 @@ def _deal(picture: Picture, problem: Problem, number: int, pods: Sequence[tuple[
     return refused + [each for queue in queues.values() for each in queue]
 
 
-def _into(picture: Picture, node: str, pods: Sequence[str]) -> list[str]:
+def into(picture: Picture, node: str, pods: Sequence[str]) -> list[str]:
     """Place pods on one node; give those that do not get in."""
     cluster = picture.cluster
     row = cluster.nodes.row_of.get(node)

@@ -18,11 +18,12 @@ from tutti.cluster.columns import Ints
 from tutti.recommend.answer import NewNode, Placement, PoolStatus, Recommendation
 from tutti.recommend.draft import Bought, Draft
 from tutti.recommend.eligible import filter_eligible
-from tutti.recommend.finish import Finisher, Outcome
+from tutti.recommend.finish import Finisher, Outcome, bought_of
 from tutti.recommend.greedy import greedy
 from tutti.recommend.merge import merge
 from tutti.recommend.money import NANO
 from tutti.recommend.offerings import Catalogue
+from tutti.recommend.layout import ROOMS
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.optimum import is_plain, optimum, prove
 from tutti.recommend.peers.cluster_autoscaler import cluster_autoscaler
@@ -38,6 +39,8 @@ Tell = Callable[[str], None]
 """Told how far it is, in a few words."""
 _GROUPS = 120
 """Cluster Autoscaler's algorithm is asked up to so many node groups: it tries them one by one."""
+_MANY = 600
+"""Above so many classes only Karpenter's algorithm is asked: the others go through the classes for every node."""
 _GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
 
 
@@ -104,9 +107,12 @@ class _Flow:
         """What the strategies that go node by node would buy."""
         if self.strategy is not Strategy.OPTIMAL:
             return [self._greedy(self.strategy, self.deadline)]
-        drafts = []
+        drafts: list[Draft] = []
+        if len(self.problem.classes) > _MANY:
+            return drafts
+        started = self.deadline.left
         for place, strategy in enumerate(_GREEDY):
-            if place and self.deadline.left < 0.7 * self.deadline.seconds:
+            if place and started - self.deadline.left > 0.08 * self.deadline.seconds:
                 break
             self._tell(f"buying node by node, {strategy}")
             drafts.append(self._greedy(strategy, self.deadline.part(0.5 if not place else 0.15)))
@@ -120,7 +126,7 @@ class _Flow:
     def _peer_drafts(self) -> list[Draft]:
         """What the peers' algorithms would buy."""
         drafts = []
-        part = self.deadline.part(0.15)
+        part = self.deadline.part(0.12 if len(self.problem.classes) <= _MANY else 0.8)
         request = self._eligible_request()
         self._tell("asking what others would buy")
         for name, buy in (
@@ -130,7 +136,9 @@ class _Flow:
         ):
             if part.is_over() or (name != "karpenter" and len(self.problem.offerings) > _GROUPS):
                 break
-            drafts.append(self._as_draft(name, buy(part.part(0.5))))
+            drafts.append(self._as_draft(name, buy(part.part(0.5 if len(self.problem.classes) <= _MANY else 1.0))))
+            if len(self.problem.classes) > _MANY:
+                break
         return drafts
 
     def _eligible_request(self) -> Request:
@@ -172,7 +180,8 @@ class _Flow:
         self.demand, self.proved = np.where(self.possible, problem.demand, 0), 0.0
         if self.strategy is Strategy.OPTIMAL and self.demand.any() and len(problem.offerings):
             every += self._peer_drafts()
-            every = [*self._optimal_drafts(problem, every), *every]
+            if len(problem.classes) <= _MANY:
+                every = [*self._optimal_drafts(problem, every), *every]
         every.sort(key=lambda draft: (len(draft.left), draft.price(problem.offerings), len(draft.bought)))
         best: Outcome | None = None
         for place, draft in enumerate(every):
@@ -201,19 +210,32 @@ class _Flow:
 
     def _optimal_drafts(self, problem: Problem, seeds: Sequence[Draft]) -> list[Draft]:
         self._tell("column generation")
+        before: tuple[tuple[str, str], ...] = ()
+        if len(problem.room) > ROOMS:  # too many nodes to decide about one by one: what fits there goes there first
+            before = seeds[0].on_existing
+            gone = {pod for pod, _ in before}
+            classes = tuple(
+                each._replace(pods=tuple(pod for pod in each.pods if pod not in gone)) for each in problem.classes
+            )
+            demand = np.array([len(each.pods) for each in classes], dtype=np.int64)
+            none = problem.welcome[:0]
+            problem = problem._replace(
+                classes=classes, demand=demand, nodes=(), node_labels=(), room=problem.room[:0], welcome=none
+            )
+        demand = np.minimum(self.demand, problem.demand)
         values = self._units if self.objective is Objective.PODS else None
-        share = 0.8 if self.options.binder is Binder.TUTTI else 0.45
+        share = 0.4 if self.options.binder is Binder.KUBE_SCHEDULER else 0.8 if is_plain(self.problem) else 0.55
         found = optimum(
             problem,
-            self.demand,
+            demand,
             self.prices,
             self.deadline.part(share),
             seeds=seeds,
             values=values,
             tell=lambda cost, bound: self._tell(f"cost {cost / NANO:.2f}, bound {bound / NANO:.2f} an hour"),
         )
-        self.proved = found.bound
-        return list(found.drafts)
+        self.proved = 0.0 if before else found.bound
+        return [draft._replace(on_existing=(*before, *draft.on_existing)) for draft in found.drafts]
 
     def _promises(self, draft: Draft, best: Outcome) -> bool:
         """Whether a draft could come out better than what is there."""
@@ -259,7 +281,9 @@ class _Flow:
         if self.proved and bool((placed == self.demand).all()) and is_plain(self.problem):
             return min(self.proved, cost)
         self._tell("proving the bound")
-        return prove(self.problem, placed.astype(np.int64), self.prices, self.deadline, cost=cost)
+        return prove(
+            self.problem, placed.astype(np.int64), self.prices, self.deadline.at_least(0.3), known=bought_of(outcome)
+        )
 
 
 def _prices(problem: Problem, objective: Objective) -> Floats:

@@ -89,6 +89,10 @@ class Deadline:
         """Whether time is up."""
         return self._clock() >= self.end
 
+    def at_least(self, seconds: float) -> Deadline:
+        """This deadline, or one in some seconds if that is later."""
+        return self if self.left >= seconds else Deadline(self._clock, seconds)
+
     def part(self, share: float) -> Deadline:
         """A deadline after a share of the time that is left."""
         return Deadline(self._clock, self.left * share)

@@ -21,7 +21,7 @@ from tutti.cluster.tallies import DomainView
 from tutti.cluster.terms import PodTerm, Scope
 from tutti.engine.plugins.base import Asked
 from tutti.engine.plugins.spread_counts import counted_view
-from tutti.kube.selectors import EVERYTHING, equal_to
+from tutti.kube.selectors import EVERYTHING, Selector, equal_to
 
 HOSTNAME = "kubernetes.io/hostname"
 UNLIMITED = 1 << 40
@@ -79,6 +79,8 @@ class Rules(NamedTuple):
     domains: tuple[DomainRule, ...]
     looks: Bools
     """Which classes look at other pods, or are looked at: the others only look at room."""
+    holds: Bools
+    """Which classes look at other pods."""
 
 
 def rules_of(cluster: Cluster, classes: Sequence[Asked]) -> Rules:
@@ -96,9 +98,14 @@ class _Reader:
         self.running: Ints = np.zeros(count, dtype=np.int64)
         self.apart: Bools = np.zeros((count, count), dtype=bool)
         self.looks: Bools = np.zeros(count, dtype=bool)
+        self.holds: Bools = np.zeros(count, dtype=bool)
         self.shared: list[tuple[Bools, int]] = []
         self.together: list[tuple[int, Bools]] = []
         self.domains: list[DomainRule] = []
+        self._labels = [asked.labels.number for asked in classes]
+        self._of_labels = {asked.labels.number: asked for asked in classes}
+        self._known: dict[tuple[Scope, Selector], Bools] = {}
+        self._hosted: dict[tuple[bytes, int], list[int]] = {}
 
     def rules(self) -> Rules:
         for number, asked in enumerate(self.classes):
@@ -110,13 +117,18 @@ class _Reader:
                 self._anti(number, term)
             for term in asked.spec.affinity:
                 self._affinity(number, term)
+        for (_, skew), holders in self._hosted.items():
+            if len(holders) > 1:  # those that are only looked at may join later
+                group = np.zeros(len(self.classes), dtype=bool)
+                group[holders] = True
+                self.shared.append((group, skew))
         self._ports()
         self.most[self.apart.diagonal()] = 1
         np.fill_diagonal(self.apart, False)
         host = HostRules(
             self.most, self.skewed, self.hosts, self.running, self.apart, tuple(self.shared), tuple(self.together)
         )
-        return Rules(host, tuple(self.domains), self.looks)
+        return Rules(host, tuple(self.domains), self.looks, self.holds)
 
     def _spread(self, number: int, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
         asked = self.classes[number]
@@ -138,8 +150,7 @@ class _Reader:
             self.skewed[number] = True
             view = counted_view(asked, constraint, keys)
             self.hosts[number], self.running[number] = int((view.nodes_in > 0).sum()), int(view.counts.sum())
-            if matched.sum() > 1:
-                self.shared.append((matched, constraint.max_skew))
+            self._hosted.setdefault((matched.tobytes(), constraint.max_skew), []).append(number)
 
     def _anti(self, number: int, term: PodTerm) -> None:
         matched = self._matched(term)
@@ -168,16 +179,20 @@ class _Reader:
 
     def _looks_at(self, number: int, matched: Bools) -> None:
         self.looks |= matched
-        self.looks[number] = True
+        self.looks[number] = self.holds[number] = True
 
     def _matched(self, term: PodTerm) -> Bools:
-        """Which classes a term looks for."""
-        found = np.zeros(len(self.classes), dtype=bool)
-        for number, asked in enumerate(self.classes):
-            namespace = asked.spec.namespace
-            in_scope = term.scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
-            found[number] = in_scope and term.selector.matches(asked.own_labels)
-        return found
+        """Which classes a term looks for; classes with the same labels, as far as anybody looks, are asked about once."""
+        key = (term.scope, term.selector)
+        known = self._known.get(key)
+        if known is None:
+            answers: dict[int, bool] = {}
+            for asked in self._of_labels.values():
+                namespace = asked.spec.namespace
+                in_scope = term.scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
+                answers[asked.labels.number] = in_scope and term.selector.matches(asked.own_labels)
+            known = self._known[key] = np.array([answers[number] for number in self._labels], dtype=bool)
+        return known
 
     def _running(self, term: PodTerm) -> dict[str, int]:
         """How many running pods a term looks for in each domain that has some."""

@@ -25,6 +25,19 @@ def mixes(resources: int) -> Floats:
     return np.array(steps)
 
 
+def alone(flat: Flat, most: Ints | None = None) -> Ints:
+    """Kind x class: how many items of a class one node of a kind takes, with nobody else there."""
+    most = flat.most if most is None else most
+    fits = np.full(flat.allowed.shape, np.inf)
+    for resource in range(flat.requests.shape[1]):
+        ask = flat.requests[:, resource]
+        asked = np.flatnonzero(ask > 0)
+        if len(asked):
+            fits[:, asked] = np.minimum(fits[:, asked], flat.free[:, resource, None] / ask[asked])
+    taken: Ints = np.where(flat.allowed, np.minimum(np.floor(fits), np.minimum(most, flat.demand)), 0).astype(np.int64)
+    return taken
+
+
 def best_patterns(flat: Flat, values: Floats, most: Ints | None = None) -> tuple[Ints, Floats]:
     """For every kind the most valuable pattern that was found, and what it is worth.
 
@@ -34,12 +47,12 @@ def best_patterns(flat: Flat, values: Floats, most: Ints | None = None) -> tuple
     limit = np.minimum(most, flat.demand)
     weights = mixes(flat.requests.shape[1])
     worth = np.broadcast_to(values, (len(flat.free), len(limit)))
-    share = flat.requests[None, :, :] / np.maximum(flat.free[:, None, :], 1e-9)  # kind x class x resource
-    size = np.einsum("kcr,wr->kwc", share, weights) + 1e-12
+    scaled = weights[None, :, :] / np.maximum(flat.free[:, None, :], 1e-9)  # kind x mix x resource
+    size = scaled @ flat.requests.T + 1e-12
     density = np.where(flat.allowed[:, None, :] & (worth[:, None, :] > 0), worth[:, None, :] / size, -1.0)
     order = np.argsort(-density, axis=2, kind="stable")
     patterns = fill(flat, order, np.where(flat.allowed & (worth > 0), limit, 0))
-    totals = np.einsum("kwc,kc->kw", patterns, worth)
+    totals = (patterns * worth[:, None, :]).sum(axis=2)
     best = totals.argmax(axis=1)
     rows = np.arange(len(best))
     return patterns[rows, best], totals[rows, best]
@@ -48,15 +61,21 @@ def best_patterns(flat: Flat, values: Floats, most: Ints | None = None) -> tuple
 def fill(flat: Flat, order: Rows, limit: Ints) -> Ints:
     """Fill nodes: `order` is kind x try x class, `limit` (kind x class) how many of each; gives kind x try x class."""
     kinds, tries, classes = order.shape
-    left = np.broadcast_to(flat.free[:, None, :], (kinds, tries, flat.free.shape[1])).copy()
+    resources = [r for r in range(flat.requests.shape[1]) if flat.requests[:, r].any()]
+    left = [np.repeat(flat.free[:, r, None], tries, axis=1) for r in resources]
+    asks = [flat.requests[:, r] for r in resources]
+    divisors = [np.where(ask > 0, ask, 1e-300) for ask in asks]
     patterns = np.zeros(order.shape, dtype=np.int64)
     shut = np.zeros(order.shape, dtype=bool) if flat.apart.any() else None
-    inverse = np.where(flat.requests > 0, flat.requests, np.inf)
     rows, columns = np.indices((kinds, tries))
-    shared_left = [np.full((kinds, tries), most, dtype=np.int64) for _, most in flat.shared]
+    shared_left = [np.full((kinds, tries), most, dtype=np.float64) for _, most in flat.shared]
+    ceiling = limit.astype(np.float64)
     for place in range(classes):
         chosen = order[:, :, place]
-        number = np.minimum(np.floor(left / inverse[chosen]).min(axis=2), limit[rows, chosen]).astype(np.int64)
+        number = ceiling[rows, chosen]
+        for amount, divisor in zip(left, divisors, strict=True):
+            np.minimum(number, amount / divisor[chosen], out=number)
+        number = np.floor(number)
         if shut is not None:
             number[shut[rows, columns, chosen]] = 0
         for (group, _), rest in zip(flat.shared, shared_left, strict=True):
@@ -66,7 +85,8 @@ def fill(flat: Flat, order: Rows, limit: Ints) -> Ints:
         for (group, _), rest in zip(flat.shared, shared_left, strict=True):
             rest -= np.where(group[chosen], number, 0)
         patterns[rows, columns, chosen] = number
-        left -= number[:, :, None] * flat.requests[chosen]
+        for amount, ask in zip(left, asks, strict=True):
+            amount -= number * ask[chosen]
         if shut is not None:
             shut |= (number > 0)[:, :, None] & flat.apart[chosen]
     return patterns

@@ -33,15 +33,21 @@ class Generated(NamedTuple):
 
 
 def generate(
-    master: Master, deadline: Deadline, *, prove: bool = True, tell: Callable[[float, float], None] | None = None
+    master: Master,
+    deadline: Deadline,
+    *,
+    prove: bool = True,
+    rounds: int = 10_000,
+    tell: Callable[[float, float], None] | None = None,
 ) -> Generated:
-    """Add patterns to a master; see the module's contract."""
+    """Add patterns to a master, in so many rounds at most; see the module's contract."""
     flat, bound, cost, stalled = master.flat, 0.0, np.inf, 0
     while True:
+        rounds -= 1
         duals = master.solve()
         if duals is None:
             return Generated(cost, bound, False)
-        if duals.cost > cost - 1e-7 * abs(cost):
+        if duals.cost > cost * (1 - 1e-4):
             stalled += 1
         else:
             stalled = 0
@@ -52,7 +58,7 @@ def generate(
         added = _by_filling(master, duals, due)
         if deadline.is_over():
             return Generated(cost, max(bound, _quick_bound(flat, duals) if prove else bound), False)
-        if added and stalled < 12:
+        if added and stalled < 12 and rounds > 0:
             continue
         if not prove:
             return Generated(cost, bound, True)
@@ -92,7 +98,7 @@ def _by_proof(master: Master, duals: Duals, due: Floats, deadline: Deadline, kno
         kind = int(excess.argmax())
         if excess[kind] <= 1 + _CLOSE or kind in tight:
             break
-        value, pattern = exact(flat, kind, duals.items, seconds=min(max(deadline.left, 0.05), 2.0))
+        value, pattern = exact(flat, kind, duals.items, seconds=min(max(deadline.left, 0.05), 0.6))
         worth[kind] = min(worth[kind], value)
         tight.add(kind)
         if pattern is not None and float(pattern @ duals.items) > due[kind] * (1 + 1e-6):

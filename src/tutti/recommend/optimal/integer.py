@@ -11,12 +11,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from tutti.cluster.columns import Ints
-from tutti.recommend.optimal.fill import best_patterns
+from tutti.recommend.optimal.fill import alone, best_patterns
 from tutti.recommend.optimal.flat import Flat, Floats, Pattern
 from tutti.recommend.optimal.generate import generate
 from tutti.recommend.optimal.master import Master, Whole
 from tutti.recommend.optimal.packing import Packing, packed
 from tutti.recommend.request import Deadline
+
+
+_ROUNDS = 12
+"""Rounds of pricing for what is left."""
+_FEW = 150
+"""Items up to which what is left is settled in whole numbers."""
+_KEPT = 500
+"""Patterns that are kept for what is left."""
 
 
 def choose(master: Master, seconds: float, start: Sequence[int] | None = None) -> Packing | None:
@@ -35,39 +43,83 @@ def _packing(master: Master, whole: Whole) -> Packing:
 def round_off(master: Master, deadline: Deadline) -> Packing | None:
     """Buy whole parts, and pack what is left with patterns made for it, again and again."""
     flat = master.flat
-    nodes: list[tuple[int, Pattern]] = []
-    moved = np.zeros(flat.welcome.shape, dtype=np.int64)
     if len(flat.room):
         return None
+    nodes: list[tuple[int, Pattern]] = []
     left, budget = flat.demand.copy(), flat.left.copy()
-    patterns, kinds, levels = list(master.patterns), list(master.kinds), master.levels()
+    now = master
     while left.any():
-        bought = 0
-        for place in np.argsort(-levels, kind="stable").tolist():
-            if levels[place] < 1 - 1e-6:
-                break
-            bought += _buy(flat, nodes, left, budget, kinds[place], patterns[place], int(levels[place] + 1e-6))
-        if not bought:
-            place = _most_whole(flat, patterns, kinds, levels, left)
-            if place < 0 or not _buy(flat, nodes, left, budget, kinds[place], patterns[place], 1):
-                break
+        if not _buy_whole_parts(now, nodes, left, budget) and not _buy_near_whole(now, nodes, left, budget):
+            break
         if not left.any():
             break
         rest = flat.with_demand(left.copy())._replace(left=budget.copy())
-        inner = Master(rest, master.penalty, scale=master.scale)
-        for kind, pattern in _seeds(rest):
-            inner.add(kind, pattern)
-        for kind, pattern in zip(master.kinds, master.patterns, strict=True):
-            trimmed = tuple(np.minimum(pattern, left).tolist())
-            inner.add(kind, trimmed)
-        generate(inner, deadline, prove=False)
-        if int(left.sum()) <= 400 or deadline.is_over():
-            whole = inner.whole(max(min(deadline.left * 0.5, 2.0), 0.05))
-            if whole is not None and not whole.dropped.any():
-                rest_packing = _packing(inner, whole)
-                return packed(flat, [*nodes, *rest_packing.nodes], moved)
-        patterns, kinds, levels = list(inner.patterns), list(inner.kinds), inner.levels()
-    return packed(flat, nodes, moved)
+        if deadline.is_over():
+            nodes += by_value(rest, _values(now))
+            break
+        now = _for_rest(now, rest)
+        cost = generate(now, deadline.part(0.3), prove=False, rounds=_ROUNDS).cost
+        if int(left.sum()) <= _FEW:
+            whole = now.whole(max(min(deadline.left * 0.4, 1.5), 0.05))
+            if whole is not None and not whole.dropped.any() and whole.cost <= cost * 1.25:
+                return packed(flat, [*nodes, *_packing(now, whole).nodes])
+    return packed(flat, nodes)
+
+
+def by_value(flat: Flat, values: Floats) -> list[tuple[int, Pattern]]:
+    """Buy the pattern that is worth most for its price, again and again, until nothing is left or limits bind."""
+    nodes: list[tuple[int, Pattern]] = []
+    left, budget = flat.demand.copy(), flat.left.copy()
+    while left.any():
+        patterns, worth = best_patterns(flat.with_demand(left), np.where(left > 0, np.maximum(values, 1e-9), 0))
+        usable = (flat.takes <= budget[:, None] + 1e-9).all(axis=0) & (worth > 0)
+        if not usable.any():
+            break
+        kind = int(np.where(usable, worth / np.maximum(flat.price, 1e-9), -1).argmax())
+        times = int((left[patterns[kind] > 0] // patterns[kind][patterns[kind] > 0]).min())
+        if not _buy(flat, nodes, left, budget, kind, tuple(patterns[kind].tolist()), max(times, 1)):
+            break
+    return nodes
+
+
+def _values(master: Master) -> Floats:
+    duals = master.solve()
+    return duals.items if duals is not None else np.ones(len(master.flat.demand))
+
+
+def _for_rest(before: Master, rest: Flat) -> Master:
+    """A master for what is left, with those known patterns that still serve."""
+    inner = Master(rest, before.penalty, scale=before.scale)
+    for kind, pattern in _seeds(rest):
+        inner.add(kind, pattern)
+    values = _values(before)
+    patterns = np.array(before.patterns, dtype=np.int64).reshape(len(before.patterns), -1)
+    trimmed = np.minimum(patterns, rest.demand)
+    worth = (trimmed @ values) / np.maximum(before.flat.price[before.kinds], 1e-9)
+    for place in np.argsort(-worth, kind="stable")[:_KEPT].tolist():
+        inner.add(before.kinds[place], tuple(trimmed[place].tolist()))
+    return inner
+
+
+def _buy_whole_parts(now: Master, nodes: list[tuple[int, Pattern]], left: Ints, budget: Floats) -> int:
+    levels = now.levels()
+    bought = 0
+    for place in np.flatnonzero(levels >= 1 - 1e-6).tolist():
+        bought += _buy(now.flat, nodes, left, budget, now.kinds[place], now.patterns[place], int(levels[place] + 1e-6))
+    return bought
+
+
+def _buy_near_whole(now: Master, nodes: list[tuple[int, Pattern]], left: Ints, budget: Floats) -> int:
+    """Buy one of each of those that are nearest to a whole one and fullest: a quarter of the fractions."""
+    flat, levels = now.flat, now.levels()
+    places = np.flatnonzero(levels > 1e-6)
+    if not len(places):
+        return 0
+    used = np.array([now.patterns[place] for place in places.tolist()]) @ flat.requests
+    free = np.maximum(flat.free[np.array(now.kinds)[places]], 1e-9)
+    merit = levels[places] * (used / free)[:, :2].max(axis=1)
+    chosen = places[np.argsort(-merit, kind="stable")][: max(len(places) // 4, 1)]
+    return sum(_buy(flat, nodes, left, budget, now.kinds[place], now.patterns[place], 1) for place in chosen.tolist())
 
 
 def _buy(
@@ -87,29 +139,17 @@ def _buy(
     return bought
 
 
-def _most_whole(flat: Flat, patterns: list[Pattern], kinds: list[int], levels: Floats, left: Ints) -> int:
-    """The fractional pattern that is nearest to one and fullest."""
-    best, place = -1.0, -1
-    for number in np.flatnonzero(levels > 1e-6).tolist():
-        counts = np.minimum(patterns[number], left)
-        share = float((counts @ flat.requests / np.maximum(flat.free[kinds[number]], 1e-9))[:2].max())
-        if levels[number] * share > best:
-            best, place = float(levels[number]) * share, number
-    return place
-
-
 def _seeds(flat: Flat) -> list[tuple[int, Pattern]]:
-    """A pattern for every class alone, so that everything can be covered."""
+    """A pattern for every class alone, where it is cheapest, so that everything can be covered."""
+    taken = alone(flat)
+    with np.errstate(divide="ignore"):
+        each = np.where(taken > 0, flat.price[:, None] / np.maximum(taken, 1), np.inf)
     seeds = []
-    for number in range(len(flat.demand)):
-        if not flat.demand[number]:
-            continue
-        values = np.zeros(len(flat.demand))
-        values[number] = 1.0
-        patterns, worth = best_patterns(flat, values)
-        if worth.max(initial=0) > 0:
-            kind = int(np.argmin(np.where(worth > 0, flat.price / np.maximum(worth, 1e-9), np.inf)))
-            seeds.append((kind, tuple(patterns[kind].tolist())))
+    for number in np.flatnonzero((flat.demand > 0) & (taken > 0).any(axis=0)).tolist():
+        kind = int(each[:, number].argmin())
+        pattern = [0] * len(flat.demand)
+        pattern[number] = int(taken[kind, number])
+        seeds.append((kind, tuple(pattern)))
     return seeds
 
 

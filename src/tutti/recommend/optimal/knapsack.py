@@ -55,7 +55,7 @@ def exact(flat: Flat, kind: int, values: Floats, *, seconds: float, good: float 
     if not len(classes):
         return 0.0, None
     model = quiet(seconds)
-    model.setOptionValue("mip_rel_gap", 1e-4)
+    model.setOptionValue("mip_rel_gap", 1e-3)
     inf = highspy.kHighsInf
     for number in classes.tolist():
         model.addCol(-float(values[number]), 0.0, float(limit[number]), 0, np.array([], np.int32), np.array([]))

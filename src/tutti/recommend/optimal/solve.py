@@ -48,10 +48,14 @@ def solve(
     return search.run()
 
 
-def bound_of(flat: Flat, deadline: Deadline, *, cost: float, tell: Tell | None = None) -> float:
+def bound_of(
+    flat: Flat, deadline: Deadline, *, cost: float, seeds: Iterable[Nodes] = (), tell: Tell | None = None
+) -> float:
     """A bound on the cost of covering the whole demand, where a plan of some cost is known."""
     search = _Search(flat, deadline, tell)
-    generated = generate(search.master, deadline.part(0.6), tell=tell)
+    for nodes in seeds:
+        search.offer(packed(flat, nodes))
+    generated = generate(search.master, deadline.part(0.7), tell=tell)
     return search.close(generated, cost)
 
 

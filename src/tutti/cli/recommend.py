@@ -1,0 +1,198 @@
+"""`tutti recommend`: which nodes to buy for the pods that wait, what they cost, and what they cannot cost less than.
+
+Contract: nothing is bought and nothing is changed; the answer goes to standard output, remarks to standard error. Pods
+that stay pending are an answer, not a fault: the exit code is 0 unless --fail-unschedulable is given. The clock is read
+here and nowhere below: --time-limit is the budget of the search.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from tutti.cli import options
+
+if TYPE_CHECKING:
+    from tutti.recommend.answer import Recommendation
+    from tutti.recommend.request import Options, Request, Weights
+
+_FILE = click.Path(allow_dash=True)
+_MOST_WEIGHT = 1000
+
+
+def _time_limit(context: click.Context, option: click.Parameter, seconds: float) -> float:
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise click.BadParameter(f"{seconds:g} is not a number of seconds above 0.", context, option)
+    return seconds
+
+
+def _weights(context: click.Context, option: click.Parameter, text: str) -> dict[str, int]:
+    """``cpu=6,gpu=20`` as numbers by name; what is not named keeps its default."""
+    found: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = part.partition("=")
+        if name not in ("cpu", "memory", "gpu"):
+            raise click.BadParameter(f'there is no weight "{name}" (want cpu, memory or gpu).', context, option)
+        if not (number.isascii() and number.isdigit()) or int(number) > _MOST_WEIGHT:
+            problem = f'"{number}" is not a whole number from 0 to {_MOST_WEIGHT:,}.'
+            raise click.BadParameter(f"{name}: {problem}", context, option)
+        if name in found:
+            raise click.BadParameter(f"{name} is there twice.", context, option)
+        found[name] = int(number)
+    if len(found) == 3 and not any(found.values()):
+        raise click.BadParameter("one of them must be above 0.", context, option)
+    return found
+
+
+@click.command("recommend")
+@options.files
+@click.option(
+    "--pools",
+    type=_FILE,
+    metavar="FILE",
+    help="What can be bought: node pools, Karpenter NodePools, or what describe-auto-scaling-groups prints. Without it "
+    "the NodePools of the input, else pools inferred from its nodes.",
+)
+@click.option("--prices", type=_FILE, metavar="FILE", help="Prices as CSV; they come before the packaged ones of EC2.")
+@click.option("--region", metavar="REGION", help="The cloud's region, where zones and nodes do not tell.")
+@click.option(
+    "--objective",
+    type=click.Choice(("cost", "pods", "nodes")),
+    default="cost",
+    show_default=True,
+    help="What the best plan has least of, once as many pods as possible have a node.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(("optimal", "least-cost", "least-waste", "most-pods")),
+    default="optimal",
+    show_default=True,
+    help="How nodes are chosen: by optimisation with a proven bound, or one by one by a score.",
+)
+@click.option(
+    "--binder",
+    type=click.Choice(("kube-scheduler", "tutti")),
+    default="kube-scheduler",
+    show_default=True,
+    help="Who will put the pods on the new nodes; Tutti puts them where the plan says.",
+)
+@click.option(
+    "--weights",
+    default="cpu=6,memory=1,gpu=20",
+    show_default=True,
+    metavar="NAME=N,...",
+    callback=_weights,
+    help="What a core, a GiB and a GPU are worth to the scores.",
+)
+@click.option(
+    "--time-limit",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    callback=_time_limit,
+    help="How long to look for a better plan.",
+)
+@options.output("table", "wide", "json", "yaml", "name")
+@click.option("--apply", "applied", is_flag=True, help="Show also which pod is where after the purchase.")
+@click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
+def command(
+    paths: tuple[str, ...],
+    pools: str | None,
+    prices: str | None,
+    region: str | None,
+    objective: str,
+    strategy: str,
+    binder: str,
+    weights: dict[str, int],
+    time_limit: float,
+    form: str,
+    applied: bool,
+    fail_unschedulable: bool,
+) -> None:
+    """Say which nodes to buy for pending pods, and what they cost.
+
+    Reads a cluster as kubectl prints it, tries what each node pool could add in each zone, and prints how many nodes to
+    add where, so that as many pending pods as possible get a node at the least cost: with a bound that no plan can be
+    cheaper than, and the reason for every pod that stays pending. Nothing is bought, and the cluster is not changed.
+
+    \b
+    tutti recommend -f cluster.json
+    tutti recommend -f cluster.json --pools pools.yaml --prices prices.csv
+    kubectl get nodes,pods,daemonsets,nodepools.karpenter.sh -A -o json | tutti recommend -f - -o wide
+    tutti recommend -f cluster.json -f new-job.yaml --pools pools.yaml --apply
+    """
+    from tutti.cli.recommend_input import read_request
+
+    if [*paths, pools, prices].count("-") > 1:
+        raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
+    chosen = _options(objective, strategy, binder=binder, weights=weights)
+    request = read_request(paths, pools=pools, prices=prices, region=region or "", options=chosen)
+    answer = _ask(request, time_limit)
+    _print(answer, request, form=form, applied=applied)
+    if fail_unschedulable and answer.left:
+        raise click.exceptions.Exit(1)
+
+
+def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, int]) -> Options:
+    from tutti.recommend.request import Binder, Objective, Options, Strategy, Weights
+
+    chosen: Weights = Weights(**weights)
+    return Options(
+        objective=Objective(objective), strategy=Strategy(strategy), binder=Binder(binder), weights=chosen
+    )  # fmt: skip
+
+
+def _ask(request: Request, seconds: float) -> Recommendation:
+    """The recommendation; an empty one, without a look at the pools, when nobody waits."""
+    from tutti.cli.loading import busy, remark
+    from tutti.cli.recommend_input import check_catalogue, waiting
+    from tutti.recommend.answer import Recommendation
+    from tutti.recommend.recommend import recommend
+    from tutti.recommend.request import Deadline
+
+    number = len(waiting(request))
+    if not number:
+        chosen = request.options
+        return Recommendation(strategy=str(chosen.strategy), objective=chosen.objective, binder=chosen.binder)
+    check_catalogue(request)
+    with busy(f"looking for nodes for {number:,} pods") as tell:
+        answer = recommend(request, Deadline(time.monotonic, seconds), tell=tell)
+    for note in answer.notes:
+        remark(note)
+    return answer
+
+
+def _print(answer: Recommendation, request: Request, *, form: str, applied: bool) -> None:
+    from tutti.cli.recommend_input import not_considered
+    from tutti.cli.tables import structured
+
+    others = not_considered(request)
+    if form in ("json", "yaml"):
+        from tutti.cli.plan_table import plan_data
+        from tutti.cli.recommend_data import recommendation_data
+
+        data = recommendation_data(answer, request.catalogue.currency)
+        if applied:
+            from tutti.cli.recommend_after import after_purchase
+
+            data["plan"] = plan_data(after_purchase(answer, request).plan)
+        click.echo(structured(data, form))
+    elif not answer.pods and not others:
+        click.echo("No pending pods found.", err=True)
+    elif form == "name":
+        from tutti.cli.recommend_data import scale_up_names
+
+        if answer.scale_up:
+            click.echo(scale_up_names(answer))
+    else:
+        from tutti.cli.recommend_table import recommendation_text
+
+        click.echo(recommendation_text(answer, request, others, wide=form == "wide"))
+        if applied and answer.pods:
+            from tutti.cli.recommend_after import after_purchase
+
+            click.echo(f"\n{after_purchase(answer, request).text(wide=form == 'wide')}")

@@ -1,0 +1,88 @@
+"""A recommendation for programs: one record in camel case, and lines of names.
+
+Contract: pure; the same keys in the same order every time, money in dollars, null for what is not known. `bound` is
+what no plan for these pods can cost less than, in nodes where nodes are counted. `holds` tells where each pod goes when
+Tutti binds: the purchase alone does not keep it there. Otherwise the scheduler finds the way, and there are none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tutti.recommend.answer import NewNode, Recommendation, ScaleUp
+from tutti.recommend.money import a_month, dollars
+from tutti.recommend.request import Binder, Objective
+
+Data = dict[str, Any]
+
+
+def recommendation_data(answer: Recommendation, currency: str) -> Data:
+    """The whole answer."""
+    new = sum(len(node.pods) for node in answer.nodes)
+    on_existing = [{"pod": each.pod, "node": each.node} for each in answer.on_existing]
+    on_new = [{"pod": pod, "node": node.name} for node in answer.nodes for pod in node.pods]
+    by_nodes = answer.objective == Objective.NODES
+    return {
+        "scaleUp": [_scale_up(each) for each in answer.scale_up],
+        "nodes": [_node(each) for each in answer.nodes],
+        "onExisting": on_existing,
+        "pending": [{"pod": each.pod, "reason": each.reason, "gang": each.gang} for each in answer.left],
+        "pools": [{"nodePool": each.pool, "eligible": each.eligible, "reason": each.reason} for each in answer.pools],
+        "alternatives": [{"for": each.who, "evicting": list(each.evicting)} for each in answer.alternatives],
+        "counts": {
+            "pending": answer.pods,
+            "placed": answer.placed,
+            "onExisting": len(on_existing),
+            "onNew": new,
+            "newNodes": len(answer.nodes),
+        },
+        "cost": _money(answer.cost, currency),
+        "bound": {"nodes": answer.bound} if by_nodes and answer.bound is not None else _money(answer.bound, currency),
+        "gap": None if answer.gap is None else round(answer.gap, 6),
+        "minimal": answer.minimal,
+        "objective": answer.objective,
+        "strategy": answer.strategy,
+        "binder": answer.binder,
+        "holds": on_existing + on_new if answer.binder == Binder.TUTTI else [],
+        "notes": list(answer.notes),
+    }
+
+
+def scale_up_names(answer: Recommendation) -> str:
+    """A line for each scale-up: ``pool/zone +3``."""
+    return "\n".join(f"{'/'.join(filter(None, (each.pool, each.zone)))} +{each.increment}" for each in answer.scale_up)
+
+
+def _scale_up(each: ScaleUp) -> Data:
+    return {
+        "nodePool": each.pool,
+        "zone": each.zone,
+        "instanceType": each.instance_type,
+        "capacityType": each.capacity_type,
+        "incrementBy": each.increment,
+        "nodeNames": list(each.node_names),
+        **_prices(each.price),
+    }
+
+
+def _node(each: NewNode) -> Data:
+    return {
+        "name": each.name,
+        "nodePool": each.pool,
+        "zone": each.zone,
+        "instanceType": each.instance_type,
+        "capacityType": each.capacity_type,
+        **_prices(each.price),
+        "pods": list(each.pods),
+    }
+
+
+def _prices(price: int | None) -> Data:
+    return {
+        "pricePerHour": None if price is None else dollars(price),
+        "pricePerMonth": None if price is None else a_month(price),
+    }
+
+
+def _money(nano: int | None, currency: str) -> Data | None:
+    return None if nano is None else {"perHour": dollars(nano), "perMonth": a_month(nano), "currency": currency}

@@ -1,0 +1,178 @@
+"""`tutti recommend`: what it reads, and what it says of what it cannot read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, node, pod
+
+Tutti = Callable[..., Run]
+Write = Callable[..., str]
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "recommend"
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Callable[[str, str], str]:
+    """Write a file of a name, and give its path."""
+
+    def written(name: str, text: str) -> str:
+        path = tmp_path / name
+        path.write_text(text, "utf-8")
+        return str(path)
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "there is no pool in it"),
+        ("foo: 1", "want pools of Tutti, Karpenter NodePools, or what describe-auto-scaling-groups prints"),
+        ("pools: []", "pools: there is no pool in it"),
+        ("pools: [{name: p, instanceType: m6i.large, colour: red}]", "pool p: colour: no such field"),
+        ("pools: [{name: p, instanceType: m6i.huge}]", "pool p: instanceTypes: nobody knows what m6i.huge is"),
+        ("pools: [{name: p, instanceType: m6i.large, min: 3, max: 2}]", "the minimum 3 is above the maximum 2"),
+        ("pools: [{name: p, instanceType: m6i.large, price: free}]", '"free" is not an amount of dollars'),
+        ("pools: [", "line"),
+    ],
+)
+def test_wrong_pools(tutti: Tutti, given: Callable[[str, str], str], text: str, problem: str) -> None:
+    path = given("pools.yaml", text)
+    run = tutti("recommend", "-f", str(EXAMPLE / "cluster.json"), "--pools", path)
+    assert (run.code, run.out) == (2, "")
+    line = run.err.splitlines()[-1]
+    assert line.startswith(f"error: {path}: ")
+    assert problem in line
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "there is no price in it"),
+        ("type,usd_hour\nm6i.large,0.1\n", "no column instance_type in its first line"),
+        ("instance_type\nm6i.large\n", "no column usd_hour, usd_month or on_demand_usd_h in its first line"),
+        ("instance_type,usd_hour\nm6i.large,cheap\n", 'line 2: usd_hour: "cheap" is not an amount of dollars'),
+        ("instance_type,usd_hour\nm6i.large,-1\n", 'line 2: usd_hour: "-1" is not an amount of dollars'),
+        ("instance_type,usd_hour,cpu,memory\nm6i.large,1,2,much\n", 'line 2: memory: "much" is not a quantity'),
+        ("instance_type,usd_hour\nm6i.large,1,2\n", "line 2: 3 cells, but the first line names 2 columns"),
+    ],
+)
+def test_wrong_prices(tutti: Tutti, given: Callable[[str, str], str], text: str, problem: str) -> None:
+    path = given("prices.csv", text)
+    run = tutti("recommend", "-f", str(EXAMPLE / "cluster.json"), "--prices", path)
+    assert (run.code, run.out) == (2, "")
+    assert f"error: {path}: {problem}" in run.err
+
+
+@pytest.mark.parametrize("option", ["-f", "--pools", "--prices"])
+def test_files_that_are_not_there_and_directories(tutti: Tutti, tmp_path: Path, option: str) -> None:
+    base = () if option == "-f" else ("-f", str(EXAMPLE / "cluster.json"))
+    run = tutti("recommend", *base, option, str(tmp_path / "none"))
+    assert run.code == 2
+    assert f"error: {tmp_path / 'none'}: no such file or directory" in run.err
+    run = tutti("recommend", *base, option, str(tmp_path))
+    assert run.code == 2
+    assert f"error: {tmp_path}: " in run.err
+
+
+def test_an_empty_file(tutti: Tutti, given: Callable[[str, str], str]) -> None:
+    path = given("empty.yaml", "")
+    run = tutti("recommend", "-f", path)
+    assert (run.code, run.out, run.err) == (2, "", f"error: {path}: there is no object in it\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--time-limit", "-1"), "-1 is not a number of seconds above 0."),
+        (("--time-limit", "0"), "0 is not a number of seconds above 0."),
+        (("--time-limit", "nan"), "nan is not a number of seconds above 0."),
+        (("--weights", "ram=3"), 'there is no weight "ram" (want cpu, memory or gpu).'),
+        (("--weights", "cpu"), 'cpu: "" is not a whole number from 0 to 1,000.'),
+        (("--weights", "cpu=1.5"), 'cpu: "1.5" is not a whole number from 0 to 1,000.'),
+        (("--weights", "cpu=1,cpu=2"), "cpu is there twice."),
+        (("--weights", "cpu=0,memory=0,gpu=0"), "one of them must be above 0."),
+        (("--strategy", "fastest"), "'fastest' is not one of"),
+        (("--pools", "-", "--prices", "-"), "only one of -f, --pools and --prices can be - (standard input)."),
+    ],
+)
+def test_wrong_options(tutti: Tutti, arguments: tuple[str, ...], problem: str) -> None:
+    run = tutti("recommend", "-f", str(EXAMPLE / "cluster.json"), *arguments)
+    assert (run.code, run.out) == (2, "")
+    assert problem in run.err
+
+
+def test_nothing_that_could_be_bought(tutti: Tutti, write: Write) -> None:
+    run = tutti("recommend", "-f", write(pod("lonely")))
+    assert (run.code, run.out) == (2, "")
+    why = "there are no nodes or NodePools to tell the pools from; say with --pools what can be"
+    assert run.err.splitlines()[-1] == f"error: nothing can be bought: {why}"
+    run = tutti("recommend", "-f", write(node("a"), pod("old", on="a")))
+    assert (run.code, run.err) == (0, "No pending pods found.\n")
+
+
+def test_standard_input_manifests_and_node_pools_beside_the_dump(tutti: Tutti) -> None:
+    dump = (EXAMPLE / "cluster.json").read_text("utf-8")
+    beside = tutti("recommend", "-f", "-", "-f", str(EXAMPLE / "karpenter.yaml"), "-o", "json", stdin=dump)
+    given = tutti("recommend", "-f", "-", "--pools", str(EXAMPLE / "karpenter.yaml"), "-o", "json", stdin=dump)
+    assert beside.json["scaleUp"] == given.json["scaleUp"] != []
+    pools = (EXAMPLE / "pools.yaml").read_text("utf-8")
+    run = tutti("recommend", "-f", str(EXAMPLE / "cluster.json"), "--pools", "-", "-o", "name", stdin=pools)
+    assert (run.code, len(run.lines)) == (0, 4)
+
+
+def test_a_job_that_has_not_been_applied(tutti: Tutti, given: Callable[[str, str], str]) -> None:
+    container = {"name": "main", "image": "example/main:v1", "resources": {"requests": {"cpu": "6"}}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "new", "namespace": "ml"},
+        "spec": {"parallelism": 2, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+    arguments = ("recommend", "-f", str(EXAMPLE / "cluster.json"), "-f", given("job.json", json.dumps(job)))
+    assert tutti(*arguments, "-o", "json").json["counts"]["pending"] == 18
+
+
+def test_prices_of_a_zone_and_a_region(tutti: Tutti, given: Callable[[str, str], str]) -> None:
+    pools = given("pools.yaml", "pools: [{name: p, instanceType: m6i.xlarge, zones: [eu-west-1a, eu-west-1b]}]")
+    job = pod("one", cpu="3")
+    manifest = given("pod.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": [job]}))
+    prices = given("prices.csv", "instance_type,zone,usd_month\nm6i.xlarge,eu-west-1b,73\n")
+    run = tutti("recommend", "-f", manifest, "--pools", pools, "--prices", prices, "-o", "json")
+    bought = run.json["scaleUp"][0]
+    assert (bought["zone"], bought["pricePerHour"], bought["pricePerMonth"]) == ("eu-west-1b", 0.1, 73.0)
+    no_zone = given("no-zone.yaml", "pools: [{name: p, instanceType: m6i.xlarge}]")
+    for region, price in (("eu-west-1", 0.214), ("us-east-1", 0.192)):
+        run = tutti("recommend", "-f", manifest, "--pools", no_zone, "--region", region, "-o", "json")
+        assert run.json["cost"]["perHour"] == price
+
+
+# Scenario files -------------------------------------------------------------------------------------------------------
+
+SCENARIO = {
+    "nodePools": [{"name": "p1", "zones": ["eu-west-1a"], "max": 3, "current": 0, "instanceType": "m5.large"}],
+    "pods": [{"namePrefix": "app-", "requests": {"cpu": "1", "memory": "1Gi"}, "count": 3}],
+    "nodes": [],
+}
+PRICES = "instance_type,usd_month,cpu,memory_ki,pods\nm5.large,18.204,1920m,6776184,110\n"
+
+
+def test_a_scenario_file(tutti: Tutti, given: Callable[[str, str], str]) -> None:
+    scenario, prices = given("s.json", json.dumps(SCENARIO)), given("prices.csv", PRICES)
+    run = tutti("recommend", "-f", scenario, "--prices", prices)
+    assert run.code == 0
+    assert run.lines[1].split() == ["p1", "eu-west-1a", "m5.large", "+3", "$18.20", "$54.61"]
+    pools = str(EXAMPLE / "pools.yaml")
+    for more, problem in (
+        (("--pools", pools), "--pools cannot be given with a scenario file, which has pools of its own."),
+        (("--region", "eu-west-1"), "--region cannot be given with a scenario file, which has pools of its own."),
+        (("-f", str(EXAMPLE / "cluster.json")), f"{scenario}: a scenario file stands alone: give one -f"),
+    ):
+        run = tutti("recommend", "-f", scenario, *more)
+        assert (run.code, run.out) == (2, "")
+        assert problem in run.err
