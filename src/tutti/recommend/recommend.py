@@ -41,6 +41,8 @@ _GROUPS = 120
 """Cluster Autoscaler's algorithm is asked up to so many node groups: it tries them one by one."""
 _MANY = 600
 """Above so many classes only Karpenter's algorithm is asked: the others go through the classes for every node."""
+_SLACK = (0.04, 0.08, 0.15)
+"""How much of every node is left free in drafts for a scheduler that spreads pods."""
 _GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
 
 
@@ -235,7 +237,30 @@ class _Flow:
             tell=lambda cost, bound: self._tell(f"cost {cost / NANO:.2f}, bound {bound / NANO:.2f} an hour"),
         )
         self.proved = 0.0 if before else found.bound
-        return [draft._replace(on_existing=(*before, *draft.on_existing)) for draft in found.drafts]
+        drafts = list(found.drafts)
+        if self.options.binder is Binder.KUBE_SCHEDULER:
+            drafts += self._loose_drafts(problem, demand, seeds=(drafts[0],))
+        return [draft._replace(on_existing=(*before, *draft.on_existing)) for draft in drafts]
+
+    def _loose_drafts(self, problem: Problem, demand: Ints, *, seeds: Sequence[Draft]) -> list[Draft]:
+        """Drafts that leave some of every node free: a scheduler that does not follow the plan needs room to err."""
+        drafts = []
+        for place, slack in enumerate(_SLACK):
+            self._tell(f"column generation with {slack:.0%} left free")
+            free = (problem.free * (1 - slack)).astype(np.int64)
+            pods = problem.resources.index("pods")
+            free[:, pods] = problem.free[:, pods]
+            fits = problem.allowed & (problem.requests[None] <= free[:, None, :]).all(axis=2)
+            tight = ~fits.any(axis=0)  # what needs a whole node gets one
+            whole = problem.allowed[:, tight].any(axis=1) & ~fits.any(axis=1)
+            free[whole] = problem.free[whole]
+            fits[:, tight] = problem.allowed[:, tight]
+            free = np.where(fits[:, tight].any(axis=1)[:, None], problem.free, free)
+            loose = problem._replace(free=free, allowed=fits)
+            part = self.deadline.part(0.3 / (len(_SLACK) - place))
+            found = optimum(loose, demand, self.prices, part, seeds=seeds)
+            drafts += [draft._replace(maker=f"{draft.maker}, {slack:.0%} left free") for draft in found.drafts[:1]]
+        return drafts
 
     def _promises(self, draft: Draft, best: Outcome) -> bool:
         """Whether a draft could come out better than what is there."""
@@ -249,7 +274,9 @@ class _Flow:
         """Buy for pods that were left, on the picture as it stands."""
         posed = pose_again(self.picture, problem, pods)
         every = np.ones(len(problem.offerings), dtype=bool)
-        return greedy(self.picture, posed, self.options, Strategy.LEAST_COST, eligible=every, deadline=self.deadline)
+        return greedy(
+            self.picture, posed, self.options, Strategy.LEAST_COST, eligible=every, deadline=self.deadline.at_least(1.0)
+        )
 
     def _rank(self, outcome: Outcome) -> tuple[object, ...]:
         """Less is better: pods left by falling priority, then the objective."""
