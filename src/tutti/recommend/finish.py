@@ -8,6 +8,7 @@ nobody needs are given back.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -65,10 +66,10 @@ class Finisher:
         self._turn = {pod: place for place, pod in enumerate(picture.pending)}
 
     def finish(self, draft: Draft, deadline: Deadline, *, prune: bool = True) -> Outcome:
-        """What becomes of a draft."""
+        """What becomes of a draft; with `prune`, and if Tutti binds, without the nodes that nobody needs."""
         if self.binder is Binder.TUTTI:
             return self._followed(draft, deadline, prune=prune)
-        return self._replayed(draft, deadline, prune=prune)
+        return self._replayed(draft, deadline)
 
     # Tutti binds ------------------------------------------------------------------------------------------------------
 
@@ -180,23 +181,33 @@ class Finisher:
 
     # kube-scheduler binds ---------------------------------------------------------------------------------------------
 
-    def _replayed(self, draft: Draft, deadline: Deadline, *, prune: bool) -> Outcome:
-        promised = self._followed(draft, deadline, prune=False)
-        wanted = frozenset(promised.where)
-        bought = [offering for _, offering in promised.nodes]
-        outcome = self.replay(draft.maker, bought)
+    def _replayed(self, draft: Draft, deadline: Deadline) -> Outcome:
+        wanted = frozenset(self._followed(draft, deadline, prune=False).where)
+        bought = [each.offering for each in draft.bought]
+        outcome, missing, times = self.replay(draft.maker, bought), len(wanted) + 1, 1
         for _ in range(_MENDS):
-            missing = [pod for pod in self.picture.pending if pod in wanted and pod not in outcome.where]
-            if not missing:
+            left = [pod for pod in self.picture.pending if pod in wanted and pod not in outcome.where]
+            if not left:
                 break
-            more = self._more(bought, missing)
+            times = times * 2 if 2 * len(left) > missing else 1  # what helps too little is bought in larger steps
+            missing = len(left)
+            more = self._affordable(bought, self._more(bought, left) * times)
             if not more:
                 break
             bought += more
             outcome = self.replay(draft.maker, bought)
-        if prune and wanted <= outcome.where.keys():
-            outcome = self._spared(bought, outcome, wanted, deadline)
         return outcome
+
+    def _affordable(self, bought: Sequence[int], more: Sequence[int]) -> list[int]:
+        """As many of some further nodes as limits allow."""
+        left = [row.left - sum(int(row.takes[offering]) for offering in bought) for row in self.problem.limits]
+        chosen = []
+        for offering in more:
+            takes = [int(row.takes[offering]) for row in self.problem.limits]
+            if all(amount <= rest for amount, rest in zip(takes, left, strict=True)):
+                left = [rest - amount for amount, rest in zip(takes, left, strict=True)]
+                chosen.append(offering)
+        return chosen
 
     def replay(self, maker: str, bought: Sequence[int]) -> Outcome:
         """Buy nodes, and let the scheduler place all pods that wait."""
@@ -213,28 +224,27 @@ class Finisher:
             draft = self._buy(self._rest(list(zip(names, bought, strict=True))), missing)
             return [each.offering for each in draft.bought]
 
-    def _spared(self, bought: Sequence[int], outcome: Outcome, wanted: frozenset[str], deadline: Deadline) -> Outcome:
-        """Buy less as long as the scheduler still places everybody."""
-        chosen = list(bought)
-        place = 0
-        order = sorted(range(len(chosen)), key=lambda i: -(self.problem.offerings[chosen[i]].price or 0))
-        chosen = [chosen[i] for i in order]
-        tried: set[int] = set()
-        while place < len(chosen):
-            if deadline.is_over():
-                return outcome
-            if chosen[place] in tried:  # taking one of several like nodes away is the same for each
-                place += 1
-                continue
-            fewer = chosen[:place] + chosen[place + 1 :]
-            again = self.replay(outcome.maker, fewer)
-            if wanted <= again.where.keys():
-                chosen, outcome = fewer, again
-                tried.clear()
-                place = 0
-            else:
-                tried.add(chosen[place])
-                place += 1
+    def spared(self, outcome: Outcome, deadline: Deadline) -> Outcome:
+        """Buy less as long as the scheduler still places everybody: of every offering, the dearest first."""
+        bought, wanted = [offering for _, offering in outcome.nodes], outcome.where.keys()
+        prices = {offering: self.problem.offerings[offering].price or 0 for offering in bought}
+        counts = Counter(bought)
+        changed = True
+        while changed:
+            changed = False
+            for offering in sorted(counts, key=lambda each: (-prices[each], each)):
+                step = counts[offering]  # more than half of a large number first, then less and less
+                while step and counts[offering]:
+                    if deadline.is_over():
+                        return outcome
+                    step = min(step, counts[offering])
+                    fewer = Counter(counts)
+                    fewer[offering] -= step
+                    again = self.replay(outcome.maker, sorted(fewer.elements()))
+                    if wanted <= again.where.keys():
+                        counts, outcome, changed = fewer, again, True
+                    else:
+                        step //= 2
         return outcome._replace(minimal=True)
 
     # Both -------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ start there. Whatever is tried is undone with a `Trial`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -27,6 +28,9 @@ from tutti.kube.owners import controller_of
 from tutti.recommend.daemons import daemon_pods_for
 from tutti.recommend.offerings import Offering
 from tutti.recommend.request import Request
+
+
+_NOT_A_NAME = re.compile(r"[^a-z0-9.-]+")
 
 
 class Picture:
@@ -76,6 +80,7 @@ class Picture:
     def name_of(self, offering: Offering, numbers: dict[str, int]) -> str:
         """A name for the next node of an offering; `numbers` counts those that were given."""
         prefix = "-".join(part for part in (offering.pool, offering.zone, "new") if part).lower()
+        prefix = _NOT_A_NAME.sub("-", prefix)
         while True:
             numbers[prefix] = numbers.get(prefix, 0) + 1
             name = f"{prefix}-{numbers[prefix]}"

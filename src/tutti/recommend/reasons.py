@@ -57,7 +57,11 @@ def _why(problem: Problem, number: int, left: Sequence[int]) -> str:
         return ""
     binding: list[str] = []
     for row in rows.tolist():
-        limits = [limit.reason for limit, rest in zip(problem.limits, left, strict=True) if limit.takes[row] > rest]
+        limits = [
+            limit.reason + (", and the plan buys the rest" if rest < limit.left else "")
+            for limit, rest in zip(problem.limits, left, strict=True)
+            if limit.takes[row] > rest
+        ]
         if not limits:
             return ""
         binding += limits
@@ -72,8 +76,11 @@ def _in_the_engines_words(picture: Picture, problem: Problem, classes: Sequence[
         picture.join_all(problem.offerings)
         for number in classes:
             decision = picture.engine.decide(problem.classes[number].pods[0])
+            if decision.node is not None and problem.allowed[:, number].any():
+                found[number] = "no plan was found that places it beside the others (--time-limit gives more time)"
+                continue
             if decision.node is not None:
-                found[number] = "it would fit a new node, but not beside what was bought for the others"
+                found[number] = "no pool has nodes that take it, and the nodes that are there have no room for all"
                 continue
             count = picture.cluster.nodes.count
             said = decision.held or decision.refused

@@ -10,6 +10,7 @@ the cheapest of those by the objective. Whatever it promises was placed by the e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -41,8 +42,10 @@ _GROUPS = 120
 """Cluster Autoscaler's algorithm is asked up to so many node groups: it tries them one by one."""
 _MANY = 600
 """Above so many classes only Karpenter's algorithm is asked: the others go through the classes for every node."""
-_SLACK = (0.04, 0.08, 0.15)
-"""How much of every node is left free in drafts for a scheduler that spreads pods."""
+_TIE = 1e-3
+"""What the dearest node counts more than a free one when nodes are counted."""
+_SLACK = (0.3, 0.6, 1.0)
+"""How much of the largest request is left free on every node in drafts for a scheduler that spreads pods."""
 _GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
 
 
@@ -180,21 +183,29 @@ class _Flow:
         finisher = Finisher(self.picture, problem, binder=self.options.binder, buy=self._mend)
         every = list(drafts)
         self.demand, self.proved = np.where(self.possible, problem.demand, 0), 0.0
-        if self.strategy is Strategy.OPTIMAL and self.demand.any() and len(problem.offerings):
+        if self.strategy is Strategy.OPTIMAL and self.demand.any():
             every += self._peer_drafts()
             if len(problem.classes) <= _MANY:
                 every = [*self._optimal_drafts(problem, every), *every]
         every.sort(key=lambda draft: (len(draft.left), draft.price(problem.offerings), len(draft.bought)))
         best: Outcome | None = None
+        follows = self.options.binder is Binder.TUTTI
+        tried: set[tuple[int, ...]] = set()
         for place, draft in enumerate(every):
-            if best is not None and (
-                self.deadline.left < 0.1 * self.deadline.seconds or not self._promises(draft, best)
-            ):
+            late = self.deadline.left < (0.1 if follows else 0.35) * self.deadline.seconds
+            if best is not None and (late or not self._promises(draft, best)):
                 continue
+            purchase = tuple(sorted(each.offering for each in draft.bought))
+            if not follows and purchase in tried:  # who goes where is not the plan's choice
+                continue
+            tried.add(purchase)
             self._tell(f"trying the plan {place + 1} of {len(every)}: {draft.maker}")
-            outcome = finisher.finish(draft, self.deadline, prune=True)
+            outcome = finisher.finish(draft, self.deadline, prune=follows)
             if best is None or self._rank(outcome) < self._rank(best):
                 best = outcome
+        if best is not None and not follows:
+            self._tell("giving back what is not needed")
+            best = finisher.spared(best, self.deadline)
         assert best is not None
         return best._replace(left=tuple(pod for pod in self.picture.pending if pod not in best.where))
 
@@ -239,27 +250,29 @@ class _Flow:
         self.proved = 0.0 if before else found.bound
         drafts = list(found.drafts)
         if self.options.binder is Binder.KUBE_SCHEDULER:
-            drafts += self._loose_drafts(problem, demand, seeds=(drafts[0],))
+            drafts += self._loose_drafts(problem, demand)
         return [draft._replace(on_existing=(*before, *draft.on_existing)) for draft in drafts]
 
-    def _loose_drafts(self, problem: Problem, demand: Ints, *, seeds: Sequence[Draft]) -> list[Draft]:
-        """Drafts that leave some of every node free: a scheduler that does not follow the plan needs room to err."""
+    def _loose_drafts(self, problem: Problem, demand: Ints) -> list[Draft]:
+        """Drafts that leave room on every node: a scheduler that spreads pods finds no place for large ones otherwise.
+
+        Such a scheduler fills all nodes alike; the last large pod gets in only if every node has room for one. So a
+        part of the largest request is left free everywhere, which makes large nodes the better buy.
+        """
         drafts = []
         for place, slack in enumerate(_SLACK):
-            self._tell(f"column generation with {slack:.0%} left free")
-            free = (problem.free * (1 - slack)).astype(np.int64)
-            pods = problem.resources.index("pods")
-            free[:, pods] = problem.free[:, pods]
-            fits = problem.allowed & (problem.requests[None] <= free[:, None, :]).all(axis=2)
-            tight = ~fits.any(axis=0)  # what needs a whole node gets one
-            whole = problem.allowed[:, tight].any(axis=1) & ~fits.any(axis=1)
-            free[whole] = problem.free[whole]
-            fits[:, tight] = problem.allowed[:, tight]
-            free = np.where(fits[:, tight].any(axis=1)[:, None], problem.free, free)
-            loose = problem._replace(free=free, allowed=fits)
+            self._tell(f"column generation with room to err, {slack:.0%} of a large pod")
+            free = problem.free.copy()
+            for row in range(len(free)):
+                mine = problem.allowed[row] & (demand > 0)
+                if mine.any():
+                    largest = problem.requests[mine].max(axis=0)
+                    roomy = free[row] >= 2 * largest  # what holds one large pod alone has nothing to spread
+                    free[row] -= np.where(roomy, (slack * largest).astype(np.int64), 0)
+            free[:, problem.resources.index("pods")] = problem.free[:, problem.resources.index("pods")]
             part = self.deadline.part(0.3 / (len(_SLACK) - place))
-            found = optimum(loose, demand, self.prices, part, seeds=seeds)
-            drafts += [draft._replace(maker=f"{draft.maker}, {slack:.0%} left free") for draft in found.drafts[:1]]
+            found = optimum(problem._replace(free=free), demand, self.prices, part)
+            drafts += [draft._replace(maker=f"{draft.maker}, with room to err") for draft in found.drafts[:1]]
         return drafts
 
     def _promises(self, draft: Draft, best: Outcome) -> bool:
@@ -267,7 +280,8 @@ class _Flow:
         if len(draft.left) < len(best.left):
             return True
         if self.objective is Objective.NODES:
-            return len(draft.bought) < len(best.nodes)
+            mine = (len(draft.bought), draft.price(self.problem.offerings))
+            return mine < (len(best.nodes), best.price)
         return draft.price(self.problem.offerings) < best.price
 
     def _mend(self, problem: Problem, pods: Sequence[str]) -> Draft:
@@ -302,7 +316,7 @@ class _Flow:
     def bound(self, outcome: Outcome) -> float:
         """What no plan that places the same pods can cost less than, in the objective's prices."""
         if not outcome.nodes or self.strategy is not Strategy.OPTIMAL:
-            return 0.0 if outcome.nodes else 0.0
+            return 0.0
         placed = np.array([sum(pod in outcome.where for pod in each.pods) for each in self.problem.classes])
         cost = float(sum(self.prices[number] for _, number in outcome.nodes))
         if self.proved and bool((placed == self.demand).all()) and is_plain(self.problem):
@@ -317,7 +331,7 @@ def _prices(problem: Problem, objective: Objective) -> Floats:
     """What a node of each offering costs by the objective."""
     prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.float64)
     if objective is Objective.NODES or not prices.any():
-        return NANO * (1 + 1e-4 * prices / max(float(prices.max(initial=0.0)), 1.0))
+        return NANO * (1 + _TIE * prices / max(float(prices.max(initial=0.0)), 1.0))
     return prices
 
 
@@ -325,6 +339,14 @@ def _units(problem: Problem, options: Options) -> Floats:
     """What a pod of each class is worth, the largest 1."""
     units = problem.requests @ unit_weights(problem.resources, options.weights).astype(np.float64)
     return units / max(float(units.max(initial=0.0)), 1.0)
+
+
+def _rounded_up(flow: _Flow, bound: float) -> int:
+    """The least cost that a plan can have which costs at least this: a sum of prices, or a number of nodes."""
+    if flow.objective is Objective.NODES:
+        return math.ceil(bound / NANO / (1 + _TIE) - 1e-6)
+    step = math.gcd(*(offering.price or 0 for offering in flow.problem.offerings)) or 1
+    return math.ceil(bound * (1 - 1e-6) / step) * step
 
 
 def _answer(
@@ -352,8 +374,7 @@ def _answer(
     measured = len(nodes) if flow.objective is Objective.NODES else cost
     proved: int | None = None
     if measured is not None and flow.strategy is Strategy.OPTIMAL:
-        proved = int(np.ceil(bound / NANO / (1 + 1e-4) - 1e-6)) if flow.objective is Objective.NODES else int(bound)
-        proved = min(proved, measured)
+        proved = min(_rounded_up(flow, bound), measured)
     gap = None if proved is None or measured is None else (measured - proved) / measured if measured else 0.0
     held = [
         *why_left(picture, problem, outcome),

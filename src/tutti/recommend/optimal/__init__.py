@@ -2,5 +2,5 @@
 
 `flat` is the packing problem alone (no zones, no gangs, no engine), `fill` packs nodes by value, `knapsack` bounds what
 a node can be worth, `master` is the linear programme over patterns, `generate` runs the three, `integer` makes whole
-nodes of the result and `polish` improves them while there is time.
+nodes of the result (`packing`), `enumerate` lists all patterns that could still help, and `solve` is the way through.
 """

@@ -64,7 +64,7 @@ def fill(flat: Flat, order: Rows, limit: Ints) -> Ints:
     resources = [r for r in range(flat.requests.shape[1]) if flat.requests[:, r].any()]
     left = [np.repeat(flat.free[:, r, None], tries, axis=1) for r in resources]
     asks = [flat.requests[:, r] for r in resources]
-    divisors = [np.where(ask > 0, ask, 1e-300) for ask in asks]
+    divisors = [np.where(ask > 0, ask, 1e-30) for ask in asks]
     patterns = np.zeros(order.shape, dtype=np.int64)
     shut = np.zeros(order.shape, dtype=bool) if flat.apart.any() else None
     rows, columns = np.indices((kinds, tries))

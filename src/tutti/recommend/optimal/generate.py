@@ -92,7 +92,7 @@ def _by_proof(master: Master, duals: Duals, due: Floats, deadline: Deadline, kno
     worth = surrogate(flat, duals.items)
     added = False
     tight: set[int] = set()
-    while not deadline.is_over():
+    while len(flat.price) and not deadline.is_over():
         excess = (worth - duals.limits @ flat.takes) / np.maximum(flat.price, 1e-12)
         excess[list(tight)] = np.minimum(excess[list(tight)], 1.0 + _CLOSE) if tight else excess[list(tight)]
         kind = int(excess.argmax())

@@ -158,7 +158,7 @@ def seed(master: Master) -> None:
     flat = master.flat
     for kind, pattern in _seeds(flat):
         master.add(kind, pattern)
-    sizes = flat.requests / np.maximum(flat.free.max(axis=0), 1e-9)
+    sizes = flat.requests / np.maximum(flat.free.max(axis=0, initial=0.0), 1e-9)
     for values in (sizes.max(axis=1), sizes.sum(axis=1), sizes[:, 0] + 1e-9, sizes[:, 1] + 1e-9):
         patterns, worth = best_patterns(flat, values)
         for kind in range(len(worth)):
