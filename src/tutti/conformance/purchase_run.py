@@ -2,7 +2,8 @@
 
 Contract: a case is run within its time limit and never raises: what goes wrong is told in the outcome. Ours is worse if
 it places fewer pods, or costs more and places no more. Where kube-scheduler binds, both purchases are replayed: the
-nodes join the cluster, and it is counted how many pods kube-scheduler gives a node.
+nodes join the cluster, and it is counted how many pods kube-scheduler gives a node. What the peer says it places and
+kube-scheduler then does not, does not count for the peer.
 """
 
 from __future__ import annotations
@@ -65,14 +66,19 @@ class PurchaseOutcome(NamedTuple):
         return self.cost is None or self.cost > self.peer_cost + ROUNDING
 
     @property
+    def peer_kept(self) -> int:
+        """How many pods the peer's purchase really places."""
+        return self.peer_placed if self.peer_bound is None else min(self.peer_placed, self.peer_bound)
+
+    @property
     def worse(self) -> bool:
         """Whether the peer's purchase is the better one."""
-        return bool(self.failed) or self.placed < self.peer_placed or (self.dearer and self.placed == self.peer_placed)
+        return bool(self.failed) or self.placed < self.peer_kept or (self.dearer and self.placed == self.peer_kept)
 
     @property
     def more(self) -> bool:
         """Whether ours places more pods for more money."""
-        return self.placed > self.peer_placed and self.dearer
+        return self.placed > self.peer_kept and self.dearer
 
     @property
     def holds(self) -> bool | None:
@@ -112,7 +118,8 @@ def run_purchase(
             replay = replayer or _replay
             known = known._replace(bound=replay(request, bought_of(request, ours)))
             if peer.bought or not peer.nodes:
-                known = known._replace(peer_bound=replay(request, list(peer.bought)))
+                cost = sum((offering.price or 0) * count for offering, count in peer.bought)
+                known = known._replace(peer_bound=replay(request, list(peer.bought)), peer_cost=cost)
     except Exception as error:  # a fault in one case is to be seen beside the others
         known = known._replace(failed=f"{type(error).__name__}: {error}")
     return known

@@ -19,6 +19,7 @@ from tutti.cluster.edits import Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.draft import Bought, Draft
+from tutti.recommend.merge import in_order
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import LimitRow, Problem
@@ -65,10 +66,10 @@ class Finisher:
         self._pods = problem.of_pod
         self._turn = {pod: place for place, pod in enumerate(picture.pending)}
 
-    def finish(self, draft: Draft, deadline: Deadline, *, prune: bool = True) -> Outcome:
-        """What becomes of a draft; with `prune`, and if Tutti binds, without the nodes that nobody needs."""
+    def finish(self, draft: Draft, deadline: Deadline) -> Outcome:
+        """What becomes of a draft; where pods follow it, without the nodes that nobody needs."""
         if self.binder is Binder.TUTTI:
-            return self._followed(draft, deadline, prune=prune)
+            return self._followed(draft, deadline, prune=True)
         return self._replayed(draft, deadline)
 
     # Tutti binds ------------------------------------------------------------------------------------------------------
@@ -90,7 +91,9 @@ class Finisher:
                 left = list(added.left)
             minimal: bool | None = None
             if prune:
-                nodes = self._shrunk(nodes, {node: len(each.pods) for (node, _), each in zip(placed.nodes, draft.bought, strict=True)})
+                nodes = self._shrunk(
+                    nodes, {node: len(each.pods) for (node, _), each in zip(placed.nodes, draft.bought, strict=True)}
+                )
                 nodes, minimal = self._pruned(nodes, deadline)
             return self._outcome(draft.maker, nodes, minimal)
 
@@ -212,16 +215,19 @@ class Finisher:
     def replay(self, maker: str, bought: Sequence[int]) -> Outcome:
         """Buy nodes, and let the scheduler place all pods that wait."""
         with Trial(self.picture.cluster):
-            names = self.picture.join_all([self.problem.offerings[offering] for offering in bought])
-            schedule(self.picture.cluster, self._pods, self.picture.profile, preemption=False)
-            return self._outcome(maker, list(zip(names, bought, strict=True)), None)
+            return self._outcome(maker, self._scheduled(bought), None)
+
+    def _scheduled(self, bought: Sequence[int]) -> list[tuple[str, int]]:
+        """Let nodes join in the order in which they are merged, so that names say the same everywhere; schedule."""
+        chosen = sorted(bought, key=lambda number: in_order(self.problem.offerings[number]))
+        names = self.picture.join_all([self.problem.offerings[number] for number in chosen])
+        schedule(self.picture.cluster, self._pods, self.picture.profile, preemption=False)
+        return list(zip(names, chosen, strict=True))
 
     def _more(self, bought: Sequence[int], missing: Sequence[str]) -> list[int]:
         """What to buy for pods that the scheduler leaves, as things then are."""
         with Trial(self.picture.cluster):
-            names = self.picture.join_all([self.problem.offerings[offering] for offering in bought])
-            schedule(self.picture.cluster, self._pods, self.picture.profile, preemption=False)
-            draft = self._buy(self._rest(list(zip(names, bought, strict=True))), missing)
+            draft = self._buy(self._rest(self._scheduled(bought)), missing)
             return [each.offering for each in draft.bought]
 
     def spared(self, outcome: Outcome, deadline: Deadline) -> Outcome:

@@ -15,7 +15,8 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.recommend.draft import Bought, Draft
-from tutti.recommend.layout import ROOMS, Layout, bound_flat, flat_of, layouts
+from tutti.recommend.flatten import ROOMS, bound_flat, flat_of
+from tutti.recommend.layout import Layout, layouts
 from tutti.recommend.optimal.flat import Flat, Floats
 from tutti.recommend.optimal.packing import Packing
 from tutti.recommend.optimal.solve import Tell, bound_of, solve
@@ -65,9 +66,7 @@ def is_plain(problem: Problem) -> bool:
     return not rules.domains and not rules.host.skewed.any() and len(problem.room) <= ROOMS
 
 
-def prove(
-    problem: Problem, demand: Ints, prices: Floats, deadline: Deadline, *, known: Sequence[Bought]
-) -> float:
+def prove(problem: Problem, demand: Ints, prices: Floats, deadline: Deadline, *, known: Sequence[Bought]) -> float:
     """What no plan that places these pods can cost less than, given one that does."""
     if not demand.any() or not len(problem.offerings):
         return 0.0

@@ -29,7 +29,6 @@ from tutti.recommend.daemons import daemon_pods_for
 from tutti.recommend.offerings import Offering
 from tutti.recommend.request import Request
 
-
 _NOT_A_NAME = re.compile(r"[^a-z0-9.-]+")
 
 

@@ -19,7 +19,8 @@ from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints
 from tutti.cluster.groups import NO_GROUP
 from tutti.cluster.trial import Trial
 from tutti.engine.judge import Filtered
-from tutti.engine.plugins.base import Asked
+from tutti.engine.plugins.base import Asked, ClusterPlugin
+from tutti.engine.verdict import Reason
 from tutti.recommend.offerings import NODES, Catalogue, Limit, Offering
 from tutti.recommend.picture import Picture, node_of
 from tutti.recommend.rules import DomainRule, Kind, Rules, rules_of
@@ -224,23 +225,25 @@ def _allowed(picture: Picture, asked: Sequence[Asked], rows: Rows) -> Bools:
         allowed[:, number] = table.keys(each.spec)[rows] >= 0
         if not allowed[:, number].any() or not each.spec.volumes:
             continue
-        for enabled in plugins:
-            plugin = enabled.plugin
-            if enabled.filters and plugin.name not in _LOOKERS and hasattr(plugin, "prepare"):
-                state = plugin.prepare(each) if plugin.concerns(each) else None
-                if state is not None and hasattr(state, "filter"):
-                    allowed[:, number] &= state.filter(rows) == 0
-                elif state is not None:  # a reason: no node will do
-                    allowed[:, number] = False
+        for plugin in (enabled.plugin for enabled in plugins if enabled.filters):
+            if not isinstance(plugin, ClusterPlugin) or plugin.name in _LOOKERS or not plugin.concerns(each):
+                continue
+            state = plugin.prepare(each)
+            if isinstance(state, Reason):  # no node will do
+                allowed[:, number] = False
+            elif state is not None:
+                allowed[:, number] &= state.filter(rows) == 0
     return allowed
 
 
 def _places(usages: Ints, numbers: Sequence[int]) -> list[int]:
     """The resources that some class asks for, cpu, memory and pods always."""
-    used = (usages[numbers] > 0).any(axis=0) if numbers else np.zeros(usages.shape[1], dtype=bool)
+    used: Bools = np.zeros(usages.shape[1], dtype=bool)
+    for number in numbers:
+        used |= usages[number] > 0
     used[:3] = True
     used[[NONZERO_CPU, NONZERO_MEMORY]] = False
-    return np.flatnonzero(used).tolist()  # type: ignore[no-any-return]
+    return [int(place) for place in np.flatnonzero(used)]
 
 
 def _requests(spec: SpecClass, names: Sequence[str], places: Sequence[int]) -> list[int]:

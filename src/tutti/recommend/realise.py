@@ -36,8 +36,8 @@ def realise(picture: Picture, problem: Problem, draft: Draft) -> Placed:
     """Buy what a draft buys, and place its pods."""
     names = picture.join_all([problem.offerings[each.offering] for each in draft.bought])
     wanted: Wanted = {}
-    for pod, node in draft.on_existing:
-        wanted.setdefault(node, []).append(pod)
+    for pod, home in draft.on_existing:
+        wanted.setdefault(home, []).append(pod)
     for name, each in zip(names, draft.bought, strict=True):
         wanted.setdefault(name, []).extend(each.pods)
     _follow(picture, problem, wanted, dict(zip(names, draft.bought, strict=True)))

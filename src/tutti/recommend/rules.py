@@ -182,7 +182,7 @@ class _Reader:
         self.looks[number] = self.holds[number] = True
 
     def _matched(self, term: PodTerm) -> Bools:
-        """Which classes a term looks for; classes with the same labels, as far as anybody looks, are asked about once."""
+        """Which classes a term looks for; those with the same labels, as far as anybody looks, are asked about once."""
         key = (term.scope, term.selector)
         known = self._known.get(key)
         if known is None:

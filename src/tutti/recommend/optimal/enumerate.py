@@ -1,10 +1,10 @@
 """All patterns that a better plan could use: what closes the gap when there are few of them.
 
-With duals that no pattern beats, the cost of a plan is at least the bound plus what each of its patterns costs above its
-worth. A plan that is cheaper than the best one known can therefore only use patterns whose excess is below the
+With duals that no pattern beats, the cost of a plan is at least the bound plus what each of its patterns costs above
+its worth. A plan that is cheaper than the best one known can therefore only use patterns whose excess is below the
 difference. When all of those can be listed, whole numbers over them settle which plan is best.
 
-Contract: pure. `worthwhile` gives all maximal patterns of every kind within the excess, or None when there are too many.
+Contract: pure. `worthwhile` gives all maximal patterns of every kind within the excess, or None if there are too many.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Flat(NamedTuple):
 
 
 def undominated(flat: Flat) -> list[int]:
-    """The kinds that no other kind replaces at the same price or less: as large, open to as many, using no more limits."""
+    """The kinds that no other replaces at the same price or less: as large, open to as many, using no more limits."""
     order = np.lexsort((np.arange(len(flat.price)), -flat.free.sum(axis=1), flat.price))
     kept: list[int] = []
     for kind in order.tolist():

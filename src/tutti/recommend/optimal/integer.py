@@ -18,7 +18,6 @@ from tutti.recommend.optimal.master import Master, Whole
 from tutti.recommend.optimal.packing import Packing, packed
 from tutti.recommend.request import Deadline
 
-
 _ROUNDS = 12
 """Rounds of pricing for what is left."""
 _FEW = 150

@@ -64,7 +64,9 @@ class Master:
             for resource in range(flat.room.shape[1]):
                 model.addRow(-_INF, float(flat.room[node, resource] / units[resource]), 0, *_NONE)
         for number in range(classes):
-            model.addCol(float(self.penalty[number]) / self.scale, 0.0, _INF, 1, np.array([number], np.int32), np.ones(1))
+            model.addCol(
+                float(self.penalty[number]) / self.scale, 0.0, _INF, 1, np.array([number], np.int32), np.ones(1)
+            )
         self._moves = [(n, c) for n in range(len(flat.room)) for c in np.flatnonzero(flat.welcome[n]).tolist()]
         for node, number in self._moves:
             self._add_move(model, node, number, units)
@@ -120,7 +122,9 @@ class Master:
         """How often each pattern is used in the last solution, in fractions."""
         return np.array(self._model.getSolution().col_value)[self.first :]
 
-    def whole(self, seconds: float, start: Sequence[int] | None = None, *, only: Sequence[int] | None = None) -> Whole | None:
+    def whole(
+        self, seconds: float, start: Sequence[int] | None = None, *, only: Sequence[int] | None = None
+    ) -> Whole | None:
         """The best solution in whole numbers that some seconds give; `only` some of the patterns, `start` from one."""
         chosen = list(range(len(self.patterns))) if only is None else list(only)
         model = self._new(seconds)
@@ -144,7 +148,9 @@ class Master:
             moved[node, number] = value
         times = np.zeros(len(self.patterns), dtype=np.int64)
         times[chosen] = values[self.first :]
-        return Whole(times, moved, values[:classes], info.objective_function_value * self.scale, info.mip_dual_bound * self.scale)
+        return Whole(
+            times, moved, values[:classes], info.objective_function_value * self.scale, info.mip_dual_bound * self.scale
+        )
 
     def _start(self, model: highspy.Highs, chosen: Sequence[int], start: Sequence[int]) -> None:
         solution = highspy.HighsSolution()

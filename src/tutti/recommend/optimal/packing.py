@@ -38,7 +38,7 @@ def packed(flat: Flat, nodes: Iterable[tuple[int, Sequence[int]]], moved: Ints |
     used = np.zeros(len(flat.left))
     kept: list[tuple[int, Pattern]] = []
     wanted = sorted(nodes, key=lambda each: (-_fullness(flat, each), each[0], tuple(each[1])))
-    for kind, pattern in wanted:
+    for kind, _ in wanted:
         used += flat.takes[:, kind]
     for kind, pattern in wanted:
         counts = np.minimum(np.asarray(pattern, dtype=np.int64), left)

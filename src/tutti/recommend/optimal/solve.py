@@ -77,7 +77,7 @@ class _Search:
         """Keep a packing if it is the best so far, and learn its patterns."""
         if packing is None:
             return
-        for kind, pattern in packing.nodes:
+        for _, pattern in packing.nodes:
             cheapest = self.small.cheapest(np.array(pattern))
             if cheapest >= 0:
                 self.master.add(cheapest, pattern)
@@ -157,4 +157,3 @@ class _Search:
         """Spend the time that is left on whole numbers over the known patterns."""
         if self.deadline.left > 0.2 and self.best is not None:
             self.offer(self._in_full(choose(self.master, self.deadline.left - 0.05)))
-

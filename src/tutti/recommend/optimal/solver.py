@@ -10,7 +10,7 @@ import highspy
 
 def quiet(seconds: float) -> highspy.Highs:
     """A solver that says nothing and stops after some seconds."""
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
     solver.setOptionValue("random_seed", 1)

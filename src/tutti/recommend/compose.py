@@ -1,0 +1,71 @@
+"""Composing the answer: from the best outcome to the record that is printed.
+
+Contract: pure. The bound is rounded up to what a plan can cost at all: a sum of prices, or a number of nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tutti.recommend.answer import NewNode, Placement, PoolStatus, Recommendation
+from tutti.recommend.finish import Outcome
+from tutti.recommend.matter import TIE, Matter
+from tutti.recommend.merge import merge
+from tutti.recommend.money import NANO
+from tutti.recommend.problem import Problem
+from tutti.recommend.reasons import alternatives, why_left
+from tutti.recommend.request import Objective, Strategy
+
+
+def compose(
+    matter: Matter,
+    outcome: Outcome,
+    bound: float,
+    *,
+    problem: Problem,
+    pools: tuple[PoolStatus, ...],
+    notes: Sequence[str],
+) -> Recommendation:
+    """The answer for the best outcome; `problem` has all offerings, those that cannot be bought included."""
+    picture, request = matter.picture, matter.request
+    new = dict(outcome.bought)
+    pods: dict[str, list[str]] = {name: [] for name in new}
+    on_existing = [Placement(pod=pod, node=node) for pod, node in sorted(picture.promised.items())]
+    for pod in picture.pending:
+        node = outcome.where.get(pod)
+        if node in pods:
+            pods[node].append(pod)
+        elif node is not None:
+            on_existing.append(Placement(pod=pod, node=node))
+    nodes = tuple(
+        NewNode(
+            name=name, pool=each.pool, zone=each.zone, instance_type=each.instance_type,
+            capacity_type=each.capacity_type, price=each.price, pods=tuple(pods[name]),
+        )
+        for name, each in new.items()
+    )  # fmt: skip
+    priced = all(each.price is not None for each in nodes)
+    cost = sum(each.price or 0 for each in nodes) if priced else None
+    measured = len(nodes) if matter.objective is Objective.NODES else cost
+    proved: int | None = None
+    if measured is not None and matter.strategy is Strategy.OPTIMAL:
+        proved = min(_rounded_up(matter, bound), measured)
+    gap = None if proved is None or measured is None else (measured - proved) / measured if measured else 0.0
+    return Recommendation(
+        strategy=outcome.maker if matter.strategy is not Strategy.OPTIMAL else "optimal",
+        objective=str(matter.objective), binder=str(matter.options.binder), scale_up=merge(nodes), nodes=nodes,
+        on_existing=tuple(on_existing), left=tuple(why_left(picture, problem, outcome)), pools=pools,
+        alternatives=alternatives(picture),
+        pods=len(picture.pending) + len(picture.promised), placed=len(outcome.where) + len(picture.promised),
+        cost=cost, bound=proved, gap=gap, minimal=outcome.minimal,
+        notes=(*request.catalogue.notes, *request.notes, *notes),
+    )  # fmt: skip
+
+
+def _rounded_up(matter: Matter, bound: float) -> int:
+    """The least cost that a plan can have which costs at least this: a sum of prices, or a number of nodes."""
+    if matter.objective is Objective.NODES:
+        return math.ceil(bound / NANO / (1 + TIE) - 1e-6)
+    step = math.gcd(*(offering.price or 0 for offering in matter.problem.offerings)) or 1
+    return math.ceil(bound * (1 - 1e-6) / step) * step

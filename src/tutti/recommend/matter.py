@@ -1,0 +1,79 @@
+"""The matter at hand: what everybody between the problem and the best plan needs to know.
+
+Contract: made once per request. `prices` are what the objective counts: money, or nodes with a little money to break
+ties. `units` is what a pod of each class is worth beside the others, the largest 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tutti.recommend.money import NANO
+from tutti.recommend.optimal.flat import Floats
+from tutti.recommend.picture import Picture
+from tutti.recommend.problem import Problem
+from tutti.recommend.request import Binder, Deadline, Objective, Options, Request, Strategy
+from tutti.recommend.score import unit_weights
+
+Tell = Callable[[str], None]
+"""Told how far it is, in a few words."""
+TIE = 1e-3
+"""What the dearest node counts more than a free one when nodes are counted."""
+
+
+class Matter:
+    """See the module's contract."""
+
+    def __init__(self, request: Request, picture: Picture, problem: Problem, *, objective: Objective) -> None:
+        self.request, self.picture, self.problem, self.objective = request, picture, problem, objective
+        self.options: Options = request.options
+        self.strategy = self.options.strategy or Strategy.OPTIMAL
+        self.follows = self.options.binder is Binder.TUTTI
+        """Whether pods go where the plan says."""
+        self.prices = _prices(problem, objective)
+        self.units = _units(problem, self.options)
+        self.possible = problem.allowed.any(axis=0) | problem.welcome.any(axis=0)
+        """The classes that some node could take."""
+        self.number_of = {id(offering): number for number, offering in enumerate(problem.offerings)}
+
+    def without(self, gangs: set[str]) -> Problem:
+        """The problem without the pods of some gangs."""
+        if not gangs:
+            return self.problem
+        classes = tuple(
+            each._replace(pods=tuple(pod for pod in each.pods if self.gang_of(pod) not in gangs))
+            for each in self.problem.classes
+        )
+        demand = np.array([len(each.pods) for each in classes], dtype=np.int64)
+        return self.problem._replace(classes=classes, demand=demand)
+
+    def gang_of(self, pod: str) -> str | None:
+        """The gang that a pod belongs to."""
+        return self.picture.gangs.key_of(self.picture.cluster.pod_row(pod))
+
+
+class Progress:
+    """How much time there is, and whom to tell."""
+
+    def __init__(self, deadline: Deadline, tell: Tell | None) -> None:
+        self.deadline, self.tell = deadline, tell or (lambda _: None)
+
+    def costs(self, cost: float, bound: float) -> None:
+        """Tell how the numbers stand."""
+        self.tell(f"cost {cost / NANO:.2f}, bound {bound / NANO:.2f} an hour")
+
+
+def _prices(problem: Problem, objective: Objective) -> Floats:
+    """What a node of each offering costs by the objective."""
+    prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.float64)
+    if objective is Objective.NODES or not prices.any():
+        return NANO * (1 + TIE * prices / max(float(prices.max(initial=0.0)), 1.0))
+    return prices
+
+
+def _units(problem: Problem, options: Options) -> Floats:
+    """What a pod of each class is worth, the largest 1."""
+    units = problem.requests @ unit_weights(problem.resources, options.weights).astype(np.float64)
+    return units / max(float(units.max(initial=0.0)), 1.0)
