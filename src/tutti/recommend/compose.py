@@ -68,4 +68,4 @@ def _rounded_up(matter: Matter, bound: float) -> int:
     if matter.objective is Objective.NODES:
         return math.ceil(bound / NANO / (1 + TIE) - 1e-6)
     step = math.gcd(*(offering.price or 0 for offering in matter.problem.offerings)) or 1
-    return math.ceil(bound * (1 - 1e-6) / step) * step
+    return math.ceil(matter.money(bound) * (1 - 1e-6) / step) * step

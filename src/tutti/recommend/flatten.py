@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tutti.cluster.columns import Ints
-from tutti.recommend.layout import Layout, has
+from tutti.recommend.layout import Layout, has, sure_shares
 from tutti.recommend.optimal.flat import Flat, Floats
 from tutti.recommend.problem import Problem
 from tutti.recommend.rules import HOSTNAME, UNLIMITED
@@ -52,9 +52,10 @@ def flat_of(problem: Problem, layout: Layout, prices: Floats) -> Flat:
 
 
 def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> Flat:
-    """The packing problem without rules over zones, with what is there pooled if it is much."""
-    numbers = np.flatnonzero(demand).tolist()
-    flat = _flat(problem, numbers, demand[numbers], prices)
+    """The packing problem without choices of zones, with what is there pooled if it is much."""
+    layout = Layout("bound", tuple(sure_shares(problem, demand)))
+    numbers = [share.number for share in layout.shares]
+    flat = flat_of(problem, layout, prices)
     most = _bound_most(problem, numbers, demand)
     extra = np.where(flat.room_most > 0, most - flat.most, 0)
     flat = coarser(flat._replace(bound_most=most, room_most=flat.room_most + extra))
@@ -102,7 +103,7 @@ def _bound_most(problem: Problem, numbers: Sequence[int], demand: Ints) -> Ints:
     fewest = 1 if len(problem.room) else max(int(np.ceil((total / largest).max(initial=1))), 1)
     for place, number in enumerate(numbers):
         if host.skewed[number] and most[place] < UNLIMITED:
-            like = int(demand[number] + host.running[number])
+            like = int(demand[host.like[number]].sum() + host.running[number])
             most[place] += like // max(fewest, int(host.hosts[number]))
     return most
 

@@ -238,3 +238,38 @@ def _root(parent: list[int], number: int) -> int:
 def has(labels: Mapping[str, str], places: Iterable[tuple[str, str]]) -> bool:
     """Whether labels say that a node is in some places."""
     return all(labels.get(key) == value for key, value in places)
+
+
+def sure_shares(problem: Problem, demand: Ints) -> Iterable[Share]:
+    """Shares that every plan has: how many pods of a spread are in each zone at least, and the rest anywhere.
+
+    That is known only where every zone counts: it has a node already, or the spread wants as many zones as there are.
+    """
+    rules: dict[int, list[DomainRule]] = {}
+    for rule in problem.rules.domains:
+        rules.setdefault(rule.holder, []).append(rule)
+    for number in np.flatnonzero(demand).tolist():
+        left = int(demand[number])
+        mine = rules.get(number, [])
+        if len(mine) == 1 and mine[0].kind is Kind.SPREAD and np.flatnonzero(mine[0].matched).tolist() == [number]:
+            for value, least in _least(problem, mine[0], left).items():
+                yield Share(number, least, ((mine[0].key, value),))
+                left -= least
+        if left:
+            yield Share(number, left)
+
+
+def _least(problem: Problem, rule: DomainRule, pods: int) -> dict[str, int]:
+    """How many of the pods of a spread go to each domain at least; empty when that is not known."""
+    domain = problem.domain(rule.key)
+    open_to = {domain[o] for o in np.flatnonzero(problem.allowed[:, rule.holder]).tolist()} - {None}
+    open_to |= {
+        problem.node_labels[node].get(rule.key) for node in np.flatnonzero(problem.welcome[:, rule.holder]).tolist()
+    } - {None}
+    values = {value for value in open_to if value is not None} | set(rule.counts)
+    if not values or not (values <= set(rule.counts) or rule.min_domains >= len(values)):
+        return {}
+    total = pods + sum(rule.counts.values())
+    least = max((total - (len(values) - 1) * rule.skew + len(values) - 1) // len(values), 0)
+    shares = {value: max(least - rule.counts.get(value, 0), 0) for value in sorted(values)}
+    return {value: count for value, count in shares.items() if count} if sum(shares.values()) <= pods else {}

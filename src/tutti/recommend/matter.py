@@ -1,7 +1,7 @@
 """The matter at hand: what everybody between the problem and the best plan needs to know.
 
-Contract: made once per request. `prices` are what the objective counts: money, or nodes with a little money to break
-ties. `units` is what a pod of each class is worth beside the others, the largest 1.
+Contract: made once per request. `prices` are what the objective counts: money, with a little for every node; or nodes,
+with a little money. `units` is what a pod of each class is worth beside the others, the largest 1.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ TIE = 1e-3
 """What the dearest node counts more than a free one when nodes are counted."""
 
 
+ONE_MORE = 3e-4
+"""What a node costs for being one more, in prices of the cheapest: so that nobody gets nine nodes to save a cent."""
+
+
 class Matter:
     """See the module's contract."""
 
@@ -37,6 +41,10 @@ class Matter:
         self.possible = problem.allowed.any(axis=0) | problem.welcome.any(axis=0)
         """The classes that some node could take."""
         self.number_of = {id(offering): number for number, offering in enumerate(problem.offerings)}
+
+    def money(self, counted: float) -> float:
+        """A bound in the objective's prices as one in money: no price is smaller than its share of what is counted."""
+        return counted if self.objective is Objective.NODES else counted / (1 + ONE_MORE)
 
     def without(self, gangs: set[str]) -> Problem:
         """The problem without the pods of some gangs."""
@@ -66,11 +74,12 @@ class Progress:
 
 
 def _prices(problem: Problem, objective: Objective) -> Floats:
-    """What a node of each offering costs by the objective."""
+    """What a node of each offering costs by the objective; a node costs a little for being one more."""
     prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.float64)
     if objective is Objective.NODES or not prices.any():
         return NANO * (1 + TIE * prices / max(float(prices.max(initial=0.0)), 1.0))
-    return prices
+    counted: Floats = prices + ONE_MORE * prices[prices > 0].min()
+    return counted
 
 
 def _units(problem: Problem, options: Options) -> Floats:

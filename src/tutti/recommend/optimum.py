@@ -63,7 +63,8 @@ def optimum(
 def is_plain(problem: Problem) -> bool:
     """Whether the packing problem of the first layout is the whole problem, so that its bound is one for all plans."""
     rules = problem.rules
-    return not rules.domains and not rules.host.skewed.any() and len(problem.room) <= ROOMS
+    host = rules.host
+    return not rules.domains and not host.skewed.any() and not host.together and len(problem.room) <= ROOMS
 
 
 def prove(problem: Problem, demand: Ints, prices: Floats, deadline: Deadline, *, known: Sequence[Bought]) -> float:
@@ -86,10 +87,15 @@ def _by_priority(
     """Pack everybody; if that cannot be, level by level."""
     worth = None if values is None else values[[share.number for share in layout.shares]]
     levels = sorted({problem.classes[share.number].priority for share in layout.shares}, reverse=True)
-    first = deadline.part(0.5) if len(levels) > 1 and len(flat.left) else deadline
+    first = deadline.part(0.5) if len(flat.left) else deadline
     solved = solve(flat, first, seeds=seeds, values=worth, tell=tell)
-    if not solved.packing.dropped.any() or len(levels) <= 1:
+    if not solved.packing.dropped.any():
         return solved.packing, solved.bound
+    if len(levels) <= 1:
+        kept = flat.with_demand(flat.demand - solved.packing.dropped)
+        again = solve(kept, deadline, seeds=[*seeds, solved.packing.nodes]).packing
+        best = solved.packing if again.dropped.any() or again.cost(flat) > solved.packing.cost(flat) else again
+        return best._replace(dropped=solved.packing.dropped), 0.0
     level_of = np.array([problem.classes[share.number].priority for share in layout.shares])
     served = np.zeros_like(flat.demand)
     best = solved.packing

@@ -60,8 +60,10 @@ class HostRules(NamedTuple):
     """How many pods of each class a node takes, whatever its size, as long as some node has none."""
     skewed: Bools
     """Whether that is because of a spread: then it is more once every node has one."""
+    like: Bools
+    """For those, which classes the spread looks for,"""
     hosts: Ints
-    """For those, how many nodes there are already that the spread counts,"""
+    """how many nodes there are already that it counts,"""
     running: Ints
     """and how many pods on them that it looks for."""
     apart: Bools
@@ -94,6 +96,7 @@ class _Reader:
         count = len(classes)
         self.most: Ints = np.full(count, UNLIMITED, dtype=np.int64)
         self.skewed: Bools = np.zeros(count, dtype=bool)
+        self.like: Bools = np.zeros((count, count), dtype=bool)
         self.hosts: Ints = np.zeros(count, dtype=np.int64)
         self.running: Ints = np.zeros(count, dtype=np.int64)
         self.apart: Bools = np.zeros((count, count), dtype=bool)
@@ -126,7 +129,14 @@ class _Reader:
         self.most[self.apart.diagonal()] = 1
         np.fill_diagonal(self.apart, False)
         host = HostRules(
-            self.most, self.skewed, self.hosts, self.running, self.apart, tuple(self.shared), tuple(self.together)
+            self.most,
+            self.skewed,
+            self.like,
+            self.hosts,
+            self.running,
+            self.apart,
+            tuple(self.shared),
+            tuple(self.together),
         )
         return Rules(host, tuple(self.domains), self.looks, self.holds)
 
@@ -147,7 +157,7 @@ class _Reader:
             self.domains.append(rule)
         elif matched[number]:
             self.most[number] = min(int(self.most[number]), constraint.max_skew)
-            self.skewed[number] = True
+            self.skewed[number], self.like[number] = True, self.like[number] | matched
             view = counted_view(asked, constraint, keys)
             self.hosts[number], self.running[number] = int((view.nodes_in > 0).sum()), int(view.counts.sum())
             self._hosted.setdefault((matched.tobytes(), constraint.max_skew), []).append(number)

@@ -22,6 +22,11 @@ from tutti.recommend.problem import Problem, pose_again
 from tutti.recommend.request import Objective, Strategy
 
 
+def _numbers(of: Draft | Outcome) -> list[int]:
+    """The offerings of all new nodes."""
+    return [each.offering for each in of.bought] if isinstance(of, Draft) else [number for _, number in of.nodes]
+
+
 class Selection:
     """See the module's contract."""
 
@@ -94,10 +99,9 @@ class Selection:
         """Whether a draft could come out better than what is there."""
         if len(draft.left) < len(best.left):
             return True
-        price = draft.price(self.matter.problem.offerings)
-        if self.matter.objective is Objective.NODES:
-            return (len(draft.bought), price) < (len(best.nodes), best.price)
-        return price < best.price
+        prices = self.matter.prices
+        mine, known = (sum(prices[each] for each in numbers) for numbers in (_numbers(draft), _numbers(best)))
+        return bool(mine < known)
 
     def _mend(self, problem: Problem, pods: Sequence[str]) -> Draft:
         """Buy for pods that were left, on the picture as it stands."""
@@ -115,12 +119,11 @@ class Selection:
         counts = Counter(problem.classes[number].priority for number in left)
         levels = sorted({each.priority for each in problem.classes}, reverse=True)
         pods = tuple(counts[level] for level in levels)
-        if self.matter.objective is Objective.NODES:
-            return (*pods, len(outcome.nodes), outcome.price)
+        cost = round(float(sum(self.matter.prices[number] for _, number in outcome.nodes)))
         if self.matter.objective is Objective.PODS:
             units = round(float(sum(self.matter.units[number] for number in left)), 9)
-            return (*pods, units, outcome.price, len(outcome.nodes))
-        return (*pods, outcome.price, len(outcome.nodes))
+            return (*pods, units, cost, outcome.price)
+        return (*pods, cost, outcome.price)
 
     def bound(self, outcome: Outcome) -> float:
         """What no plan that places the same pods can cost less than, in the objective's prices; 0 when not known."""
