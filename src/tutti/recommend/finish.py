@@ -19,6 +19,7 @@ from tutti.cluster.edits import Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.draft import Bought, Draft
+from tutti.recommend.gang_check import gangs_short
 from tutti.recommend.merge import in_order
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
@@ -265,20 +266,13 @@ class Finisher:
 
     def _outcome(self, maker: str, nodes: Sequence[tuple[str, int]], minimal: bool | None) -> Outcome:
         pods = self.picture.cluster.pods
+        short = gangs_short(self.picture, self._pods)
         where = {pod: node for pod in self._pods if (node := pods.node_names[pods.row_of[pod]]) is not None}
+        if short:  # a gang that does not start has no pod placed
+            gangs = self.picture.gangs
+            where = {pod: node for pod, node in where.items() if gangs.key_of(pods.row_of[pod]) not in short}
         left = tuple(pod for pod in self.picture.pending if pod in self._pods and pod not in where)
-        return Outcome(maker, tuple(nodes), where, left, self._short(left), minimal, self.problem.offerings)
-
-    def _short(self, left: Sequence[str]) -> tuple[str, ...]:
-        """The gangs of pods that are left, and that the others of their gang cannot start without, in turn."""
-        gangs, cluster = self.picture.gangs, self.picture.cluster
-        waiting: dict[str, list[int]] = {}
-        for pod in left:
-            row = cluster.pod_row(pod)
-            gang = gangs.key_of(row)
-            if gang is not None:
-                waiting.setdefault(gang, []).append(row)
-        return tuple(gang for gang, rows in waiting.items() if gangs.standing(gang, rows).need().least)
+        return Outcome(maker, tuple(nodes), where, left, tuple(short), minimal, self.problem.offerings)
 
 
 def bought_of(outcome: Outcome) -> tuple[Bought, ...]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Ints
+from tutti.recommend.draft import Draft
 from tutti.recommend.problem import Problem
 from tutti.recommend.rules import DomainRule, Kind
 
@@ -51,10 +52,11 @@ class Layout(NamedTuple):
     key: str = ""
 
 
-def layouts(problem: Problem, demand: Ints) -> list[Layout]:
-    """The layouts to try for a demand."""
+def layouts(problem: Problem, demand: Ints, *, hint: Draft | None = None) -> list[Layout]:
+    """The layouts to try for a demand; a draft may hint at where gangs can start."""
+    places = gang_places(problem, hint) if hint is not None else {}
     spreads = [rule for rule in problem.rules.domains if rule.kind is Kind.SPREAD and demand[rule.holder]]
-    found = [Layout("all", _Planner(problem, demand, None, "").shares())]
+    found = [Layout("all", _Planner(problem, demand, None, "", places).shares())]
     if not spreads:
         return found
     key = spreads[0].key
@@ -63,7 +65,7 @@ def layouts(problem: Problem, demand: Ints) -> list[Layout]:
     for value in values:
         zones = frozenset((*forced, value))
         if zones != frozenset(values) and all(rule.min_domains <= max(len(zones), 1) for rule in spreads):
-            layout = Layout(f"in {value}", _Planner(problem, demand, zones, key).shares(), zones, key)
+            layout = Layout(f"in {value}", _Planner(problem, demand, zones, key, places).shares(), zones, key)
             if not any(layout.zones == other.zones for other in found):
                 found.append(layout)
     return found
@@ -72,8 +74,16 @@ def layouts(problem: Problem, demand: Ints) -> list[Layout]:
 class _Planner:
     """Settles the rules one by one."""
 
-    def __init__(self, problem: Problem, demand: Ints, zones: frozenset[str] | None, key: str) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        demand: Ints,
+        zones: frozenset[str] | None,
+        key: str,
+        places: Mapping[tuple[int, str], str],
+    ) -> None:
         self.problem, self.demand, self.zones, self.key = problem, demand, zones, key
+        self._hinted = places
         self._domains = {rule.key: problem.domain(rule.key) for rule in problem.rules.domains}
         self._chosen: dict[tuple[int, str], str] = {}
         self._counts: dict[tuple[str, bytes], dict[str, int]] = {}
@@ -151,6 +161,9 @@ class _Planner:
 
     def _domain_for(self, key: str, members: Sequence[int], rules: Sequence[DomainRule]) -> str | None:
         """The domain in which some classes cost least, where those that run already are if there are any."""
+        for number in members:
+            if (number, key) in self._hinted:
+                return self._hinted[number, key]
         drawn = [set(rule.counts) for rule in rules if rule.counts]
         values = set.intersection(*drawn) if drawn else {value for value in self._domains[key] if value is not None}
         if self.zones is not None and key == self.key and values & self.zones:
@@ -227,6 +240,25 @@ class _Planner:
                 yield share._replace(pods=1, places=(*share.places, (rule.key, value)))
         if left:
             yield share._replace(pods=left)
+
+
+def gang_places(problem: Problem, draft: Draft) -> dict[tuple[int, str], str]:
+    """Where a draft has put gangs whose pods must share a label: by class and label."""
+    keys = {
+        rule.holder: rule.key
+        for rule in problem.rules.domains
+        if rule.kind is Kind.TOGETHER and problem.classes[rule.holder].gang is not None
+    }
+    found: dict[tuple[int, str], str] = {}
+    if not keys:
+        return found
+    number_of = problem.of_pod
+    for bought in draft.bought:
+        labels = problem.offerings[bought.offering].node.metadata.labels or {}
+        for number in {number_of[pod] for pod in bought.pods if pod in number_of}:
+            if number in keys and keys[number] in labels:
+                found[number, keys[number]] = labels[keys[number]]
+    return found
 
 
 def _root(parent: list[int], number: int) -> int:

@@ -46,7 +46,7 @@ def optimum(
     """The best drafts that can be found in the time given; `values` says which pods matter more among equals."""
     found: list[tuple[int, float, int, Draft]] = []
     bound = 0.0
-    ways = layouts(problem, demand)
+    ways = layouts(problem, demand, hint=seeds[0] if seeds else None)
     for place, layout in enumerate(ways):
         part = deadline.part(0.6 if place == 0 and len(ways) > 1 else 1 / (len(ways) - place))
         flat = flat_of(problem, layout, prices)
@@ -98,11 +98,12 @@ def _by_priority(
         return best._replace(dropped=solved.packing.dropped), 0.0
     level_of = np.array([problem.classes[share.number].priority for share in layout.shares])
     served = np.zeros_like(flat.demand)
-    best = solved.packing
+    best = solved.packing._replace(nodes=())
     for place, level in enumerate(levels):
         wanted = np.where(level_of == level, flat.demand, served)
         part = deadline.part(1 / (len(levels) - place))
-        packing = solve(flat.with_demand(wanted), part, seeds=[*seeds, best.nodes], values=worth).packing
+        known = [*seeds, best.nodes]
+        packing = solve(flat.with_demand(wanted), part, seeds=known, values=worth, firm=level_of > level).packing
         served = wanted - packing.dropped
         best = packing
     return best._replace(dropped=flat.demand - served), 0.0

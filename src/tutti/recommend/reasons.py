@@ -30,14 +30,34 @@ def why_left(picture: Picture, problem: Problem, outcome: Outcome) -> list[Left]
     unknown = [number for number in classes if not reasons[number]]
     if unknown:
         reasons |= _in_the_engines_words(picture, problem, unknown)
+    gangs = {gang: _why_gang(picture, problem, gang) for gang in outcome.short}
     found = []
     for pod in outcome.left:
         gang = picture.gangs.key_of(picture.cluster.pod_row(pod))
         reason = reasons.get(number_of.get(pod, -1), "")
         if gang is not None and gang in outcome.short:
-            reason = f"its gang could not start whole: {reason}"
+            reason = f"its gang could not start whole: {gangs[gang] or reason}"
         found.append(Left(pod=pod, reason=reason, gang=gang))
     return found
+
+
+def _why_gang(picture: Picture, problem: Problem, gang: str) -> str:
+    """The limits on everything that could be bought for a gang; empty when something has none."""
+    number_of, pods = problem.of_pod, picture.cluster.pods
+    rows = [row for row in picture.gangs.rows(gang) if pods.keys[row] in number_of]
+    numbers = sorted({number_of[pods.keys[row]] for row in rows})
+    offered = np.flatnonzero(problem.allowed[:, numbers].any(axis=1)).tolist()
+    reasons: dict[str, None] = {}
+    for row in offered:
+        mine = [limit.reason for limit in problem.limits if limit.takes[row]]
+        if not mine:
+            return ""
+        reasons |= dict.fromkeys(mine)
+    if not reasons:
+        return ""
+    record = picture.gangs.gang(gang)
+    where = f" with one {record.topology.required}" if record.topology.required else ""
+    return f"what can be bought is not enough for {len(rows)} pods{where}: {'; '.join(reasons)}"
 
 
 def _used(problem: Problem, outcome: Outcome) -> list[int]:

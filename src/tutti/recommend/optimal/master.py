@@ -13,7 +13,7 @@ from typing import NamedTuple
 import highspy
 import numpy as np
 
-from tutti.cluster.columns import Ints
+from tutti.cluster.columns import Bools, Ints
 from tutti.recommend.optimal.flat import Flat, Floats, Pattern
 from tutti.recommend.optimal.solver import quiet
 
@@ -44,8 +44,10 @@ class Whole(NamedTuple):
 class Master:
     """See the module's contract."""
 
-    def __init__(self, flat: Flat, penalty: Floats, *, scale: float) -> None:
+    def __init__(self, flat: Flat, penalty: Floats, *, scale: float, firm: Bools | None = None) -> None:
         self.flat, self.penalty, self.scale = flat, penalty, scale
+        self.firm = np.zeros(len(flat.demand), dtype=bool) if firm is None else firm
+        """Classes of which nothing may be dropped."""
         self.patterns: list[Pattern] = []
         self.kinds: list[int] = []
         self._known: set[tuple[int, Pattern]] = set()
@@ -65,7 +67,12 @@ class Master:
                 model.addRow(-_INF, float(flat.room[node, resource] / units[resource]), 0, *_NONE)
         for number in range(classes):
             model.addCol(
-                float(self.penalty[number]) / self.scale, 0.0, _INF, 1, np.array([number], np.int32), np.ones(1)
+                float(self.penalty[number]) / self.scale,
+                0.0,
+                0.0 if self.firm[number] else _INF,
+                1,
+                np.array([number], np.int32),
+                np.ones(1),
             )
         self._moves = [(n, c) for n in range(len(flat.room)) for c in np.flatnonzero(flat.welcome[n]).tolist()]
         for node, number in self._moves:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tutti.cluster.columns import Bools
 from tutti.recommend.optimal.enumerate import worthwhile
 from tutti.recommend.optimal.flat import Flat, Floats, only, undominated
 from tutti.recommend.optimal.generate import Generated, generate
@@ -39,10 +40,14 @@ def solve(
     *,
     seeds: Iterable[Nodes] = (),
     values: Floats | None = None,
+    firm: Bools | None = None,
     tell: Tell | None = None,
 ) -> Solved:
-    """Pack as much of the demand as possible, as cheaply as possible; `values` (up to 1) breaks ties between items."""
-    search = _Search(flat, deadline, tell, values)
+    """Pack as much of the demand as possible, as cheaply as possible.
+
+    `values` (up to 1) breaks ties between items; `firm` classes are packed whole, which some seed must show how to do.
+    """
+    search = _Search(flat, deadline, tell, values=values, firm=firm)
     for nodes in seeds:
         search.offer(packed(flat, nodes))
     return search.run()
@@ -60,8 +65,17 @@ def bound_of(
 
 
 class _Search:
-    def __init__(self, flat: Flat, deadline: Deadline, tell: Tell | None, values: Floats | None = None) -> None:
+    def __init__(
+        self,
+        flat: Flat,
+        deadline: Deadline,
+        tell: Tell | None,
+        *,
+        values: Floats | None = None,
+        firm: Bools | None = None,
+    ) -> None:
         self.flat, self.deadline, self.tell = flat, deadline, tell
+        self.firm = np.zeros(len(flat.demand), dtype=bool) if firm is None else firm
         self.values = np.zeros(len(flat.demand)) if values is None else values
         self.kinds = undominated(flat)
         self.small = only(flat, self.kinds)
@@ -69,7 +83,9 @@ class _Search:
         # Any number of pods outweighs what they are worth among themselves.
         self.penalty: Floats = _PENALTY * max(top, 1.0) * (1 + self.values / max(int(flat.demand.sum()), 1))
         prices = self.small.price[self.small.price > 0]
-        self.master = Master(self.small, self.penalty, scale=float(np.median(prices)) if len(prices) else 1.0)
+        self.master = Master(
+            self.small, self.penalty, scale=float(np.median(prices)) if len(prices) else 1.0, firm=self.firm
+        )
         self.best: Packing | None = None
         seed(self.master)
 
@@ -86,9 +102,10 @@ class _Search:
             if self.tell is not None:
                 self.tell(packing.cost(self.flat), 0.0)
 
-    def _rank(self, packing: Packing) -> tuple[int, float, float, int]:
+    def _rank(self, packing: Packing) -> tuple[int, int, float, float, int]:
         worth = round(float(packing.dropped @ self.values), 9)
-        return int(packing.dropped.sum()), worth, round(packing.cost(self.flat), 6), len(packing.nodes)
+        firm = int(packing.dropped[self.firm].sum())
+        return firm, int(packing.dropped.sum()), worth, round(packing.cost(self.flat), 6), len(packing.nodes)
 
     def run(self) -> Solved:
         generated = generate(self.master, self.deadline.part(0.45), tell=self.tell)
