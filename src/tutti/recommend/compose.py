@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from tutti.recommend.answer import NewNode, Placement, PoolStatus, Recommendation
-from tutti.recommend.finish import Outcome
+from tutti.recommend.binding import Outcome
 from tutti.recommend.matter import TIE, Matter
 from tutti.recommend.merge import merge
 from tutti.recommend.money import NANO

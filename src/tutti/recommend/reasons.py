@@ -13,7 +13,7 @@ import numpy as np
 from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.answer import Alternative, Left
-from tutti.recommend.finish import Outcome
+from tutti.recommend.binding import Outcome
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
 

@@ -5,7 +5,7 @@
 3. *Filter the pools* that can help (`eligible`).
 4. *Simulate*: strategies buy node by node (`greedy`, whose literal form is `simulate`), as the peers would (`peers`),
    and by column generation (`optimum`): drafts (`drafts`).
-5. *Bind*: what becomes of each draft when its binder has had its say, mended and pruned (`finish`, `realise`).
+5. *Bind*: what becomes of each draft when its binder has had its say, mended and pruned (`followed`, `replayed`).
 6. *Select* the best, and prove how near to the optimum it is (`selection`).
 7. *Merge* the nodes into scale-ups, say why pods are left and what would do instead (`merge`, `reasons`, `compose`).
 

@@ -12,13 +12,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tutti.recommend.binding import Outcome, bought_of
 from tutti.recommend.draft import Draft
 from tutti.recommend.drafts import greedy_drafts, optimal_drafts, peer_drafts, without
-from tutti.recommend.finish import Finisher, Outcome, bought_of
+from tutti.recommend.followed import Followed
 from tutti.recommend.greedy import greedy
 from tutti.recommend.matter import Matter, Progress
 from tutti.recommend.optimum import is_plain, prove
 from tutti.recommend.problem import Problem, pose_again
+from tutti.recommend.replayed import Replayed
 from tutti.recommend.request import Objective, Strategy
 
 
@@ -68,32 +70,48 @@ class Selection:
             found = optimal_drafts(matter, progress, problem=problem, demand=self._demand, seeds=every)
             every, self._proved = [*found.drafts, *every], found.bound
         every.sort(key=lambda draft: (len(draft.left), draft.price(problem.offerings), len(draft.bought)))
-        finisher = Finisher(matter.picture, problem, binder=matter.options.binder, buy=self._mend)
-        best = self._tried(finisher, every or [Draft("nothing")])
-        if not matter.follows:
-            progress.tell("giving back what is not needed")
-            best = finisher.spared(best, progress.deadline)
+        best = self._followed(problem, every) if matter.follows else self._replayed(problem, every)
         return best._replace(left=tuple(pod for pod in matter.picture.pending if pod not in best.where))
 
-    def _tried(self, finisher: Finisher, drafts: Sequence[Draft]) -> Outcome:
-        """The best of what becomes of some drafts, as far as there is time and they promise anything."""
-        deadline, follows = self._progress.deadline, self.matter.follows
+    def _followed(self, problem: Problem, drafts: Sequence[Draft]) -> Outcome:
+        """The best of what becomes of drafts that pods follow, as far as there is time and they promise anything."""
+        deadline = self._progress.deadline
+        binding = Followed(self.matter.picture, problem, buy=self._mend)
         best: Outcome | None = None
-        known: set[tuple[int, ...]] = set()
-        for place, draft in enumerate(drafts):
-            late = deadline.left < (0.1 if follows else 0.35) * deadline.seconds
-            if best is not None and (late or not self._promises(draft, best)):
-                continue
-            purchase = tuple(sorted(each.offering for each in draft.bought))
-            if not follows and purchase in known:  # who goes where is not the plan's choice
-                continue
-            known.add(purchase)
-            self._progress.tell(f"trying plan {place + 1} of {len(drafts)}: {draft.maker}")
-            outcome = finisher.finish(draft, deadline)
-            if best is None or self.rank(outcome) < self.rank(best):
-                best = outcome
+        for place, draft in enumerate(drafts or [Draft("nothing")]):
+            late = deadline.left < 0.1 * deadline.seconds
+            if best is None or not (late or not self._promises(draft, best)):
+                self._progress.tell(f"trying plan {place + 1} of {len(drafts)}: {draft.maker}")
+                best = self._better(best, binding.followed(draft, deadline))
         assert best is not None
         return best
+
+    def _replayed(self, problem: Problem, drafts: Sequence[Draft]) -> Outcome:
+        """The best of what a scheduler makes of some drafts: as they are, and those that are cheaper mended."""
+        deadline = self._progress.deadline
+        binding = Replayed(self.matter.picture, problem, buy=self._mend)
+        known: dict[tuple[int, ...], tuple[Draft, Outcome]] = {}
+        best: Outcome | None = None
+        for draft in drafts or [Draft("nothing")]:
+            purchase = tuple(sorted(each.offering for each in draft.bought))
+            if purchase not in known and (best is None or deadline.left > 0.4 * deadline.seconds):
+                self._progress.tell(f"replaying {draft.maker}")
+                known[purchase] = (draft, binding.first(draft))
+                best = self._better(best, known[purchase][1])
+        for draft, outcome in known.values():  # the cheapest first
+            late = deadline.left < 0.3 * deadline.seconds
+            if best is None or (best.left and not late) or (not late and self._promises(draft, best)):
+                self._progress.tell(f"mending {draft.maker}")
+                best = self._better(best, binding.mended(draft, outcome))
+        assert best is not None
+        if best.left:  # whatever the time: what was promised is kept
+            draft, outcome = next(iter(known.values()))
+            best = self._better(best, binding.mended(draft, outcome))
+        self._progress.tell("giving back what is not needed")
+        return binding.spared(best, deadline)
+
+    def _better(self, one: Outcome | None, other: Outcome) -> Outcome:
+        return other if one is None or self.rank(other) < self.rank(one) else one
 
     def _promises(self, draft: Draft, best: Outcome) -> bool:
         """Whether a draft could come out better than what is there."""

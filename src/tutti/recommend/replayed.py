@@ -1,0 +1,95 @@
+"""kube-scheduler binds: the nodes are bought, and it places the pods as it likes.
+
+Contract: see `binding`. Its scores spread pods, so that a purchase on which everybody would fit may leave large pods
+waiting. `mended` buys more until everybody whom the draft places is placed; `spared` gives back what is then too much.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tutti.cluster.trial import Trial
+from tutti.engine.schedule import schedule
+from tutti.recommend.binding import MENDS, Binding, Outcome
+from tutti.recommend.draft import Draft
+from tutti.recommend.merge import in_order
+from tutti.recommend.request import Deadline
+
+
+class Replayed(Binding):
+    """See the module's contract."""
+
+    def first(self, draft: Draft) -> Outcome:
+        """What becomes of a draft as it is."""
+        return self.replay(draft.maker, [each.offering for each in draft.bought])
+
+    def mended(self, draft: Draft, outcome: Outcome) -> Outcome:
+        """Buy more than a draft does until the scheduler places everybody whom the draft places."""
+        wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
+        bought = [each.offering for each in draft.bought]
+        missing, times = len(wanted) + 1, 1
+        for _ in range(MENDS):
+            left = [pod for pod in self.picture.pending if pod in wanted and pod not in outcome.where]
+            if not left:
+                break
+            times = times * 2 if 2 * len(left) > missing else 1  # what helps too little is bought in larger steps
+            missing = len(left)
+            more = self._affordable(bought, self._more(bought, left) * times)
+            if not more:
+                break
+            bought += more
+            outcome = self.replay(draft.maker, bought)
+        return outcome
+
+    def _affordable(self, bought: Sequence[int], more: Sequence[int]) -> list[int]:
+        """As many of some further nodes as limits allow."""
+        left = [row.left - sum(int(row.takes[offering]) for offering in bought) for row in self.problem.limits]
+        chosen = []
+        for offering in more:
+            takes = [int(row.takes[offering]) for row in self.problem.limits]
+            if all(amount <= rest for amount, rest in zip(takes, left, strict=True)):
+                left = [rest - amount for amount, rest in zip(takes, left, strict=True)]
+                chosen.append(offering)
+        return chosen
+
+    def replay(self, maker: str, bought: Sequence[int]) -> Outcome:
+        """Buy nodes, and let the scheduler place all pods that wait."""
+        with Trial(self.picture.cluster):
+            return self.outcome(maker, self._scheduled(bought), None)
+
+    def _scheduled(self, bought: Sequence[int]) -> list[tuple[str, int]]:
+        """Let nodes join in the order in which they are merged, so that names say the same everywhere; schedule."""
+        chosen = sorted(bought, key=lambda number: in_order(self.problem.offerings[number]))
+        names = self.picture.join_all([self.problem.offerings[number] for number in chosen])
+        schedule(self.picture.cluster, self.pods, self.picture.profile, preemption=False)
+        return list(zip(names, chosen, strict=True))
+
+    def _more(self, bought: Sequence[int], missing: Sequence[str]) -> list[int]:
+        """What to buy for pods that the scheduler leaves, as things then are."""
+        with Trial(self.picture.cluster):
+            draft = self.buy(self.rest(self._scheduled(bought)), missing)
+            return [each.offering for each in draft.bought]
+
+    def spared(self, outcome: Outcome, deadline: Deadline) -> Outcome:
+        """Buy less as long as the scheduler still places everybody: of every offering, the dearest first."""
+        bought, wanted = [offering for _, offering in outcome.nodes], outcome.where.keys()
+        prices = {offering: self.problem.offerings[offering].price or 0 for offering in bought}
+        counts = Counter(bought)
+        changed = True
+        while changed:
+            changed = False
+            for offering in sorted(counts, key=lambda each: (-prices[each], each)):
+                step = counts[offering]  # more than half of a large number first, then less and less
+                while step and counts[offering]:
+                    if deadline.is_over():
+                        return outcome
+                    step = min(step, counts[offering])
+                    fewer = Counter(counts)
+                    fewer[offering] -= step
+                    again = self.replay(outcome.maker, sorted(fewer.elements()))
+                    if wanted <= again.where.keys():
+                        counts, outcome, changed = fewer, again, True
+                    else:
+                        step //= 2
+        return outcome._replace(minimal=True)
