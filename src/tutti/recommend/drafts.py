@@ -123,7 +123,7 @@ def optimal_drafts(
         problem = _without_rooms(problem, before)
         demand = np.minimum(demand, problem.demand)
     values = matter.units if matter.objective is Objective.PODS else None
-    share = 0.4 if not matter.follows else 0.8 if is_plain(matter.problem) else 0.55
+    share = 0.28 if not matter.follows else 0.8 if is_plain(matter.problem) else 0.55
     part = progress.deadline.part(share)
     found = optimum(problem, demand, matter.prices, part, seeds=seeds, values=values, tell=progress.costs)
     drafts = list(found.drafts)
@@ -162,7 +162,7 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
                 roomy = free[row] >= 2 * largest  # what holds one large pod alone has nothing to spread
                 free[row] -= np.where(roomy, (slack * largest).astype(np.int64), 0)
         free[:, pods] = problem.free[:, pods]
-        part = progress.deadline.part(0.3 / (len(_SLACK) - place))
+        part = progress.deadline.part(0.06)
         found = optimum(problem._replace(free=free), demand, matter.prices, part)
         drafts += [draft._replace(maker="optimal, with room to err") for draft in found.drafts[:1]]
     return drafts

@@ -94,12 +94,12 @@ class Selection:
         best: Outcome | None = None
         for draft in drafts or [Draft("nothing")]:
             purchase = tuple(sorted(each.offering for each in draft.bought))
-            if purchase not in known and (best is None or deadline.left > 0.4 * deadline.seconds):
+            if purchase not in known and (best is None or deadline.left > 0.2 * deadline.seconds):
                 self._progress.tell(f"replaying {draft.maker}")
                 known[purchase] = (draft, binding.first(draft))
                 best = self._better(best, known[purchase][1])
         for draft, outcome in known.values():  # the cheapest first
-            late = deadline.left < 0.3 * deadline.seconds
+            late = deadline.left < 0.2 * deadline.seconds
             if best is None or (best.left and not late) or (not late and self._promises(draft, best)):
                 self._progress.tell(f"mending {draft.maker}")
                 best = self._better(best, binding.mended(draft, outcome))
