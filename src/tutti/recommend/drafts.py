@@ -152,7 +152,7 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
     """
     drafts = []
     pods = problem.resources.index("pods")
-    for place, slack in enumerate(_SLACK):
+    for slack in _SLACK:
         progress.tell(f"column generation with room to err, {slack:.0%} of a large pod")
         free = problem.free.copy()
         for row in range(len(free)):

@@ -58,7 +58,7 @@ def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> Flat:
     flat = flat_of(problem, layout, prices)
     most = _bound_most(problem, numbers, demand)
     extra = np.where(flat.room_most > 0, most - flat.most, 0)
-    flat = coarser(flat._replace(bound_most=most, room_most=flat.room_most + extra))
+    flat = coarser(flat._replace(bound_most=most, room_most=flat.room_most + extra, shared=()))
     return pooled(flat, problem.node_labels) if len(flat.room) > ROOMS else flat
 
 

@@ -26,7 +26,7 @@ def worthwhile(
     found: list[tuple[int, Pattern]] = []
     for kind in np.argsort(flat.price, kind="stable").tolist():
         least = float(due[kind]) - excess
-        patterns = _of_kind(flat, kind, values, least)
+        patterns = patterns_above(flat, kind, values, least=least, most=flat.most)
         if patterns is None or deadline.is_over():
             return None
         found += ((kind, tuple(pattern)) for pattern in patterns.tolist())
@@ -35,11 +35,13 @@ def worthwhile(
     return found
 
 
-def _of_kind(flat: Flat, kind: int, values: Floats, least: float) -> Ints | None:
-    """The maximal patterns of a kind that are worth at least this."""
+def patterns_above(
+    flat: Flat, kind: int, values: Floats, *, least: float, most: Ints, states: int = _MOST_STATES
+) -> Ints | None:
+    """The maximal patterns of a kind that are worth at least this; None when the search takes too many states."""
     free = flat.free[kind]
     alone = np.floor(free / np.where(flat.requests > 0, flat.requests, np.inf)).min(axis=1)
-    limit = np.minimum(np.minimum(flat.most, flat.demand), alone).astype(np.int64) * flat.allowed[kind]
+    limit = np.minimum(np.minimum(most, flat.demand), alone).astype(np.int64) * flat.allowed[kind]
     classes = np.flatnonzero(limit > 0)
     if not len(classes):
         return np.zeros((0, len(flat.demand)), dtype=np.int64)
@@ -52,13 +54,12 @@ def _of_kind(flat: Flat, kind: int, values: Floats, least: float) -> Ints | None
     worth = np.zeros(1)
     for place, number in enumerate(classes.tolist()):
         request = flat.requests[number]
-        most = np.minimum(np.floor(left / np.where(request > 0, request, np.inf)).min(axis=1), limit[number])
-        most = most.astype(np.int64)
+        fits = np.minimum(np.floor(left / np.where(request > 0, request, np.inf)).min(axis=1), limit[number])
         if flat.apart.any():
             rivals = flat.apart[number][classes[:place]]
-            most[(counts[:, :place][:, rivals] > 0).any(axis=1)] = 0
-        times = most + 1
-        if int(times.sum()) > _MOST_STATES * 4:
+            fits[(counts[:, :place][:, rivals] > 0).any(axis=1)] = 0
+        times = fits.astype(np.int64) + 1
+        if int(times.sum()) > states * 4:
             return None
         parent = np.repeat(np.arange(len(times)), times)
         amount = np.arange(len(parent)) - np.repeat(np.cumsum(times) - times, times)
@@ -71,7 +72,7 @@ def _of_kind(flat: Flat, kind: int, values: Floats, least: float) -> Ints | None
             inside = group[classes]
             keep &= counts[:, inside].sum(axis=1) <= cap
         counts, left, worth = counts[keep], left[keep], worth[keep]
-        if len(counts) > _MOST_STATES:
+        if len(counts) > states:
             return None
     result = np.zeros((len(counts), len(flat.demand)), dtype=np.int64)
     result[:, classes] = counts
@@ -85,7 +86,7 @@ def _tails(
     free = np.maximum(flat.free[kind], 1e-9)
     resources = flat.requests.shape[1]
     mixes = [np.eye(resources)[0], np.eye(resources)[1 % resources]]
-    for share in (0.3, 0.5, 0.7):
+    for share in (0.15, 0.3, 0.42, 0.5, 0.58, 0.7, 0.85):
         mix = np.zeros(resources)
         mix[0], mix[1 % resources] = share, 1 - share
         mixes.append(mix)

@@ -10,6 +10,8 @@ import numpy as np
 from tutti.cluster.columns import Ints, Rows
 from tutti.recommend.optimal.flat import Flat, Floats
 
+_MOST_PAIRS = 40_000
+"""Kinds times pairs of classes up to which pairs are tried."""
 _MIXES = 12
 """How many ways to weigh the resources against each other are tried."""
 
@@ -56,6 +58,52 @@ def best_patterns(flat: Flat, values: Floats, most: Ints | None = None) -> tuple
     best = totals.argmax(axis=1)
     rows = np.arange(len(best))
     return patterns[rows, best], totals[rows, best]
+
+
+def varied_patterns(flat: Flat, values: Floats) -> tuple[Ints, Floats]:
+    """As `best_patterns`, with one item, or two, of every class set first: finds what the order by value misses."""
+    classes = np.flatnonzero((values > 0) & (flat.demand > 0))
+    limit = np.minimum(flat.most, flat.demand)
+    best, worth = best_patterns(flat, values)
+    pairs = len(flat.free) * len(classes) ** 2 <= _MOST_PAIRS
+    firsts: list[tuple[int, ...]] = [(one,) for one in classes.tolist()]
+    if pairs:
+        firsts += [(one, two) for one in classes.tolist() for two in classes.tolist() if one <= two]
+    firsts = [first for first in firsts if not any(flat.apart[one, two] for one in first for two in first)]
+    start = np.zeros((len(firsts), len(limit)), dtype=np.int64)
+    for place, first in enumerate(firsts):
+        for one in first:
+            start[place, one] += 1
+    start = start[(start <= limit).all(axis=1)]
+    if not len(start):
+        return best, worth
+    used = start @ flat.requests
+    for kind in range(len(flat.free)):
+        mine = start[(used <= flat.free[kind]).all(axis=1) & (flat.allowed[kind] | (start == 0)).all(axis=1)]
+        if len(mine):
+            patterns = _filled_up(flat, kind, values, mine)
+            totals = patterns @ values
+            top = int(totals.argmax())
+            if totals[top] > worth[kind] * (1 + 1e-9):
+                best[kind], worth[kind] = patterns[top], totals[top]
+    return best, worth
+
+
+def _filled_up(flat: Flat, kind: int, values: Floats, start: Ints) -> Ints:
+    """Patterns of one kind that begin with some items and go on by value for size, where what is left is scarce."""
+    left = flat.free[kind] - start @ flat.requests
+    scarce = 1.0 / np.maximum(left, 1e-3 * flat.free[kind] + 1e-9)
+    size = scarce @ flat.requests.T + 1e-12
+    density = np.where(flat.allowed[kind] & (values > 0), values / size, -1.0)
+    order = np.argsort(-density, axis=1, kind="stable")
+    limit = np.where(flat.allowed[kind] & (values > 0), np.minimum(flat.most, flat.demand), 0) - start
+    if flat.apart.any():
+        limit = np.where((start > 0) @ flat.apart, 0, limit)
+    for group, most in flat.shared:
+        full = start[:, group].sum(axis=1) >= most
+        limit[np.ix_(full, group)] = 0
+    rest = flat._replace(free=left, allowed=np.ones((len(left), len(values)), dtype=bool))
+    return start + fill(rest, order[:, None, :], np.maximum(limit, 0))[:, 0, :]
 
 
 def fill(flat: Flat, order: Rows, limit: Ints) -> Ints:

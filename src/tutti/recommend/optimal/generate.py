@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutti.recommend.optimal.fill import best_patterns
+from tutti.cluster.columns import Ints
+from tutti.recommend.optimal.enumerate import patterns_above
+from tutti.recommend.optimal.fill import best_patterns, varied_patterns
 from tutti.recommend.optimal.flat import Flat, Floats
 from tutti.recommend.optimal.knapsack import exact, surrogate
 from tutti.recommend.optimal.master import Duals, Master
@@ -20,16 +22,33 @@ from tutti.recommend.request import Deadline
 
 _CLOSE = 2e-4
 """A bound this near to the cost of the linear programme is as good as the cost itself."""
+_FEW = 4
+"""How many patterns of a kind are added when all good ones are known."""
+_STATES = 20_000
+"""How far the search for all good patterns of a kind goes before HiGHS is asked."""
+_PART = 0.4
+"""How far from the duals that prove the best bound to those of the master patterns are looked for."""
+_STALLED = 8
+"""Rounds without progress after which the bound is looked at."""
 _AT_ONCE = 40
 """How many patterns are added in a round at most."""
 
 
+Pack = Callable[[Flat, Floats], tuple[Ints, Floats]]
+"""Finds for every kind a valuable pattern, and what it is worth."""
+
+
 class Generated(NamedTuple):
-    """How it went: the cost of the linear programme, the proved bound, and whether nothing can improve them."""
+    """How it went: the cost of the linear programme, the duals that prove the bound, whether nothing can improve it."""
 
     cost: float
-    bound: float
+    proved: Duals
     done: bool
+
+    @property
+    def bound(self) -> float:
+        """What no plan costs less than."""
+        return min(self.proved.cost, self.cost)
 
 
 def generate(
@@ -39,78 +58,123 @@ def generate(
     prove: bool = True,
     rounds: int = 10_000,
     tell: Callable[[float, float], None] | None = None,
+    known: Duals | None = None,
 ) -> Generated:
-    """Add patterns to a master, in so many rounds at most; see the module's contract."""
-    flat, bound, cost, stalled = master.flat, 0.0, np.inf, 0
+    """Add patterns to a master, in so many rounds at most; see the module's contract.
+
+    `known` are duals that prove a bound, from an earlier round.
+    """
+    cost, stalled = np.inf, 0
+    best = known or Duals(np.zeros(len(master.flat.demand)), np.zeros(len(master.flat.left)), 0.0)
     while True:
         rounds -= 1
         duals = master.solve()
         if duals is None:
-            return Generated(cost, bound, False)
-        if duals.cost > cost * (1 - 1e-4):
-            stalled += 1
-        else:
-            stalled = 0
+            return Generated(cost, best, False)
+        stalled = stalled + 1 if duals.cost > cost * (1 - 1e-4) else 0
         cost = duals.cost
         if tell is not None:
-            tell(cost, bound)
-        due = flat.price + duals.limits @ flat.takes
-        added = _by_filling(master, duals, due)
+            tell(cost, best.cost)
+        added = _by_filling(master, duals, best_patterns)
         if deadline.is_over():
-            return Generated(cost, max(bound, _quick_bound(flat, duals) if prove else bound), False)
-        if added and stalled < 12 and rounds > 0:
+            return Generated(cost, _better(best, _quickly_proved(master.flat, duals)) if prove else best, False)
+        if added and stalled < _STALLED and rounds > 0:
+            continue
+        if not added and rounds > 0 and _by_filling(master, duals, varied_patterns):
             continue
         if not prove:
-            return Generated(cost, bound, True)
-        found, added = _by_proof(master, duals, due, deadline, bound)
-        bound = max(bound, found)
-        if bound >= cost * (1 - _CLOSE) or not added or deadline.is_over():
-            return Generated(cost, min(bound, cost), not added or bound >= cost * (1 - _CLOSE))
+            return Generated(cost, best, True)
+        best, added = _by_proof(master, duals, best, deadline)
+        stalled = 0
+        if best.cost >= cost * (1 - _CLOSE) or not added or deadline.is_over():
+            return Generated(cost, best, not added or best.cost >= cost * (1 - _CLOSE))
 
 
-def _by_filling(master: Master, duals: Duals, due: Floats) -> bool:
+def _by_filling(master: Master, duals: Duals, pack: Pack) -> bool:
     """Add the patterns that packing by value finds; say whether there were any."""
-    flat = master.flat
-    patterns, worth = best_patterns(flat, duals.items)
-    gain = worth - due
+    due = master.flat.price + duals.limits @ master.flat.takes
+    patterns, worth = pack(master.flat, duals.items)
     ratio = worth / np.maximum(due, 1e-12)
-    useful = np.flatnonzero(gain > 1e-6 * np.maximum(due, 1e-12))
+    useful = np.flatnonzero(ratio > 1 + 1e-6)
     useful = useful[np.argsort(-ratio[useful], kind="stable")][:_AT_ONCE]
-    added = False
-    for kind in useful.tolist():
-        added |= master.add(kind, tuple(patterns[kind].tolist()))
-    return added
+    return sum(master.add(kind, tuple(patterns[kind].tolist())) for kind in useful.tolist()) > 0
 
 
-def _quick_bound(flat: Flat, duals: Duals) -> float:
-    return _farley(flat, duals, surrogate(flat, duals.items))
+def _better(one: Duals, other: Duals) -> Duals:
+    return other if other.cost > one.cost else one
 
 
-def _by_proof(master: Master, duals: Duals, due: Floats, deadline: Deadline, known: float) -> tuple[float, bool]:
-    """Bound the value of every kind's patterns, exactly where it matters; add what is found on the way."""
+def _quickly_proved(flat: Flat, duals: Duals) -> Duals:
+    return _scaled(flat, duals, surrogate(flat, duals.items))
+
+
+def _by_proof(master: Master, duals: Duals, best: Duals, deadline: Deadline) -> tuple[Duals, bool]:
+    """Bound the value of every kind's patterns, exactly where it matters; add what is found on the way.
+
+    Not at the duals themselves, which jump from round to round, but part of the way from those that prove the best
+    bound so far: what helps there helps on the way, and bounds there are better. Only if nothing is found there, at the
+    duals themselves.
+    """
+    for part, near in ((_PART, 1e-2), (1.0, 1e-2), (1.0, _CLOSE)):
+        if part < 1 and best.cost <= 0:
+            continue
+        proved, added = _proved_at(master, _between(best, duals, part), duals, deadline=deadline, near=near)
+        best = _better(best, proved)
+        if added or deadline.is_over() or best.cost >= duals.cost * (1 - _CLOSE):
+            return best, added
+    return best, False
+
+
+def _between(one: Duals, other: Duals, part: float) -> Duals:
+    """Duals part of the way from one to another."""
+    return Duals(
+        one.items + part * (other.items - one.items),
+        one.limits + part * (other.limits - one.limits),
+        one.cost + part * (other.cost - one.cost),
+    )
+
+
+def _proved_at(master: Master, there: Duals, duals: Duals, *, deadline: Deadline, near: float) -> tuple[Duals, bool]:
+    """Bound all kinds at some duals; say whether a pattern was found that helps at the master's duals."""
     flat = master.flat
-    worth = surrogate(flat, duals.items)
-    added = False
-    tight: set[int] = set()
+    due = flat.price + there.limits @ flat.takes
+    worth = surrogate(flat, there.items)
+    near = min(max(0.15 * (1 - _scaled(flat, there, worth).cost / max(duals.cost, 1e-9)), _CLOSE), near)
+    added, settled = False, np.zeros(len(flat.price), dtype=bool)
     while len(flat.price) and not deadline.is_over():
-        excess = (worth - duals.limits @ flat.takes) / np.maximum(flat.price, 1e-12)
-        excess[list(tight)] = np.minimum(excess[list(tight)], 1.0 + _CLOSE) if tight else excess[list(tight)]
+        excess = np.where(settled, 0.0, worth / np.maximum(due, 1e-12))
         kind = int(excess.argmax())
-        if excess[kind] <= 1 + _CLOSE or kind in tight:
-            break
-        value, pattern = exact(flat, kind, duals.items, seconds=min(max(deadline.left, 0.05), 0.6))
-        worth[kind] = min(worth[kind], value)
-        tight.add(kind)
-        if pattern is not None and float(pattern @ duals.items) > due[kind] * (1 + 1e-6):
-            added |= master.add(kind, tuple(pattern.tolist()))
-        if len(tight) >= 12 and added:
-            break
-    return max(known, _farley(flat, duals, worth)), added
+        if excess[kind] <= max(1 + _CLOSE, (worth / np.maximum(due, 1e-12))[settled].max(initial=0.0)):
+            break  # the others bind no more
+        added |= _settle(master, there, due, worth, kind, deadline=deadline, near=near)
+        settled[kind] = True
+    return _scaled(flat, there, worth), added
 
 
-def _farley(flat: Flat, duals: Duals, worth: Floats) -> float:
-    """The bound that some duals prove, when no pattern of a kind is worth more than this."""
+def _settle(
+    master: Master, duals: Duals, due: Floats, worth: Floats, kind: int, *, deadline: Deadline, near: float
+) -> bool:
+    """Bound the value of one kind's patterns, and add those that help; say whether there were any."""
+    flat = master.flat
+    enough = float(due[kind]) * (1 + max(_CLOSE, near))
+    above = patterns_above(flat, kind, duals.items, least=enough, most=flat.bound_most, states=_STATES)
+    if above is not None:
+        values = above @ duals.items
+        worth[kind] = min(worth[kind], max(float(values.max(initial=0.0)) * (1 + 1e-9), enough))
+        best = np.argsort(-values, kind="stable")[:_FEW]
+        usable = [place for place in best.tolist() if flat.obeys(above[place])]
+        return sum(master.add(kind, tuple(above[place].tolist())) for place in usable) > 0
+    value, pattern = exact(flat, kind, duals.items, seconds=min(max(deadline.left, 0.05), 0.6), near=near)
+    worth[kind] = min(worth[kind], value)
+    if pattern is None or float(pattern @ duals.items) <= due[kind] * (1 + 1e-6):
+        return False
+    return master.add(kind, tuple(pattern.tolist()))
+
+
+def _scaled(flat: Flat, duals: Duals, worth: Floats) -> Duals:
+    """Duals scaled down until no pattern is worth more than its price, when no pattern of a kind is worth more."""
     value = worth - duals.limits @ flat.takes
     with np.errstate(divide="ignore"):
         scale = np.where(value > 0, flat.price / np.maximum(value, 1e-15), np.inf)
-    return float(duals.cost * min(1.0, scale.min(initial=np.inf)))
+    least = float(min(1.0, scale.min(initial=1.0)))
+    return Duals(duals.items * least, duals.limits * least, duals.cost * least)

@@ -46,8 +46,8 @@ def surrogate(flat: Flat, values: Floats) -> Floats:
     return bound * (1 + 1e-9)
 
 
-def exact(flat: Flat, kind: int, values: Floats, *, seconds: float, good: float = 0.0) -> tuple[float, Ints | None]:
-    """An upper bound for one kind, and the best pattern (by `most`) found; a value below `good` is of no interest."""
+def exact(flat: Flat, kind: int, values: Floats, *, seconds: float, near: float = 1e-3) -> tuple[float, Ints | None]:
+    """An upper bound for one kind, as `near` as that to the truth, and the best pattern (by `most`) found."""
     limit = np.minimum(flat.bound_most, flat.demand)
     alone = np.floor(flat.free[kind] / np.where(flat.requests > 0, flat.requests, np.inf)).min(axis=1)
     limit = np.minimum(limit, alone).astype(np.int64)
@@ -55,7 +55,7 @@ def exact(flat: Flat, kind: int, values: Floats, *, seconds: float, good: float 
     if not len(classes):
         return 0.0, None
     model = quiet(seconds)
-    model.setOptionValue("mip_rel_gap", 1e-3)
+    model.setOptionValue("mip_rel_gap", near)
     inf = highspy.kHighsInf
     for number in classes.tolist():
         model.addCol(-float(values[number]), 0.0, float(limit[number]), 0, np.array([], np.int32), np.array([]))
@@ -70,8 +70,6 @@ def exact(flat: Flat, kind: int, values: Floats, *, seconds: float, good: float 
             scale = max(scale, 1e-9)
             model.addRow(-inf, float(flat.free[kind, resource] / scale), len(there), there, column[there] / scale)
     _conflicts(model, flat, classes, limit)
-    if good:
-        model.setOptionValue("objective_bound", -good)
     model.run()
     status = model.getModelStatus()
     info = model.getInfo()

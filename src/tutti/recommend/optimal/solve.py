@@ -145,16 +145,17 @@ class _Search:
 
     def close(self, generated: Generated, cost: float) -> float:
         """Close the gap, where it can be closed: list all patterns that a cheaper plan could use."""
-        bound = generated.bound
-        duals = self.master.solve()
-        if duals is None or bound <= 0 or cost - bound <= 1e-7 * cost:
+        if not generated.done:  # while plans were made of it, the bound was left alone
+            part = self.deadline.part(0.75)
+            generated = generate(self.master, part, known=generated.proved, tell=self.tell)
+        bound, duals = generated.bound, generated.proved
+        if bound <= 0 or cost - bound <= 1e-7 * cost:
             return min(bound, cost)
         if not bool((self.small.bound_most == self.small.most).all()):
             return bound
-        scale = min(bound / duals.cost, 1.0)
-        due = self.small.price + scale * (duals.limits @ self.small.takes)
+        due = self.small.price + duals.limits @ self.small.takes
         excess = (cost - bound) * (1 + 1e-6)
-        patterns = worthwhile(self.small, duals.items * scale, due, excess=excess, deadline=self.deadline)
+        patterns = worthwhile(self.small, duals.items, due, excess=excess, deadline=self.deadline)
         if patterns is None:
             self._try_harder()
             return bound
