@@ -140,7 +140,7 @@ def _without_rooms(problem: Problem, placed: Sequence[tuple[str, str]]) -> Probl
     demand = np.array([len(each.pods) for each in classes], dtype=np.int64)
     none = problem.welcome[:0]
     return problem._replace(
-        classes=classes, demand=demand, nodes=(), node_labels=(), room=problem.room[:0], welcome=none
+        classes=classes, demand=demand, nodes=(), node_labels=(), room=problem.room[:0], welcome=none, roomy=none
     )
 
 
@@ -153,6 +153,8 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
     drafts = []
     pods = problem.resources.index("pods")
     for slack in _SLACK:
+        if progress.deadline.left < 0.3 * progress.deadline.seconds:
+            break
         progress.tell(f"column generation with room to err, {slack:.0%} of a large pod")
         free = problem.free.copy()
         for row in range(len(free)):

@@ -53,6 +53,7 @@ def flat_of(problem: Problem, layout: Layout, prices: Floats) -> Flat:
 
 def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> Flat:
     """The packing problem without choices of zones, with what is there pooled if it is much."""
+    problem = problem._replace(welcome=problem.roomy)
     layout = Layout("bound", tuple(sure_shares(problem, demand)))
     numbers = [share.number for share in layout.shares]
     flat = flat_of(problem, layout, prices)
@@ -98,14 +99,21 @@ def _bound_most(problem: Problem, numbers: Sequence[int], demand: Ints) -> Ints:
     """How many pods of each class any node can hold in any plan: more than `most` where all nodes have some."""
     host = problem.rules.host
     most = host.most[numbers].copy()
-    total = (problem.requests * demand[:, None]).sum(axis=0)
-    largest = np.maximum(problem.free.max(axis=0, initial=1), 1)
-    fewest = 1 if len(problem.room) else max(int(np.ceil((total / largest).max(initial=1))), 1)
     for place, number in enumerate(numbers):
         if host.skewed[number] and most[place] < UNLIMITED:
+            fewest = 1 if len(problem.room) else _fewest(problem, number, demand)
             like = int(demand[host.like[number]].sum() + host.running[number])
             most[place] += like // max(fewest, int(host.hosts[number]))
     return most
+
+
+def _fewest(problem: Problem, number: int, demand: Ints) -> int:
+    """How many nodes that a class may run on there are at least: those of all who may run nowhere else."""
+    mine = problem.allowed[:, number]
+    within = ~(problem.allowed & ~mine[:, None]).any(axis=0)
+    total = (problem.requests * np.where(within, demand, 0)[:, None]).sum(axis=0)
+    largest = np.maximum(problem.free[mine].max(axis=0, initial=1), 1)
+    return max(int(np.ceil((total / largest).max(initial=1))), 1)
 
 
 def coarser(flat: Flat) -> Flat:

@@ -15,6 +15,8 @@ from tutti.cluster.edits import Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.recommend.binding import MENDS, Binding, Outcome
 from tutti.recommend.draft import Draft
+from tutti.recommend.gang_check import gangs_short
+from tutti.recommend.matter import Progress
 from tutti.recommend.realise import anywhere, into, realise
 from tutti.recommend.request import Deadline
 
@@ -22,13 +24,13 @@ from tutti.recommend.request import Deadline
 class Followed(Binding):
     """See the module's contract."""
 
-    def followed(self, draft: Draft, deadline: Deadline) -> Outcome:
+    def followed(self, draft: Draft, progress: Progress) -> Outcome:
         """What becomes of a draft that pods follow, without the nodes that nobody needs."""
         with Trial(self.picture.cluster):
             placed = realise(self.picture, self.problem, draft)
             nodes, left = list(placed.nodes), list(placed.left)
             for _ in range(MENDS):
-                if not left:
+                if not left or progress.is_enough():
                     break
                 more = self.buy(self.rest(nodes), left)
                 if not more.bought and not more.on_existing:
@@ -39,8 +41,17 @@ class Followed(Binding):
                     break
                 left = list(added.left)
             meant = {node: len(each.pods) for (node, _), each in zip(placed.nodes, draft.bought, strict=True)}
-            nodes, minimal = self._pruned(self._shrunk(nodes, meant), deadline)
+            self._send_home(gangs_short(self.picture, self.pods))
+            nodes, minimal = self._pruned(self._shrunk(nodes, meant), progress.deadline)
             return self.outcome(draft.maker, nodes, minimal)
+
+    def _send_home(self, gangs: Sequence[str]) -> None:
+        """Take the pods of gangs that would not start off their nodes."""
+        cluster = self.picture.cluster
+        for pod in self.pods if gangs else ():
+            row = cluster.pod_row(pod)
+            if cluster.pods.node_names[row] is not None and self.picture.gangs.key_of(row) in gangs:
+                cluster.apply(Unbind(pod))
 
     def _shrunk(self, nodes: list[tuple[str, int]], meant: Mapping[str, int]) -> list[tuple[str, int]]:
         """Buy nodes that hold less than they were meant for as smaller ones, where the engine lets the same pods in."""
@@ -79,7 +90,7 @@ class Followed(Binding):
                 cluster.apply(Unbind(pod) if pod in self.pods else Remove("Pod", pod))
             cluster.apply(Remove("Node", name))
             self.picture.join(self.problem.offerings[offering], name)
-            if into(self.picture, name, mine):
+            if into(self.picture, name, mine) or gangs_short(self.picture, mine):
                 return False
             trial.keep()
             return True
@@ -122,7 +133,7 @@ class Followed(Binding):
             for key in keys:
                 cluster.apply(Unbind(key) if key in self.pods else Remove("Pod", key))
             cluster.apply(Remove("Node", name))
-            if anywhere(self.picture, mine, patient=False):
+            if anywhere(self.picture, mine, patient=False) or gangs_short(self.picture, mine):
                 return False
             trial.keep()
             return True

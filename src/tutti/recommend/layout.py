@@ -185,7 +185,9 @@ class _Planner:
                 for node, labels in enumerate(problem.node_labels)
             )
             return 1e12 if welcome else 1e15
-        prices = np.array([offering.price or 10**9 for offering in problem.offerings], dtype=np.float64)
+        prices = np.array(
+            [10**9 if offering.price is None else offering.price for offering in problem.offerings], dtype=np.float64
+        )
         share = (problem.requests[number] / np.maximum(problem.free, 1)).max(axis=1)
         return float((prices * share)[inside].min() * self.demand[number])
 
@@ -301,7 +303,15 @@ def _least(problem: Problem, rule: DomainRule, pods: int) -> dict[str, int]:
     values = {value for value in open_to if value is not None} | set(rule.counts)
     if not values or not (values <= set(rule.counts) or rule.min_domains >= len(values)):
         return {}
-    total = pods + sum(rule.counts.values())
-    least = max((total - (len(values) - 1) * rule.skew + len(values) - 1) // len(values), 0)
-    shares = {value: max(least - rule.counts.get(value, 0), 0) for value in sorted(values)}
-    return {value: count for value, count in shares.items() if count} if sum(shares.values()) <= pods else {}
+    counts = {value: rule.counts.get(value, 0) for value in sorted(values)}
+    shares = {value: _at_least(value, counts, rule.skew, pods) for value in counts}
+    return {value: count for value, count in shares.items() if count}
+
+
+def _at_least(value: str, counts: Mapping[str, int], skew: int, pods: int) -> int:
+    """The fewest pods that a domain must get so that the others can take the rest, none more than `skew` above it."""
+    mine, others = counts[value], [count for other, count in counts.items() if other != value]
+    number = 0
+    while number + sum(max(0, mine + number + skew - count) for count in others) < pods:
+        number += 1
+    return number

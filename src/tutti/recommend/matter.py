@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tutti.cluster.columns import Bools
 from tutti.recommend.money import NANO
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.picture import Picture
@@ -38,13 +39,14 @@ class Matter:
         """Whether pods go where the plan says."""
         self.prices = _prices(problem, objective)
         self.units = _units(problem, self.options)
-        self.possible = problem.allowed.any(axis=0) | problem.welcome.any(axis=0)
+        self.possible: Bools = np.logical_or(problem.allowed.any(axis=0), problem.roomy.any(axis=0))
         """The classes that some node could take."""
         self.number_of = {id(offering): number for number, offering in enumerate(problem.offerings)}
 
     def money(self, counted: float) -> float:
         """A bound in the objective's prices as one in money: no price is smaller than its share of what is counted."""
-        return counted if self.objective is Objective.NODES else counted / (1 + ONE_MORE)
+        free = any(not offering.price for offering in self.problem.offerings)
+        return counted if self.objective is Objective.NODES or free else counted / (1 + ONE_MORE)
 
     def without(self, gangs: set[str]) -> Problem:
         """The problem without the pods of some gangs."""
@@ -68,6 +70,10 @@ class Progress:
     def __init__(self, deadline: Deadline, tell: Tell | None) -> None:
         self.deadline, self.tell = deadline, tell or (lambda _: None)
 
+    def is_enough(self) -> bool:
+        """Whether as much time again has passed as was given: then even what was promised is not mended any more."""
+        return self.deadline.is_past(self.deadline.seconds + 2.0)
+
     def costs(self, cost: float, bound: float) -> None:
         """Tell how the numbers stand."""
         self.tell(f"cost {cost / NANO:.2f}, bound {bound / NANO:.2f} an hour")
@@ -78,7 +84,9 @@ def _prices(problem: Problem, objective: Objective) -> Floats:
     prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.float64)
     if objective is Objective.NODES or not prices.any():
         return NANO * (1 + TIE * prices / max(float(prices.max(initial=0.0)), 1.0))
-    counted: Floats = prices + ONE_MORE * prices[prices > 0].min()
+    if not prices.all():  # what is for nothing must stay so
+        return prices
+    counted: Floats = prices + ONE_MORE * prices.min()
     return counted
 
 

@@ -100,6 +100,8 @@ def _by_priority(
     served = np.zeros_like(flat.demand)
     best = solved.packing._replace(nodes=())
     for place, level in enumerate(levels):
+        if place and deadline.is_over():
+            break
         wanted = np.where(level_of == level, flat.demand, served)
         part = deadline.part(1 / (len(levels) - place))
         known = [*seeds, best.nodes]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Put
+from tutti.cluster.edits import Bind, Put
 from tutti.engine.engine import Engine
 from tutti.engine.new_nodes import like
 from tutti.engine.plan import NotConsidered
@@ -55,7 +55,11 @@ class Picture:
         cluster = self.cluster
         pods = cluster.pods
         self.promised = {key: hold.node for key, hold in cluster.holds.items() if hold.node in cluster.nodes.row_of}
+        for key, node in self.promised.items():
+            cluster.apply(Bind(key, node))
         waiting = [key for key, row in pods.row_of.items() if pods.node_names[row] is None and key not in self.promised]
+        daemons = [key for key in waiting if _is_daemon(cluster.pod(key))]
+        self.engine.place(daemons)  # on nodes that are there: nobody buys for them
         waiting = [key for key in waiting if not _is_daemon(cluster.pod(key))]
         self.turns, self.not_considered = turns(cluster, self.gangs, waiting, profile=self.profile)
         self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))

@@ -67,6 +67,8 @@ class Problem(NamedTuple):
     """Node x resource: what is free there."""
     welcome: Bools
     """Node x class: whether the node takes a pod of the class now."""
+    roomy: Bools
+    """Node x class: whether it would, whatever other pods there are."""
     rules: Rules
 
     def domain(self, key: str) -> list[str | None]:
@@ -98,7 +100,7 @@ def pose(picture: Picture, catalogue: Catalogue, pods: Sequence[str] | None = No
     asked = [judge.ask(cluster.pod_row(each.pods[0])) for each in classes]
     rules = rules_of(cluster, asked)
     rules = rules._replace(domains=(*rules.domains, *_near_rules(picture, classes)))
-    known, room, welcome = _existing(picture, asked)
+    known, room, welcome, roomy = _existing(picture, asked)
     with Trial(cluster):
         names = [f"template-{number}" for number in range(len(offerings))]
         for offering, name in zip(offerings, names, strict=True):
@@ -123,6 +125,7 @@ def pose(picture: Picture, catalogue: Catalogue, pods: Sequence[str] | None = No
         node_labels=tuple(node_of(cluster, name).metadata.labels or {} for name in known),
         room=room,
         welcome=welcome,
+        roomy=roomy,
         rules=rules,
     )
 
@@ -133,7 +136,7 @@ def pose_again(picture: Picture, problem: Problem, pods: Sequence[str]) -> Probl
     classes = _classes(picture, pods)
     asked = [judge.ask(cluster.pod_row(each.pods[0])) for each in classes]
     rules = rules_of(cluster, asked)
-    known, room, welcome = _existing(picture, asked)
+    known, room, welcome, roomy = _existing(picture, asked)
     before = [number_of[each.pods[0]] for each in classes]
     places = [cluster.resources.place(name) for name in problem.resources]
     return problem._replace(
@@ -145,6 +148,7 @@ def pose_again(picture: Picture, problem: Problem, pods: Sequence[str]) -> Probl
         node_labels=tuple(node_of(cluster, name).metadata.labels or {} for name in known),
         room=room[:, places],
         welcome=welcome,
+        roomy=roomy,
         rules=rules._replace(domains=(*rules.domains, *_near_rules(picture, classes))),
     )
 
@@ -195,25 +199,20 @@ def _near_rules(picture: Picture, classes: Sequence[PodClass]) -> list[DomainRul
     return found
 
 
-def _existing(picture: Picture, asked: Sequence[Asked]) -> tuple[tuple[str, ...], Ints, Bools]:
-    """The nodes that are there and take some class: their names, free amounts, and which classes they take."""
+def _existing(picture: Picture, asked: Sequence[Asked]) -> tuple[tuple[str, ...], Ints, Bools, Bools]:
+    """The nodes that are there and could take some class: names, free amounts, who gets in now, who ever could."""
     cluster, judge = picture.cluster, picture.engine.judge
-    length = cluster.nodes.length
-    takes = np.zeros((length, len(asked)), dtype=bool)
+    there = np.flatnonzero(cluster.nodes.on[: cluster.nodes.length])
+    could = _allowed(picture, asked, there)
+    rows, could = there[could.any(axis=1)], could[could.any(axis=1)]
+    takes = np.zeros(could.shape, dtype=bool)
     for number, each in enumerate(asked):
-        found = judge.filter(each)
+        found = judge.filter(each) if could[:, number].any() else None
         if isinstance(found, Filtered):
-            takes[:, number] = found.feasible
-    rows = np.flatnonzero(takes.any(axis=1) & cluster.nodes.on[:length])
+            takes[:, number] = found.feasible[rows]
     room = (cluster.nodes.alloc[:, rows] - cluster.nodes.used[:, rows]).T.copy()
-    at = {int(row): place for place, row in enumerate(rows)}
-    for pod, node in picture.promised.items():
-        place = at.get(cluster.nodes.row_of.get(node, -1))
-        if place is not None:
-            usage = cluster.usages.matrix[cluster.pods.usage[cluster.pod_row(pod)]]
-            room[place, : len(usage)] -= usage
     names = tuple(cluster.nodes.names[row] for row in rows.tolist())
-    return names, np.maximum(room, 0), takes[rows]
+    return names, np.maximum(room, 0), takes, could | takes
 
 
 def _allowed(picture: Picture, asked: Sequence[Asked], rows: Rows) -> Bools:

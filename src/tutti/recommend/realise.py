@@ -44,6 +44,7 @@ def realise(picture: Picture, problem: Problem, draft: Draft) -> Placed:
     names_of, row_of = picture.cluster.pods.node_names, picture.cluster.pods.row_of
     known = problem.of_pod
     rest = [pod for pod in picture.pending if pod in known and names_of[row_of[pod]] is None]
+    rest = [pod for pod in rest if problem.classes[known[pod]].gang is None]  # those that must be near go nowhere else
     if rest:
         rest = anywhere(picture, rest)
     where = {pod: node for pod in known if (node := names_of[row_of[pod]]) is not None}

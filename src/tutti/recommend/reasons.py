@@ -14,10 +14,11 @@ from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.answer import Alternative, Left
 from tutti.recommend.binding import Outcome
+from tutti.recommend.gang_check import gangs_lacking
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
 
-_MANY = 2_000
+_MANY = 500
 """Above so many waiting pods nobody is looked for who could be evicted."""
 
 
@@ -30,7 +31,11 @@ def why_left(picture: Picture, problem: Problem, outcome: Outcome) -> list[Left]
     unknown = [number for number in classes if not reasons[number]]
     if unknown:
         reasons |= _in_the_engines_words(picture, problem, unknown)
-    gangs = {gang: _why_gang(picture, problem, gang) for gang in outcome.short}
+    lacking = gangs_lacking(picture, number_of)
+    gangs = {
+        gang: "it has fewer pods than it needs" if gang in lacking else _why_gang(picture, problem, gang)
+        for gang in outcome.short
+    }
     found = []
     for pod in outcome.left:
         gang = picture.gangs.key_of(picture.cluster.pod_row(pod))
@@ -57,7 +62,7 @@ def _why_gang(picture: Picture, problem: Problem, gang: str) -> str:
         return ""
     record = picture.gangs.gang(gang)
     where = f" with one {record.topology.required}" if record.topology.required else ""
-    return f"what can be bought is not enough for {len(rows)} pods{where}: {'; '.join(reasons)}"
+    return f"no plan was found that places {len(rows)} pods{where} within the limits: {'; '.join(reasons)}"
 
 
 def _used(problem: Problem, outcome: Outcome) -> list[int]:

@@ -13,6 +13,7 @@ from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.binding import MENDS, Binding, Outcome
 from tutti.recommend.draft import Draft
+from tutti.recommend.matter import Progress
 from tutti.recommend.merge import in_order
 from tutti.recommend.request import Deadline
 
@@ -20,18 +21,14 @@ from tutti.recommend.request import Deadline
 class Replayed(Binding):
     """See the module's contract."""
 
-    def first(self, draft: Draft) -> Outcome:
-        """What becomes of a draft as it is."""
-        return self.replay(draft.maker, [each.offering for each in draft.bought])
-
-    def mended(self, draft: Draft, outcome: Outcome) -> Outcome:
+    def mended(self, draft: Draft, outcome: Outcome, progress: Progress) -> Outcome:
         """Buy more than a draft does until the scheduler places everybody whom the draft places."""
         wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
         bought = [each.offering for each in draft.bought]
         missing, times = len(wanted) + 1, 1
         for _ in range(MENDS):
             left = [pod for pod in self.picture.pending if pod in wanted and pod not in outcome.where]
-            if not left:
+            if not left or progress.is_enough():
                 break
             times = times * 2 if 2 * len(left) > missing else 1  # what helps too little is bought in larger steps
             missing = len(left)
@@ -76,6 +73,12 @@ class Replayed(Binding):
         bought, wanted = [offering for _, offering in outcome.nodes], outcome.where.keys()
         prices = {offering: self.problem.offerings[offering].price or 0 for offering in bought}
         counts = Counter(bought)
+        used = set(outcome.where.values())
+        busy = Counter(offering for name, offering in outcome.nodes if name in used)
+        if busy != counts:  # what is empty is the first to go
+            again = self.replay(outcome.maker, sorted(busy.elements()))
+            if wanted <= again.where.keys():
+                counts, outcome = busy, again
         changed = True
         while changed:
             changed = False

@@ -89,6 +89,10 @@ class Deadline:
         """Whether time is up."""
         return self._clock() >= self.end
 
+    def is_past(self, seconds: float) -> bool:
+        """Whether so many seconds have passed since time was up."""
+        return self._clock() >= self.end + seconds
+
     def at_least(self, seconds: float) -> Deadline:
         """This deadline, or one in some seconds if that is later."""
         return self if self.left >= seconds else Deadline(self._clock, seconds)

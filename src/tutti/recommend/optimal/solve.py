@@ -49,19 +49,27 @@ def solve(
     """
     search = _Search(flat, deadline, tell, values=values, firm=firm)
     for nodes in seeds:
-        search.offer(packed(flat, nodes))
+        search.offer(packed(flat, _sound(flat, nodes)))
     return search.run()
 
 
-def bound_of(
-    flat: Flat, deadline: Deadline, *, cost: float, seeds: Iterable[Nodes] = (), tell: Tell | None = None
-) -> float:
+def bound_of(flat: Flat, deadline: Deadline, *, cost: float, tell: Tell | None = None) -> float:
     """A bound on the cost of covering the whole demand, where a plan of some cost is known."""
     search = _Search(flat, deadline, tell)
-    for nodes in seeds:
-        search.offer(packed(flat, nodes))
     generated = generate(search.master, deadline.part(0.7), tell=tell)
     return search.close(generated, cost)
+
+
+def _sound(flat: Flat, nodes: Nodes) -> list[tuple[int, Sequence[int]]]:
+    """Nodes without the items that their kinds do not take; what still does not fit, or is too many, is left out."""
+    found: list[tuple[int, Sequence[int]]] = []
+    budget = flat.left.copy()
+    for kind, pattern in nodes:
+        counts = np.where(flat.allowed[kind], np.minimum(pattern, flat.most), 0)
+        if (counts @ flat.requests <= flat.free[kind]).all() and (flat.takes[:, kind] <= budget + 1e-9).all():
+            budget -= flat.takes[:, kind]
+            found.append((kind, counts.tolist()))
+    return found
 
 
 class _Search:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Rows
-from tutti.cluster.edits import Bind
 from tutti.cluster.labels import Role
 from tutti.engine.capacity import Capacity
 from tutti.engine.plugins.base import Asked
@@ -34,8 +33,6 @@ class Site:
         names = [obj.metadata.name for obj in request.objects if isinstance(obj, Node)]
         self.rows: Rows = np.array([self.cluster.node_row(name) for name in names], dtype=np.intp)
         """The nodes that are there, in the order of the request."""
-        for pod, node in self._picture.promised.items():
-            self.cluster.apply(Bind(pod, node))
         waiting = set(self._picture.pending)
         ordered = [obj.key for obj in request.objects if isinstance(obj, Pod) and obj.key in waiting]
         self.shapes = shapes_of(self.cluster, ordered)
