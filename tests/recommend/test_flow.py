@@ -111,6 +111,21 @@ def test_a_higher_priority_never_loses_a_node_to_a_lower_one(strategy, binder):
     assert {"default/z-high0", "default/z-high1"} <= placed
 
 
+@pytest.mark.parametrize("binder", BINDERS)
+def test_one_important_pod_outweighs_four_others(binder):
+    low = [pod(f"a-low{i}", 950, tolerates="c") for i in range(4)]
+    high = pod("z-high", 900, gpu=1, priority=10)
+    pools = pool(offering("g", 50, cpu=1, gpu=1)), pool(offering("c", 10, cpu=4, taint="c"))
+    answer = ask([*low, high], *pools, limits=[at_most(1, "all")], binder=binder)
+    assert [new.pods for new in answer.nodes] == [("default/z-high",)]
+
+
+def test_what_costs_nothing_keeps_the_bound_honest():
+    pods = [pod("a", 3000), pod("b", 3000, tolerates="t")]
+    answer = ask(pods, pool(offering("free", 0, cpu=4, taint="t")), pool(offering("a", 10, cpu=4)))
+    assert (answer.cost, answer.bound) == (10, 10)
+
+
 # Rules ----------------------------------------------------------------------------------------------------------------
 
 
@@ -129,6 +144,23 @@ def test_a_spread_counts_the_zones_that_have_nodes():
     # One zone alone counts as evenly spread when the other has no node: then the cheaper zone is enough.
     one = replace(zones[1], price=1)
     assert bought(ask(pods, pool(zones[0], one))) == {("s", "b"): 4}
+
+
+def test_a_node_that_is_shut_only_for_now_counts_as_room():
+    pods = [pod(f"w{i}", 1000, app="web", topology_spread_constraints=spread(ZONE)) for i in range(4)]
+    there = [node("na", 4.2, zone="a"), node("nb", 0.1, zone="b"), pod("r", 100, app="web", on="na")]
+    answer = ask([*there, *pods], pool(offering("s", 10, cpu=4, zone="b")))
+    assert (answer.cost, answer.bound, answer.placed) == (10, 10, 4)
+
+
+def test_zones_that_are_too_full_already_take_nothing_of_a_spread():
+    running = [
+        pod(f"r{z}{i}", 10, on=f"n{z}", app="web") for z, n in zip("abc", (4, 1, 2), strict=True) for i in range(n)
+    ]
+    there = [node(f"n{zone}", 0.1, zone=zone) for zone in "abc"]
+    waiting = pod("w", 1000, app="web", topology_spread_constraints=spread(ZONE, skew=2))
+    answer = ask([*there, *running, waiting], pool(offering("b", 100, zone="b")), pool(offering("c", 1, zone="c")))
+    assert (answer.cost, answer.bound) == (1, 1)
 
 
 def test_daemons_are_taken_off_first():
@@ -186,6 +218,38 @@ def test_a_gang_that_must_share_a_zone_gets_all_its_nodes_there(binder):
     assert bought(ask([near, *gang], scarce, binder=binder)) == {("a", "b"): 3}
 
 
+@pytest.mark.parametrize("binder", BINDERS)
+def test_a_gang_that_only_large_nodes_can_start_gets_them(binder):
+    gang = [member(f"g{i}", "train", cpu=900) for i in range(8)]  # node by node the small ones look better
+    sizes = offering("a", 1, cpu=1), offering("a", 100, cpu=4, kind="l")
+    answer = ask([group("train", 8), *gang], pool(*sizes, most=2), binder=binder)
+    assert (answer.placed, answer.cost) == (8, 200)
+
+
+@pytest.mark.parametrize("binder", BINDERS)
+def test_a_gang_that_starts_on_nodes_that_are_there_is_not_given_up(binder):
+    gang = [member(f"m{i}", "g", cpu=1000) for i in range(3)]
+    answer = ask([group("g", 2), node("n", 2.2), *gang], pool(offering("a", 10, taint="t")), binder=binder)
+    assert [(each.pod, each.node) for each in answer.on_existing] == [("default/m0", "n"), ("default/m1", "n")]
+
+
+def test_giving_nodes_back_does_not_tear_a_gang_out_of_its_zone():
+    near = group("train", 2, **{"tutti.dev/topology-required": ZONE})
+    gang = [member(f"g{i}", "train", cpu=2500) for i in range(2)]
+    pinned = pod("z", 1000, node_selector={ZONE: "b"})
+    answer = ask([near, *gang, pinned], pool(offering("a", 10, zone="a")), pool(offering("b", 30, zone="b")))
+    assert bought(answer) == {("a", "a"): 2, ("b", "b"): 1}
+
+
+@pytest.mark.parametrize("binder", BINDERS)
+def test_a_gang_that_lacks_pods_gets_nothing(binder):
+    answer = ask([group("g", 3), member("m0", "g"), member("m1", "g")], pool(offering("a", 10)), binder=binder)
+    assert (answer.nodes, {each.reason for each in answer.left}) == (
+        (),
+        {"its gang could not start whole: it has fewer pods than it needs"},
+    )
+
+
 # Who binds ------------------------------------------------------------------------------------------------------------
 
 
@@ -204,6 +268,14 @@ def test_a_promised_node_counts_as_placed():
     victim = pod("victim", 3500, on="n")
     answer = ask([node("n", 4), victim, waiting], pool(offering("a", 10)))
     assert (answer.nodes, [(each.pod, each.node) for each in answer.on_existing]) == ((), [("default/first", "n")])
+
+
+@pytest.mark.parametrize("binder", BINDERS)
+def test_room_that_was_promised_is_not_promised_again(binder):
+    first = pod("first", 1800)
+    first = replace(first, status=replace(first.status, nominated_node_name="n"))
+    answer = ask([node("n", 2), first, pod("second", 1800, priority=10)], pool(offering("a", 10)), binder=binder)
+    assert (answer.cost, answer.nodes[0].pods) == (10, ("default/second",))
 
 
 def test_what_could_be_evicted_instead_is_named():
