@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Ints
-from tutti.recommend.optimal.flat import Flat, Floats, Pattern
+from tutti.recommend.optimal.fill import alone
+from tutti.recommend.optimal.flat import Flat, Floats, Pattern, only
 from tutti.recommend.request import Deadline
 
 _MOST_STATES = 60_000
@@ -40,8 +41,7 @@ def patterns_above(
 ) -> Ints | None:
     """The maximal patterns of a kind that are worth at least this; None when the search takes too many states."""
     free = flat.free[kind]
-    alone = np.floor(free / np.where(flat.requests > 0, flat.requests, np.inf)).min(axis=1)
-    limit = np.minimum(np.minimum(most, flat.demand), alone).astype(np.int64) * flat.allowed[kind]
+    limit = alone(only(flat, [kind]), most)[0]
     classes = np.flatnonzero(limit > 0)
     if not len(classes):
         return np.zeros((0, len(flat.demand)), dtype=np.int64)
@@ -54,7 +54,8 @@ def patterns_above(
     worth = np.zeros(1)
     for place, number in enumerate(classes.tolist()):
         request = flat.requests[number]
-        fits = np.minimum(np.floor(left / np.where(request > 0, request, np.inf)).min(axis=1), limit[number])
+        asked = np.flatnonzero(request > 0)
+        fits = np.minimum(np.floor(left[:, asked] / request[asked]).min(axis=1, initial=np.inf), limit[number])
         if flat.apart.any():
             rivals = flat.apart[number][classes[:place]]
             fits[(counts[:, :place][:, rivals] > 0).any(axis=1)] = 0

@@ -11,8 +11,8 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Ints
-from tutti.recommend.optimal.fill import mixes
-from tutti.recommend.optimal.flat import Flat, Floats
+from tutti.recommend.optimal.fill import alone, mixes
+from tutti.recommend.optimal.flat import Flat, Floats, only
 from tutti.recommend.optimal.solver import quiet
 
 _FINE = 24
@@ -29,8 +29,7 @@ def surrogate(flat: Flat, values: Floats) -> Floats:
     limit = np.minimum(flat.bound_most, flat.demand).astype(np.float64)
     worth = np.where(flat.allowed, np.broadcast_to(values, flat.allowed.shape), 0.0)
     free = np.maximum(flat.free, 1e-9)
-    alone = np.floor((flat.free[:, None, :] / np.where(flat.requests > 0, flat.requests, np.inf)[None]).min(axis=2))
-    limit = np.minimum(limit[None, :], alone)  # kind x class: no more than fit alone
+    limit = np.minimum(limit[None, :], alone(flat, flat.bound_most))  # kind x class: no more than fit alone
     bound = np.full(len(flat.free), np.inf)
     for weight in weights:
         size = (flat.requests[None] * (weight / free)[:, None, :]).sum(axis=2)  # kind x class
@@ -48,9 +47,7 @@ def surrogate(flat: Flat, values: Floats) -> Floats:
 
 def exact(flat: Flat, kind: int, values: Floats, *, seconds: float, near: float = 1e-3) -> tuple[float, Ints | None]:
     """An upper bound for one kind, as `near` as that to the truth, and the best pattern (by `most`) found."""
-    limit = np.minimum(flat.bound_most, flat.demand)
-    alone = np.floor(flat.free[kind] / np.where(flat.requests > 0, flat.requests, np.inf)).min(axis=1)
-    limit = np.minimum(limit, alone).astype(np.int64)
+    limit = alone(only(flat, [kind]), flat.bound_most)[0]
     classes = np.flatnonzero(flat.allowed[kind] & (values > 0) & (limit > 0))
     if not len(classes):
         return 0.0, None
