@@ -143,7 +143,15 @@ def test_a_spread_counts_the_zones_that_have_nodes():
     assert bought(ask([*there, *pods], pool(*zones))) == {("s", "a"): 2, ("s", "b"): 2}
     # One zone alone counts as evenly spread when the other has no node: then the cheaper zone is enough.
     one = replace(zones[1], price=1)
-    assert bought(ask(pods, pool(zones[0], one))) == {("s", "b"): 4}
+    answer = ask(pods, pool(zones[0], one))
+    assert bought(answer) == {("s", "b"): 4}
+    assert any("are all in b" in note for note in answer.notes)
+
+
+def test_pods_that_keep_apart_by_zone_run_out_of_zones():
+    pods = [pod(f"p{i}", 500, app="web", affinity=apart(ZONE)) for i in range(3)]
+    (left,) = ask(pods, pool(*(offering("s", 3, zone=zone) for zone in "ab"))).left
+    assert "anti-affinity" in left.reason
 
 
 def test_a_node_that_is_shut_only_for_now_counts_as_room():
@@ -246,7 +254,7 @@ def test_a_gang_that_lacks_pods_gets_nothing(binder):
     answer = ask([group("g", 3), member("m0", "g"), member("m1", "g")], pool(offering("a", 10)), binder=binder)
     assert (answer.nodes, {each.reason for each in answer.left}) == (
         (),
-        {"its gang could not start whole: it has fewer pods than it needs"},
+        {"its gang could not start whole: 2 of 3 pods are there, or a part of it lacks some"},
     )
 
 

@@ -157,7 +157,9 @@ def _ask(request: Request, seconds: float) -> Recommendation:
     number = len(waiting(request))
     if not number:
         chosen = request.options
-        return Recommendation(strategy=str(chosen.strategy), objective=chosen.objective, binder=chosen.binder)
+        return Recommendation(
+            strategy=str(chosen.strategy), objective=chosen.objective, binder=chosen.binder, cost=0, bound=0, gap=0.0
+        )
     check_catalogue(request)
     with busy(f"looking for nodes for {number:,} pods") as tell:
         answer = recommend(request, Deadline(time.monotonic, seconds), tell=tell)

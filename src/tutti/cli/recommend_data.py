@@ -11,6 +11,7 @@ from typing import Any
 
 from tutti.recommend.answer import NewNode, Recommendation, ScaleUp
 from tutti.recommend.money import a_month, dollars
+from tutti.recommend.prices import ON_DEMAND
 from tutti.recommend.request import Binder, Objective
 
 Data = dict[str, Any]
@@ -49,8 +50,12 @@ def recommendation_data(answer: Recommendation, currency: str) -> Data:
 
 
 def scale_up_names(answer: Recommendation) -> str:
-    """A line for each scale-up: ``pool/zone +3``."""
-    return "\n".join(f"{'/'.join(filter(None, (each.pool, each.zone)))} +{each.increment}" for each in answer.scale_up)
+    """A line for each scale-up: ``pool/zone/type +3``, and ``pool/zone/type/spot +3`` where it is not on demand."""
+    lines = []
+    for each in answer.scale_up:
+        bought = () if each.capacity_type == ON_DEMAND else (each.capacity_type,)
+        lines.append(f"{'/'.join((each.pool, each.zone, each.instance_type, *bought))} +{each.increment}")
+    return "\n".join(lines)
 
 
 def _scale_up(each: ScaleUp) -> Data:

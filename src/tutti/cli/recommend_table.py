@@ -21,7 +21,7 @@ from tutti.recommend.pools.market import label_of
 from tutti.recommend.pools.membership import pool_of
 from tutti.recommend.pools.types import INSTANCE_TYPE, ZONE
 from tutti.recommend.prices import ON_DEMAND
-from tutti.recommend.request import Objective
+from tutti.recommend.request import Binder, Objective
 
 if TYPE_CHECKING:
     from tutti.engine.plan import NotConsidered
@@ -94,12 +94,13 @@ def _cost(answer: Recommendation) -> str:
         cost = f"{counted(len(answer.nodes), 'new node')} ({cost})"
     if answer.bound is None:
         return f"{cost}, chosen by {answer.strategy}: how much better a plan could be is not known"
-    if not answer.bound:
+    if not answer.bound and (by_nodes or answer.cost):
         return f"{cost}; how much better a plan could be was not found out in the time given (--time-limit)"
     if answer.gap is None or answer.gap < _TOLERANCE:
-        return f"{cost}; no plan for these pods {'has fewer' if by_nodes else 'costs less'}"
+        return f"{cost}; proved: no plan for these pods {'has fewer' if by_nodes else 'costs less'}"
     least = f"has fewer than {answer.bound:,}" if by_nodes else f"costs less than {a_month(answer.bound)}"
-    return f"{cost}; no plan for these pods {least} (gap {100 * answer.gap:.2f} %)"
+    hint = "; a scheduler that spreads pods may need up to this" if answer.binder == Binder.KUBE_SCHEDULER else ""
+    return f"{cost}; no plan for these pods {least} (gap {100 * answer.gap:.2f} %{hint})"
 
 
 def _both(nano: int) -> str:

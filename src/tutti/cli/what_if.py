@@ -20,6 +20,7 @@ from tutti.engine.new_nodes import added, belongs_to_node, cordoned, node_of, po
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod, PodStatus
 from tutti.kube.owners import controller_of
+from tutti.kube.sizes import MOST_PODS, too_many
 from tutti.kube.snapshot import Snapshot
 
 
@@ -63,6 +64,10 @@ def count_of(text: str, option: str) -> tuple[str, int]:
     name, _, count = text.rpartition("=")
     if not name or not count.isascii() or not count.isdigit():
         raise InputError(f'want {shape}=COUNT, got "{text}"', obj=option)
+    count = count.lstrip("0") or "0"
+    if len(count) > len(str(MOST_PODS)) or int(count) > MOST_PODS:  # Python refuses to read numbers of 4,300 digits
+        problem = too_many(count) if option == "--scale" else f"{count} is more than the {MOST_PODS} that can be added"
+        raise InputError(problem, obj=option, field=name)
     return name, int(count)
 
 

@@ -14,6 +14,7 @@ from tutti.kube.defaults import default_job
 from tutti.kube.names import suffixed
 from tutti.kube.objects import CronJob, Job, ObjectMeta, Pod
 from tutti.kube.owners import OwnedPods, owner_reference, pod_from, uid_for
+from tutti.kube.sizes import check_size
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 """The label and annotation with a pod's number in an indexed Job."""
@@ -26,7 +27,9 @@ def job_pods(job: Job, owned: OwnedPods) -> list[Pod]:
     if job.spec.suspend or _is_finished(job):
         return []
     active = owned.of(job)
-    missing = _wanted(job, len(active)) - len(active)
+    wanted = _wanted(job, len(active))
+    check_size(job, wanted, "spec.parallelism")
+    missing = wanted - len(active)
     indexed = job.spec.completion_mode == "Indexed"
     indexes = _free_indexes(job, active) if indexed else iter(range(max(missing, 0)))
     pods = []

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tutti.kube.names import template_hash
 from tutti.kube.objects import ClaimVolume, ObjectMeta, PersistentVolumeClaim, Pod, StatefulSet, Volume
 from tutti.kube.owners import OwnedPods, pod_from
+from tutti.kube.sizes import check_size
 
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL = "apps.kubernetes.io/pod-index"
@@ -19,6 +20,7 @@ INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 def stateful_pods(workload: StatefulSet, owned: OwnedPods) -> tuple[list[Pod], list[PersistentVolumeClaim]]:
     """The pods that a StatefulSet lacks, and all the claims they use."""
+    check_size(workload, workload.spec.replicas or 0, "spec.replicas")
     name, namespace = workload.metadata.name, workload.metadata.namespace or "default"
     revision = f"{name}-{template_hash(msgspec.json.encode(workload.spec.template))}"
     pods: list[Pod] = []

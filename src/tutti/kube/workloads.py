@@ -3,7 +3,8 @@
 Contract: pure and deterministic. `expand` looks at what is there and makes what is missing: a workload whose pods are
 all in the dump makes none. Deployments make a ReplicaSet first (unless the dump has it), CronJobs a Job, and only when
 asked; suspended ones, finished ones and ones being deleted make nothing. New pods are as a controller writes them:
-they still need `kube.admission`. A Job that runs more pods in all than at once makes those that run at once.
+they still need `kube.admission`. A Job that runs more pods in all than at once makes those that run at once. A number
+of pods that nobody can mean (`kube.sizes`) raises `InputError` before any is made.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tutti.kube.objects import (
     WorkloadSpec,
 )
 from tutti.kube.owners import OwnedPods, OwnerKey, controller_of, owner_reference, pod_from, uid_for
+from tutti.kube.sizes import check_size
 from tutti.kube.stateful_sets import stateful_pods
 
 HASH_LABEL = "pod-template-hash"
@@ -102,12 +104,15 @@ def _current_replica_set(
     One that an API server has stored has done its work. A manifest on top of a dump asks for its own number of pods.
     """
     mine = replica_sets_of(deployment, present)
+    number = _replicas(deployment.spec.replicas)
     if not mine:
+        check_size(deployment, number, "spec.replicas")
         return replica_set_of(deployment, owned)
     *older, current = mine
-    wanted = _replicas(deployment.spec.replicas) - sum(_replicas(each.spec.replicas) for each in older)
+    wanted = number - sum(_replicas(each.spec.replicas) for each in older)
     if is_stored(deployment) or wanted <= _replicas(current.spec.replicas):
         return None
+    check_size(deployment, number, "spec.replicas")
     return replace(current, spec=replace(current.spec, replicas=wanted))
 
 
@@ -169,7 +174,9 @@ def replica_set_of(deployment: Deployment, owned: OwnedPods) -> ReplicaSet:
 def replica_pods(workload: ReplicaSet | ReplicationController, owned: OwnedPods) -> list[Pod]:
     """The pods that a ReplicaSet or a ReplicationController lacks."""
     template = workload.spec.template or PodTemplate()
-    missing = _replicas(workload.spec.replicas) - len(owned.of(workload))
+    number = _replicas(workload.spec.replicas)
+    check_size(workload, number, "spec.replicas")
+    missing = number - len(owned.of(workload))
     return [pod_from(template, workload, name=name) for name in new_names(workload, owned, count=missing)]
 
 

@@ -14,7 +14,7 @@ from tutti.recommend.matter import TIE, Matter
 from tutti.recommend.merge import merge
 from tutti.recommend.money import NANO
 from tutti.recommend.problem import Problem
-from tutti.recommend.reasons import alternatives, why_left
+from tutti.recommend.reasons import alternatives, spread_notes, why_left
 from tutti.recommend.request import Objective, Strategy
 
 
@@ -59,7 +59,7 @@ def compose(
         alternatives=alternatives(picture),
         pods=len(picture.pending) + len(picture.promised), placed=len(outcome.where) + len(picture.promised),
         cost=cost, bound=proved, gap=gap, minimal=outcome.minimal,
-        notes=(*request.catalogue.notes, *request.notes, *notes),
+        notes=(*request.catalogue.notes, *request.notes, *notes, *spread_notes(picture, matter.problem, outcome)),
     )  # fmt: skip
 
 

@@ -30,6 +30,8 @@ _GROUPS = 120
 """Cluster Autoscaler's algorithm is asked up to so many node groups: it tries them one by one."""
 _MANY = 600
 """Above so many classes only Karpenter's algorithm is asked: the others go through the classes for every node."""
+_MANY_PODS = 3_000
+"""Above so many pods a replay takes long, and there are fewer drafts to replay."""
 _SLACK = (0.3, 0.6, 1.0)
 """How much of the largest request is left free on every node in drafts for a scheduler that spreads pods."""
 _GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
@@ -123,14 +125,23 @@ def optimal_drafts(
         problem = _without_rooms(problem, before)
         demand = np.minimum(demand, problem.demand)
     values = matter.units if matter.objective is Objective.PODS else None
-    share = 0.28 if not matter.follows else 0.8 if is_plain(matter.problem) else 0.55
-    part = progress.deadline.part(share)
+    part = progress.deadline.part(_share(matter))
     found = optimum(problem, demand, matter.prices, part, seeds=seeds, values=values, tell=progress.costs)
     drafts = list(found.drafts)
-    if not matter.follows:
+    if not matter.follows:  # the more different drafts there are, the more likely one comes out well
+        progress.tell("column generation by the other measure")
+        other = optimum(problem, demand, matter.other_prices, progress.deadline.part(_share(matter) / 2), seeds=seeds)
+        drafts += [draft._replace(maker="optimal, by the other measure") for draft in other.drafts]
         drafts += _loose_drafts(matter, progress, problem=problem, demand=demand)
     drafts = [draft._replace(on_existing=(*before, *draft.on_existing)) for draft in drafts]
     return Optimal(drafts, 0.0 if before else found.bound)
+
+
+def _share(matter: Matter) -> float:
+    """How much of the time column generation gets: the rest is for what the binder makes of its drafts."""
+    if matter.follows:
+        return 0.85 - min(len(matter.picture.pending) / 20_000, 0.25) if is_plain(matter.problem) else 0.55
+    return 0.28 if len(matter.picture.pending) <= _MANY_PODS else 0.14
 
 
 def _without_rooms(problem: Problem, placed: Sequence[tuple[str, str]]) -> Problem:
@@ -152,7 +163,7 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
     """
     drafts = []
     pods = problem.resources.index("pods")
-    for slack in _SLACK:
+    for slack in _SLACK if len(matter.picture.pending) <= _MANY_PODS else ():
         if progress.deadline.left < 0.3 * progress.deadline.seconds:
             break
         progress.tell(f"column generation with room to err, {slack:.0%} of a large pod")

@@ -38,6 +38,9 @@ class Matter:
         self.follows = self.options.binder is Binder.TUTTI
         """Whether pods go where the plan says."""
         self.prices = _prices(problem, objective)
+        other = Objective.COST if objective is Objective.NODES else Objective.NODES
+        self.other_prices = _prices(problem, other)
+        """What money counts where nodes do, and the other way round."""
         self.units = _units(problem, self.options)
         self.possible: Bools = np.logical_or(problem.allowed.any(axis=0), problem.roomy.any(axis=0))
         """The classes that some node could take."""

@@ -4,14 +4,17 @@ Contract: `read_price_table` gives the rows of a file. Its first line names the 
 ``instance_type``; the price, one of ``usd_hour``, ``usd_month`` (730 hours) or ``on_demand_usd_h``; optionally
 ``capacity_type`` (on-demand), ``region``, ``zone`` (all); and what a node of the type has for pods, optionally:
 ``cpu``, ``memory`` or ``memory_ki``, ``pods``, and any extended resource by its name (``nvidia.com/gpu``). Other
-columns are left alone. A cell may be empty. What cannot be read raises `InputError` with file, line and column.
+columns are left alone. A cell may be empty, but a row has a price or a size. What cannot be read raises `InputError`
+with file, line and column, and so does a table that contradicts itself: prices of a row that differ by more than 1 %,
+two rows for the same with different prices.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import Quantities
@@ -24,6 +27,8 @@ from tutti.recommend.prices import ON_DEMAND, PriceRow
 TYPE = "instance_type"
 _HOURS = {"usd_hour": 1, "on_demand_usd_h": 1, "usd_month": HOURS_A_MONTH}
 """Columns with a price, and how many hours it is for."""
+_ROUNDED = 100
+"""Prices of one row may differ by this part, for people round them."""
 _CAPACITY_TYPES = {"on-demand": "on-demand", "ondemand": "on-demand", "spot": "spot", "reserved": "reserved"}
 _SUFFIXES = {"memory_ki": "Ki", "memory_mib": "Mi", "memory_gib": "Gi"}
 
@@ -44,9 +49,24 @@ def read_price_table(source: Source) -> list[PriceRow]:
         if len(cells) > len(columns):
             problem = f"{len(cells)} cells, but the first line names {len(columns)} columns"
             raise InputError(problem, file=source.name, obj=f"line {line}")
-        row = {name: cell.strip() for name, cell in zip(columns, cells, strict=False)}
-        rows.append(_row(row, file=source.name, line=line))
-    return rows
+        row = {name: cell.strip() for name, cell in zip_longest(columns, cells, fillvalue="")}
+        rows.append((line, _row(row, file=source.name, line=line)))
+    column = next(name for name in columns if name in _HOURS)
+    _check_twice(rows, file=source.name, column=column)
+    return [row for _, row in rows]
+
+
+def _check_twice(rows: Iterable[tuple[int, PriceRow]], *, file: str, column: str) -> None:
+    """Refuse two rows for the same type, place and capacity type whose prices differ."""
+    seen: dict[tuple[str, str, str, str], tuple[int, int]] = {}
+    for line, row in rows:
+        if row.price is None:
+            continue
+        before, price = seen.setdefault((row.instance_type, row.region, row.zone, row.capacity_type), (line, row.price))
+        if price != row.price:
+            where = "".join(f" in {place}" for place in (row.zone or row.region,) if place)
+            problem = f"line {before} has another price for {row.instance_type} {row.capacity_type}{where}"
+            raise InputError(problem, file=file, obj=f"line {line}", field=column)
 
 
 def _text(source: Source) -> str:
@@ -75,9 +95,13 @@ def _row(row: Mapping[str, str], *, file: str, line: int) -> PriceRow:
     if capacity_type is None:
         problem = f'"{text}" is not a capacity type (want on-demand, spot or reserved)'
         raise InputError(problem, file=file, obj=where, field="capacity_type")
+    price = _price(row, file=file, where=where)
+    if price is None and not any(cell and _resource(column) for column, cell in row.items()):
+        column = next(name for name in row if name in _HOURS)
+        raise InputError("a price, or cpu and memory of the type, is required", file=file, obj=where, field=column)
     return PriceRow(
         instance_type=row[TYPE],
-        price=_price(row, file=file, where=where),
+        price=price,
         capacity_type=capacity_type,
         region=row.get("region", ""),
         zone=row.get("zone", ""),
@@ -86,14 +110,22 @@ def _row(row: Mapping[str, str], *, file: str, line: int) -> PriceRow:
 
 
 def _price(row: Mapping[str, str], *, file: str, where: str) -> int | None:
+    found: dict[str, int] = {}
     for column, hours in _HOURS.items():
         if text := row.get(column, ""):
             try:
-                return _an_hour(nano_dollars(text), hours)
+                found[column] = _an_hour(nano_dollars(text), hours)
             except ValueError:
                 problem = f'"{text}" is not an amount of dollars (want for example 0.096)'
                 raise InputError(problem, file=file, obj=where, field=column) from None
-    return None
+    if not found:
+        return None
+    (first, price), *others = found.items()
+    for column, other in others:
+        if abs(other - price) * _ROUNDED > max(price, other):
+            problem = f'"{row[column]}" contradicts the "{row[first]}" of {first}: a month has {HOURS_A_MONTH} hours'
+            raise InputError(problem, file=file, obj=where, field=column)
+    return price
 
 
 def _an_hour(nano: int, hours: int) -> int:
@@ -104,9 +136,8 @@ def _an_hour(nano: int, hours: int) -> int:
 def _allocatable(row: Mapping[str, str], *, file: str, where: str) -> Quantities:
     found: Quantities = {}
     for column, cell in row.items():
-        suffix = _SUFFIXES.get(column, "")
-        resource = "memory" if suffix else column
-        if not cell or not (resource in ("cpu", "memory", "pods", "ephemeral-storage") or _is_extended(resource)):
+        suffix, resource = _SUFFIXES.get(column, ""), _resource(column)
+        if not cell or not resource:
             continue
         try:
             amount = parse_nano(f"{cell}{suffix}")
@@ -120,5 +151,8 @@ def _allocatable(row: Mapping[str, str], *, file: str, where: str) -> Quantities
     return found if "cpu" in found and "memory" in found else {}
 
 
-def _is_extended(resource: str) -> bool:
-    return "/" in resource and is_scalar(resource)
+def _resource(column: str) -> str:
+    """The resource of which a column has the amount; empty for another column."""
+    resource = "memory" if column in _SUFFIXES else column
+    extended = "/" in resource and is_scalar(resource)
+    return resource if extended or resource in ("cpu", "memory", "pods", "ephemeral-storage") else ""

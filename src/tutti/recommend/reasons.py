@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.answer import Alternative, Left
@@ -17,6 +18,7 @@ from tutti.recommend.binding import Outcome
 from tutti.recommend.gang_check import gangs_lacking
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
+from tutti.recommend.rules import Kind
 
 _MANY = 500
 """Above so many waiting pods nobody is looked for who could be evicted."""
@@ -26,15 +28,14 @@ def why_left(picture: Picture, problem: Problem, outcome: Outcome) -> list[Left]
     """Why each pod that is left stays pending; `problem` has all offerings, those that cannot be bought included."""
     number_of = problem.of_pod
     classes = sorted({number_of[pod] for pod in outcome.left if pod in number_of})
-    used = _used(problem, outcome)
-    reasons = {number: _why(problem, number, used) for number in classes}
+    left = _left(problem, outcome)
+    reasons = {number: _why(problem, number, left) for number in classes}
     unknown = [number for number in classes if not reasons[number]]
     if unknown:
-        reasons |= _in_the_engines_words(picture, problem, unknown)
+        reasons |= _in_the_engines_words(picture, problem, outcome, left=left, classes=unknown)
     lacking = gangs_lacking(picture, number_of)
     gangs = {
-        gang: "it has fewer pods than it needs" if gang in lacking else _why_gang(picture, problem, gang)
-        for gang in outcome.short
+        gang: _lacks(picture, gang) if gang in lacking else _why_gang(picture, problem, gang) for gang in outcome.short
     }
     found = []
     for pod in outcome.left:
@@ -44,6 +45,12 @@ def why_left(picture: Picture, problem: Problem, outcome: Outcome) -> list[Left]
             reason = f"its gang could not start whole: {gangs[gang] or reason}"
         found.append(Left(pod=pod, reason=reason, gang=gang))
     return found
+
+
+def _lacks(picture: Picture, gang: str) -> str:
+    """How many pods a gang has, and how many it needs."""
+    record, rows = picture.gangs.gang(gang), picture.gangs.rows(gang)
+    return record.problem or f"{len(rows)} of {record.minimum} pods are there, or a part of it lacks some"
 
 
 def _why_gang(picture: Picture, problem: Problem, gang: str) -> str:
@@ -62,10 +69,13 @@ def _why_gang(picture: Picture, problem: Problem, gang: str) -> str:
         return ""
     record = picture.gangs.gang(gang)
     where = f" with one {record.topology.required}" if record.topology.required else ""
-    return f"no plan was found that places {len(rows)} pods{where} within the limits: {'; '.join(reasons)}"
+    return (
+        f"no plan was found that places {len(rows)} pods{where}, beside those before it, within the limits: "
+        + "; ".join(reasons)
+    )
 
 
-def _used(problem: Problem, outcome: Outcome) -> list[int]:
+def _left(problem: Problem, outcome: Outcome) -> list[int]:
     """How much of each limit is left after the purchase."""
     index = {id(offering): place for place, offering in enumerate(problem.offerings)}
     left = [limit.left for limit in problem.limits]
@@ -93,27 +103,35 @@ def _why(problem: Problem, number: int, left: Sequence[int]) -> str:
     return "; ".join(dict.fromkeys(binding))
 
 
-def _in_the_engines_words(picture: Picture, problem: Problem, classes: Sequence[int]) -> Mapping[int, str]:
-    """Ask the engine about one pod of each class with one node of every offering there."""
-    found = {}
-    with Trial(picture.cluster):
-        before = picture.cluster.nodes.count
-        picture.join_all(problem.offerings)
+def _in_the_engines_words(
+    picture: Picture, problem: Problem, outcome: Outcome, *, left: Sequence[int], classes: Sequence[int]
+) -> Mapping[int, str]:
+    """Ask the engine about one pod of each class when the plan is carried out and all that is left could be bought."""
+    cluster, found = picture.cluster, {}
+    mine = {problem.of_pod[pod]: pod for pod in reversed(outcome.left) if pod in problem.of_pod}
+    with Trial(cluster):
+        before = cluster.nodes.count
+        for name, offering in outcome.bought:
+            picture.join(offering, name)
+        for pod, node in outcome.where.items():
+            cluster.apply(Bind(pod, node))
+        there = cluster.nodes.count
+        picture.join_all([each for row, each in enumerate(problem.offerings) if _is_open(problem, row, left)])
         for number in classes:
-            decision = picture.engine.decide(problem.classes[number].pods[0])
-            if decision.node is not None and problem.allowed[:, number].any():
+            decision = picture.engine.decide(mine[number])
+            if decision.node is not None:
                 found[number] = "no plan was found that places it beside the others (--time-limit gives more time)"
                 continue
-            if decision.node is not None:
-                found[number] = "no pool has nodes that take it, and the nodes that are there have no room for all"
-                continue
-            count = picture.cluster.nodes.count
             said = decision.held or decision.refused
             text = ", ".join(said.messages) if said else decision.error or _counted(decision.reasons)
-            found[number] = (
-                f"no node would take it, of {before} there and {count - before} that could be bought: {text}"
-            )
+            more = cluster.nodes.count - there
+            found[number] = f"no node would take it, of {before} there and {there - before + more} to buy: {text}"
     return found
+
+
+def _is_open(problem: Problem, row: int, left: Sequence[int]) -> bool:
+    """Whether one more node of an offering could be bought."""
+    return all(limit.takes[row] <= rest for limit, rest in zip(problem.limits, left, strict=True))
 
 
 def _counted(reasons: Mapping[str, int]) -> str:
@@ -135,3 +153,27 @@ def alternatives(picture: Picture) -> tuple[Alternative, ...]:
     for eviction in plan.evictions:
         by.setdefault(eviction.by, []).append(eviction.pod)
     return tuple(Alternative(who=who, evicting=tuple(evicted)) for who, evicted in by.items())
+
+
+def spread_notes(picture: Picture, problem: Problem, outcome: Outcome) -> list[str]:
+    """Spreads that hold only because other domains have no node: the user may have meant otherwise."""
+    column_of, notes = picture.cluster.nodes.column, {}
+    offered = {name: offering.node.metadata.labels or {} for name, offering in outcome.bought}
+    for rule in problem.rules.domains:
+        values = {value for value in problem.domain(rule.key) if value is not None}
+        if rule.kind is not Kind.SPREAD or len(values) < 2 or len(rule.counts) > 1:
+            continue
+        nodes = [outcome.where[pod] for pod in problem.classes[rule.holder].pods if pod in outcome.where]
+        column = column_of(rule.key)
+        names = {digit: value for value, digit in column.values.items()}
+        rows = picture.cluster.nodes.row_of
+        used = {
+            offered[node].get(rule.key) if node in offered else names.get(int(column.ids[rows[node]])) for node in nodes
+        }
+        if len(nodes) > 1 and len(used) == 1:
+            first = problem.classes[rule.holder].pods[0]
+            notes[rule.holder] = (
+                f"{len(nodes)} pods like {first} spread over {rule.key} and are all in {used.pop()}: "
+                "to kube-scheduler only those count that have a node (minDomains asks for more)"
+            )
+    return list(notes.values())

@@ -7,7 +7,9 @@ waiting. `mended` buys more until everybody whom the draft places is placed; `sp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+import numpy as np
 
 from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
@@ -15,6 +17,7 @@ from tutti.recommend.binding import MENDS, Binding, Outcome
 from tutti.recommend.draft import Draft
 from tutti.recommend.matter import Progress
 from tutti.recommend.merge import in_order
+from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.request import Deadline
 
 
@@ -26,18 +29,25 @@ class Replayed(Binding):
         wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
         bought = [each.offering for each in draft.bought]
         missing, times = len(wanted) + 1, 1
+        more: list[int] | None = None
         for _ in range(MENDS):
             left = [pod for pod in self.picture.pending if pod in wanted and pod not in outcome.where]
             if not left or progress.is_enough():
                 break
             times = times * 2 if 2 * len(left) > missing else 1  # what helps too little is bought in larger steps
             missing = len(left)
-            more = self._affordable(bought, self._more(bought, left) * times)
+            if more is None:
+                outcome, more = self._replayed(draft.maker, bought, wanted)
+            more = self._affordable(bought, more * times)
             if not more:
                 break
             bought += more
-            outcome = self.replay(draft.maker, bought)
+            outcome, more = self._replayed(draft.maker, bought, wanted)
         return outcome
+
+    def is_affordable(self, bought: Sequence[int]) -> bool:
+        """Whether limits allow a purchase."""
+        return len(self._affordable((), bought)) == len(bought)
 
     def _affordable(self, bought: Sequence[int], more: Sequence[int]) -> list[int]:
         """As many of some further nodes as limits allow."""
@@ -52,8 +62,16 @@ class Replayed(Binding):
 
     def replay(self, maker: str, bought: Sequence[int]) -> Outcome:
         """Buy nodes, and let the scheduler place all pods that wait."""
+        return self._replayed(maker, bought, frozenset())[0]
+
+    def _replayed(self, maker: str, bought: Sequence[int], wanted: Collection[str]) -> tuple[Outcome, list[int]]:
+        """What the scheduler makes of a purchase, and what to buy, as things then are, for those who lack a node."""
         with Trial(self.picture.cluster):
-            return self.outcome(maker, self._scheduled(bought), None)
+            nodes = self._scheduled(bought)
+            outcome = self.outcome(maker, nodes, None)
+            missing = [pod for pod in outcome.left if pod in wanted]
+            more = self.buy(self.rest(nodes), missing).bought if missing else ()
+            return outcome, [each.offering for each in more]
 
     def _scheduled(self, bought: Sequence[int]) -> list[tuple[str, int]]:
         """Let nodes join in the order in which they are merged, so that names say the same everywhere; schedule."""
@@ -61,12 +79,6 @@ class Replayed(Binding):
         names = self.picture.join_all([self.problem.offerings[number] for number in chosen])
         schedule(self.picture.cluster, self.pods, self.picture.profile, preemption=False)
         return list(zip(names, chosen, strict=True))
-
-    def _more(self, bought: Sequence[int], missing: Sequence[str]) -> list[int]:
-        """What to buy for pods that the scheduler leaves, as things then are."""
-        with Trial(self.picture.cluster):
-            draft = self.buy(self.rest(self._scheduled(bought)), missing)
-            return [each.offering for each in draft.bought]
 
     def spared(self, outcome: Outcome, deadline: Deadline) -> Outcome:
         """Buy less as long as the scheduler still places everybody: of every offering, the dearest first."""
@@ -96,3 +108,24 @@ class Replayed(Binding):
                     else:
                         step //= 2
         return outcome._replace(minimal=True)
+
+
+def purchases_between(prices: Floats, least: float, most: float, *, limit: int) -> list[tuple[int, ...]] | None:
+    """All purchases that cost at least and less than this, the cheapest first; None when there are too many."""
+    found: list[tuple[float, tuple[int, ...]]] = []
+    order = np.argsort(-prices, kind="stable").tolist()
+    todo: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, ())]
+    steps = 0
+    while todo:
+        cost, place, bought = todo.pop()
+        steps += 1
+        if len(found) > limit or steps > 50 * limit:
+            return None
+        if cost >= least:
+            found.append((cost, bought))
+        todo += (
+            (cost + float(prices[order[next_]]), next_, (*bought, order[next_]))
+            for next_ in range(place, len(order))
+            if prices[order[next_]] > 0 and cost + float(prices[order[next_]]) < most
+        )
+    return [bought for _, bought in sorted(found)]

@@ -15,6 +15,7 @@ import msgspec
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Quantities, Taint
 from tutti.kube.prepare import prepare
+from tutti.kube.sizes import MOST_PODS, too_many
 from tutti.kube.snapshot import Snapshot, by_kind
 from tutti.kube.sources import Source
 from tutti.kube.trees import convert, fault
@@ -112,6 +113,9 @@ def read_case(tree: Any, source: Source, *, book: PriceBook) -> tuple[Snapshot, 
     bound: dict[str, list[Quantities]] = {}
     trees: list[Any] = []
     for pods in case.pods:
+        if pods.count > MOST_PODS:
+            who = f"pods {pods.name_prefix or pods.name}"
+            raise InputError(too_many(pods.count), file=source.name, obj=who, field="count")
         for number in range(pods.count):
             trees.append(_pod_tree(pods, number))
             if pods.scheduled_on is not None:

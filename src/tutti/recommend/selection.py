@@ -20,8 +20,13 @@ from tutti.recommend.greedy import greedy
 from tutti.recommend.matter import Matter, Progress
 from tutti.recommend.optimum import is_plain, prove
 from tutti.recommend.problem import Problem, pose_again
-from tutti.recommend.replayed import Replayed
+from tutti.recommend.replayed import Replayed, purchases_between
 from tutti.recommend.request import Objective, Strategy
+
+_FEW_OFFERINGS = 12
+"""Up to so many offerings all of them are looked at for cheaper purchases."""
+_PURCHASES = 300
+"""Up to so many cheaper purchases are replayed one by one."""
 
 
 class Selection:
@@ -77,9 +82,10 @@ class Selection:
         binding = Replayed(self.matter.picture, self.matter.problem, buy=self._mend)
         known: dict[tuple[int, ...], tuple[Draft, Outcome]] = {}
         best: Outcome | None = None
-        for draft in drafts:
+        roomiest = min(drafts, key=lambda draft: (len(draft.left), len(draft.bought)))  # large nodes waste least
+        for place, draft in enumerate((drafts[0], roomiest, *drafts[1:])):
             purchase = tuple(sorted(each.offering for each in draft.bought))
-            if purchase not in known and (best is None or deadline.left > 0.2 * deadline.seconds):
+            if purchase not in known and (place < 2 or deadline.left > 0.2 * deadline.seconds):
                 self._progress.tell(f"replaying {draft.maker}")
                 known[purchase] = (draft, binding.replay(draft.maker, purchase))
                 best = self._better(best, known[purchase][1])
@@ -91,7 +97,30 @@ class Selection:
                 self._progress.tell(f"mending {draft.maker}")
                 best = self._better(best, binding.mended(draft, outcome, self._progress))
         self._progress.tell("giving back what is not needed")
-        return binding.spared(best, deadline)
+        best = binding.spared(best, deadline)
+        return self._any_cheaper(binding, drafts, best)
+
+    def _any_cheaper(self, binding: Replayed, drafts: Sequence[Draft], best: Outcome) -> Outcome:
+        """Where few purchases cost less, but not less than any on paper, replay them all, the cheapest first."""
+        prices = self.matter.prices
+        offerings = sorted({each.offering for draft in drafts for each in draft.bought})
+        if len(self.matter.problem.offerings) <= _FEW_OFFERINGS:
+            offerings = list(range(len(self.matter.problem.offerings)))
+        least = min(float(sum(prices[each.offering] for each in draft.bought)) for draft in drafts)
+        most = float(sum(prices[number] for _, number in best.nodes))
+        found = purchases_between(prices[offerings], least * (1 - 1e-9), most * (1 - 1e-9), limit=_PURCHASES)
+        if found is None or len(best.left) > len(drafts[0].left):
+            return best
+        self._progress.tell(f"replaying {len(found)} cheaper purchases")
+        for numbers in found:
+            if self._progress.deadline.left < 0.1 * self._progress.deadline.seconds:
+                break
+            bought = [offerings[number] for number in numbers]
+            if binding.is_affordable(bought):
+                outcome = binding.replay(best.maker, bought)
+                if self.rank(outcome) < self.rank(best):
+                    return outcome._replace(minimal=True)  # whatever is less was tried before
+        return best
 
     def _better(self, one: Outcome | None, other: Outcome) -> Outcome:
         return other if one is None or self.rank(other) < self.rank(one) else one

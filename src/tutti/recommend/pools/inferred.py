@@ -48,7 +48,7 @@ def _likeness(node: Node, sizes: dict[str, str]) -> str:
     """What a pool of nodes without a pool label is called; `sizes` are those met so far, with their first node."""
     kind = label_of(node, INSTANCE_TYPE)
     size = str(sorted(amounts(node.status.allocatable).items()))
-    return f"nodes like {kind or sizes.setdefault(size, node.metadata.name)}"
+    return f"nodes-like-{kind or sizes.setdefault(size, node.metadata.name)}"
 
 
 def _pool(name: str, nodes: Sequence[Node], *, market: Market) -> NodePool:
@@ -63,7 +63,7 @@ def _pool(name: str, nodes: Sequence[Node], *, market: Market) -> NodePool:
         for zone in zones:
             there = [node for node in alike if label_of(node, ZONE) == zone]
             example = best_example(there or alike)
-            template = template_name(name.replace(" ", "-"), instance_type, zone=zone, capacity_type=capacity_type)
+            template = template_name(name, instance_type, zone=zone, capacity_type=capacity_type)
             fresh = like(example if there else in_zone(example, zone), template)
             price = market.price(instance_type, zone=zone, capacity_type=capacity_type, region=region_of_node(example))
             offerings.append(
