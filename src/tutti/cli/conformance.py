@@ -145,7 +145,10 @@ def _outcomes(paths: Sequence[str], jobs: int, settings: Settings) -> Iterator[O
         return
     from multiprocessing import Pool
 
-    with Pool(jobs, initializer=_leave_interrupts_to_parent) as pool:  # leaving it ends the processes at once
+    # An interrupt while the processes start would leave some of them: it is put off until leaving ends them all at once.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with Pool(jobs, initializer=_leave_interrupts_to_parent) as pool:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         yield from pool.imap(run, chain(first, lines), chunksize=1 if slow else 4)
 
 
