@@ -9,7 +9,6 @@ cannot be read.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -143,23 +142,15 @@ def _outcomes(paths: Sequence[str], jobs: int, settings: Settings) -> Iterator[O
     if jobs == 1 or len(first) < (_ENOUGH_PURCHASES if slow else _ENOUGH):
         yield from map(run, chain(first, lines))
         return
-    from multiprocessing import Pool
+    from tutti.cli.processes import in_order
 
-    # An interrupt while the processes start would leave some of them: it is put off until leaving ends them all at once.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    with Pool(jobs, initializer=_leave_interrupts_to_parent) as pool:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        yield from pool.imap(run, chain(first, lines), chunksize=1 if slow else 4)
+    yield from in_order(run, chain(first, lines), jobs)
 
 
 def _run_line(settings: Settings, line: tuple[str, int, bytes]) -> Outcome | PurchaseOutcome:
     from tutti.conformance.formats import run_line
 
     return run_line(*line, settings)
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _table(families: dict[str, Family]) -> str:
