@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from tutti.kube.objects import Node
+from tutti.kube.quantity import milli, value
 
 NODES = "nodes"
 """What a limit on the number of nodes counts; every other word is a resource."""
@@ -40,6 +41,17 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The only zone that counts; None stands for all."""
     reason: str
     """Why no more, as a user would say it: ``pool gpu has 4 of at most 4 nodes``."""
+
+
+def takes(limit: Limit, offering: Offering) -> int:
+    """How much of a limit one node of an offering takes, if the limit is one of its pool or of all."""
+    if limit.zone is not None and offering.zone != limit.zone:
+        return 0
+    if limit.what == NODES:
+        return 1
+    status = offering.node.status
+    amount = (status.capacity or status.allocatable or {}).get(limit.what, 0)
+    return milli(amount) if limit.what == "cpu" else value(amount)
 
 
 class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):

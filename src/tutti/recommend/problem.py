@@ -21,7 +21,7 @@ from tutti.cluster.trial import Trial
 from tutti.engine.judge import Filtered
 from tutti.engine.plugins.base import Asked, ClusterPlugin
 from tutti.engine.verdict import Reason
-from tutti.recommend.offerings import NODES, Catalogue, Limit, Offering
+from tutti.recommend.offerings import Catalogue, Offering, takes
 from tutti.recommend.picture import Picture, node_of
 from tutti.recommend.rules import DomainRule, Kind, Rules, rules_of
 
@@ -254,24 +254,7 @@ def _limits(catalogue: Catalogue, offerings: Sequence[Offering]) -> tuple[LimitR
     found = []
     pooled = [(pool.name, limit) for pool in catalogue.pools for limit in pool.limits]
     for pool, limit in [*pooled, *((None, limit) for limit in catalogue.limits)]:
-        takes = np.array([_takes(offering, limit, pool) for offering in offerings], dtype=np.int64)
-        if takes.any():
-            found.append(LimitRow(takes, limit.left, limit.reason))
+        taken = [takes(limit, each) if pool in (None, each.pool) else 0 for each in offerings]
+        if any(taken):
+            found.append(LimitRow(np.array(taken, dtype=np.int64), limit.left, limit.reason))
     return tuple(found)
-
-
-def _takes(offering: Offering, limit: Limit, pool: str | None) -> int:
-    """How much of a limit a node of an offering takes."""
-    if (pool is not None and offering.pool != pool) or (limit.zone is not None and offering.zone != limit.zone):
-        return 0
-    if limit.what == NODES:
-        return 1
-    return capacity_of(offering).get(limit.what, 0)
-
-
-def capacity_of(offering: Offering) -> dict[str, int]:
-    """What a node has in all, which limits count."""
-    from tutti.kube.quantity import milli, value
-
-    amounts = offering.node.status.capacity or offering.node.status.allocatable or {}
-    return {name: milli(amount) if name == "cpu" else value(amount) for name, amount in amounts.items()}

@@ -14,11 +14,10 @@ import numpy as np
 from tutti.cluster.columns import Bools, Ints
 from tutti.kube.daemon_sets import daemon_tolerations
 from tutti.kube.objects import DaemonSet, Pod, PodSpec, Taint, Toleration
-from tutti.kube.quantity import milli, value
 from tutti.kube.resources import allocatable, host_ports, incoming_requests
 from tutti.kube.selectors import NodeTerm, Requirement, equal_to, parse_node_selector
 from tutti.kube.taints import HARD_EFFECTS, tolerates
-from tutti.recommend.offerings import NODES, Limit, NodePool, Offering
+from tutti.recommend.offerings import Limit, NodePool, Offering, takes
 
 HOSTNAME = "kubernetes.io/hostname"
 Port = tuple[str, str, int]
@@ -109,17 +108,6 @@ class Shelf:
     def takes(self, limit: Limit) -> Ints:
         """How much of a limit a node of each row takes."""
         return np.array([takes(limit, each) for each in self.offerings], dtype=np.int64)
-
-
-def takes(limit: Limit, offering: Offering) -> int:
-    """How much of a limit one node takes."""
-    if limit.zone is not None and offering.zone != limit.zone:
-        return 0
-    if limit.what == NODES:
-        return 1
-    status = offering.node.status
-    quantity = (status.capacity or status.allocatable or {}).get(limit.what, 0)
-    return milli(quantity) if limit.what == "cpu" else value(quantity)
 
 
 def clash(ports: Iterable[Port], taken: Sequence[Port]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tutti.kube.quantity import milli, value
-from tutti.recommend.offerings import NODES, Catalogue, Limit, Offering
+from tutti.recommend.offerings import NODES, Catalogue, Limit, Offering, takes
 
 PLENTY = 1 << 30
 
@@ -19,7 +19,10 @@ class Stock:
         self._left = [limit.left for _, limit in everywhere]
         self._counts_nodes = [limit.what == NODES for _, limit in everywhere]
         self._takes = [
-            [(number, _takes(offering, limit, pool)) for number, (pool, limit) in enumerate(everywhere)]
+            [
+                (number, takes(limit, offering) if pool in (None, offering.pool) else 0)
+                for number, (pool, limit) in enumerate(everywhere)
+            ]
             for offering in offerings
         ]
 
@@ -48,13 +51,6 @@ class Stock:
             if amount and (self._counts_nodes[number] or not nodes_only):
                 most = min(most, max(self._left[number], 0) // amount)
         return most
-
-
-def _takes(offering: Offering, limit: Limit, pool: str | None) -> int:
-    """How much of a limit one node takes."""
-    if pool not in (None, offering.pool) or limit.zone not in (None, offering.zone):
-        return 0
-    return 1 if limit.what == NODES else capacity(offering).get(limit.what, 0)
 
 
 def capacity(offering: Offering) -> dict[str, int]:

@@ -3,7 +3,8 @@
 Contract: pure. The text is what ``aws autoscaling describe-auto-scaling-groups`` prints. One pool for each group, one
 offering for each of its zones; its maximum holds over all of them. As in Cluster Autoscaler, a new node is like a ready
 one of the group if there is one, else it is made from the instance type and the node-template tags; of several types
-of a group the first stands for all. When any group has the tag that enables discovery, only such groups count.
+of a group the first stands for all. When any group has the tag that enables discovery, only such groups count; a note
+names the others. A group of an instance type that nobody knows is left out with a note, unless there is no other.
 """
 
 from __future__ import annotations
@@ -88,17 +89,31 @@ class _Group(msgspec.Struct, rename="pascal"):
         return {tag.key: tag.value for tag in self.tags or ()}
 
 
+class _UnknownTypeError(InputError):
+    """A group of which nobody knows what its nodes are."""
+
+
 def read_groups(trees: Sequence[Any], market: Market) -> tuple[list[NodePool], list[str]]:
     """The pools of these groups, and notes about them."""
-    groups = [_group(tree) for tree in trees]
-    if any(_ENABLED in group.tagged() for group in groups):
-        groups = [group for group in groups if _ENABLED in group.tagged()]
-    pools, notes = [], []
-    for group in sorted(groups, key=lambda each: each.auto_scaling_group_name):
+    groups = sorted((_group(tree) for tree in trees), key=lambda each: each.auto_scaling_group_name)
+    enabled = [group for group in groups if _ENABLED in group.tagged()]
+    others = [group.auto_scaling_group_name for group in groups if _ENABLED not in group.tagged()]
+    pools, notes, unknown = [], [], []
+    if enabled and others:
+        do = "group does" if len(others) == 1 else "groups do"
+        notes.append(f"{len(others)} {do} not count, for want of the tag {_ENABLED}: {', '.join(others)}")
+    for group in enabled or groups:
         types = _types(group)
+        try:
+            pools.append(_pool(group, market))
+        except _UnknownTypeError as error:
+            unknown.append(error)
+            notes.append(f"{error.obj} is left out: {error.problem}")
+            continue
         if len(set(types)) > 1:
             notes.append(f"group {group.auto_scaling_group_name}: {types[0]} stands for its {len(set(types))} types")
-        pools.append(_pool(group, market))
+    if unknown and not pools:
+        raise unknown[0]
     missing = (o.instance_type for pool in pools for o in pool.offerings if o.price is None)
     return pools, notes + unpriced_note(missing, region=market.region)
 
@@ -135,7 +150,7 @@ def _pool(group: _Group, market: Market) -> NodePool:
         types = [label_of(examples[0], INSTANCE_TYPE)]
     if not types:
         tag = f"{_TEMPLATE}label/{INSTANCE_TYPE}"
-        raise InputError(f"its instance type is not known: give it in the tag {tag}", obj=f"group {name}")
+        raise _UnknownTypeError(f"its instance type is not known: give it in the tag {tag}", obj=f"group {name}")
     kind = _capacity_type(group)
     offerings = []
     for zone in sorted(group.availability_zones or ()) or [""]:
@@ -174,7 +189,8 @@ def _made(group: _Group, template: str, *, zone: str, instance_type: str, market
     who, tags = f"group {group.auto_scaling_group_name}", group.tagged()
     machine = market.machine(instance_type)
     if machine is None:
-        raise InputError(f"the size of instance type {instance_type} is not known: give it with --prices", obj=who)
+        problem = f"the size of instance type {instance_type} is not known: give it with --prices"
+        raise _UnknownTypeError(problem, obj=who)
     more = _resources(tags, who)
     labels = machine.labels | {INSTANCE_TYPE: instance_type}
     if zone:

@@ -3,21 +3,25 @@
 Contract: pure. Types carry the labels that Karpenter's AWS provider gives them, as far as the book knows; a requirement
 on another label of the provider's is left out, with a note. Zones are those that the pool names, else those with nodes,
 else the first three of the region. Without a capacity type in its requirements a pool may buy spot and on demand.
+Where neither the user nor nodes tell the region, the zones and regions that the pools name do.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import KarpenterPool, PoolRequirement
 from tutti.recommend.offerings import NodePool
 from tutti.recommend.pools.karpenter import karpenter_pool
-from tutti.recommend.pools.market import Market, unpriced_note
-from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, InstanceType, Offer
-from tutti.recommend.prices import ON_DEMAND, SPOT, InstanceShape
+from tutti.recommend.pools.market import Market, region_hint, unpriced_note
+from tutti.recommend.pools.types import INSTANCE_TYPE, OLD_KEYS, REGION, ZONE, InstanceType, Offer
+from tutti.recommend.prices import ON_DEMAND, SPOT, InstanceShape, region_of
 
+NO_TYPE = "no known instance type"
+"""What the note about a pool has in which nothing is offered."""
 _PROVIDERS = ("karpenter.k8s.aws", "eks.amazonaws.com")
 """Whose labels describe instance types: Karpenter on AWS, and EKS Auto Mode."""
 _FOREIGN = (
@@ -39,7 +43,10 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list
     """The pools of these objects, and notes about them."""
     made, notes = [], []
     heavy = []
-    for pool in sorted(pools, key=lambda each: each.metadata.name):
+    pools = sorted(pools, key=lambda each: each.metadata.name)
+    if not market.region:
+        market = Market(market.book, region=_region(pools), nodes=market.nodes)
+    for pool in pools:
         name, spec = pool.metadata.name, pool.spec.template.spec
         requirements, left_out = _readable(spec.requirements or ())
         notes += [f"pool {name}: the requirement on {key} is not looked at" for key in left_out]
@@ -60,14 +67,34 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list
         except InputError as error:
             raise InputError(error.problem, obj=f"nodepool {name}", field=f"spec.template.spec.{error.field}") from None
         if not found.offerings:
-            notes.append(f"pool {name}: no known instance type meets its requirements")
-        notes += unpriced_note((o.instance_type for o in found.offerings if o.price is None), region=market.region)
+            notes.append(f"pool {name}: {_why_nothing(market)}")
+        unpriced = (o.instance_type for o in found.offerings if o.price is None)
+        notes += unpriced_note(unpriced, region=market.region, regions=market.book.regions)
         made.append(found)
     if heavy:
         notes.append(
             f"the weight of {'pool' if len(heavy) == 1 else 'pools'} {', '.join(heavy)} is not looked at: price decides"
         )
     return made, notes
+
+
+def _region(pools: Iterable[KarpenterPool]) -> str:
+    """The region that most zones and regions in the pools' requirements tell; empty when none does."""
+    places: Counter[str] = Counter()
+    for pool in pools:
+        for each in pool.spec.template.spec.requirements or ():
+            key = OLD_KEYS.get(each.key, each.key)
+            if each.operator == "In" and key in (ZONE, REGION):
+                places.update(filter(None, (region_of(v) if key == ZONE else v for v in each.values or ())))
+    return min(places, key=lambda place: (-places[place], place)) if places else ""
+
+
+def _why_nothing(market: Market) -> str:
+    """Why nothing is offered in a pool."""
+    if hint := region_hint(market.region, market.book.regions):
+        where = f"in region {market.region}" if market.region else "without a region"
+        return f"{NO_TYPE} {where}: {hint}"
+    return f"{NO_TYPE} meets its requirements"
 
 
 def _readable(requirements: Iterable[PoolRequirement]) -> tuple[list[PoolRequirement], list[str]]:

@@ -102,11 +102,17 @@ def region_of_node(node: Node) -> str:
     return label_of(node, REGION) or region_of(label_of(node, ZONE))
 
 
-def unpriced_note(types: Iterable[str], *, region: str) -> list[str]:
-    """A line about instance types without a price, if there are any."""
+def region_hint(region: str, regions: Sequence[str]) -> str:
+    """What to do where the region is not one of these, whose prices are packaged; empty where it is."""
+    return "" if region in regions else f"name the region with --region (packaged prices: {', '.join(regions)})"
+
+
+def unpriced_note(types: Iterable[str], *, region: str, regions: Sequence[str] = ()) -> list[str]:
+    """A line about instance types without a price, if there are any; `regions` are those with packaged prices."""
     names = sorted(set(types))
     if not names:
         return []
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     where = f" in {region}" if region else ""
-    return [f"no price is known for {shown}{where}: give some with --prices"]
+    hint = region_hint(region, regions) if regions else ""
+    return [f"no price is known for {shown}{where}: give some with --prices{', or ' if hint else ''}{hint}"]

@@ -13,12 +13,12 @@ from typing import Any
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node
 from tutti.kube.sources import Source
-from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.recommend.offerings import NODES, Catalogue, Limit, NodePool, Offering
 from tutti.recommend.pools.limits import nodes_limit, resource_limit
 from tutti.recommend.pools.market import Machine, Market, label_of, unpriced_note
 from tutti.recommend.pools.membership import capacity_labels, pool_of
 from tutti.recommend.pools.ours_text import PoolText, parse_pools, price_of, taints_of
-from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, less, template_name, template_node
+from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, amount_of, less, template_name, template_node
 from tutti.recommend.prices import SPOT, region_of
 
 
@@ -28,9 +28,18 @@ def read_ours(tree: Any, source: Source, *, market: Market) -> Catalogue:
     if whole.region:
         market = Market(market.book, region=whole.region, nodes=market.nodes)
     pools = tuple(_pool(text, market, file=source.name) for text in texts)
-    limits = tuple(resource_limit("all pools", what, most, nodes=market.nodes) for what, most in whole.limits.items())
+    limits = tuple(_whole_limit(what, most, market.nodes, pools) for what, most in whole.limits.items())
     missing = (o.instance_type or o.pool for pool in pools for o in pool.offerings if o.price is None)
-    return Catalogue(pools=pools, limits=limits, notes=tuple(unpriced_note(missing, region=market.region)))
+    typed = any(text.types for text in texts)
+    notes = unpriced_note(missing, region=market.region, regions=market.book.regions if typed else ())
+    return Catalogue(pools=pools, limits=limits, notes=tuple(notes))
+
+
+def _whole_limit(what: str, most: str | float, nodes: Sequence[Node], pools: Sequence[NodePool]) -> Limit:
+    """A limit of the whole cluster; where no node is in the input, the pools say how many there are."""
+    if what == NODES and not nodes:
+        return nodes_limit("all pools", amount_of(NODES, most), current=sum(pool.current for pool in pools))
+    return resource_limit("all pools", what, most, nodes=nodes)
 
 
 def _pool(text: PoolText, market: Market, *, file: str) -> NodePool:

@@ -2,7 +2,7 @@
 
 Contract: `parse_pools` gives the records of one YAML or JSON tree, or raises `InputError` with object and field: a
 field that is not one, a wrong type, a name that is there twice, a number below 0, a minimum above the maximum, a
-quantity that cannot be read.
+quantity that cannot be read, a template without cpu or memory or with more for pods than it has.
 """
 
 from __future__ import annotations
@@ -151,6 +151,8 @@ def _check(pool: PoolText, *, file: str, called: str) -> None:
         ("template.capacity", template.capacity), ("template.allocatable", template.allocatable or {}),
     ):  # fmt: skip
         _quantities(amounts, file=file, obj=called, field=field)
+    if pool.template is not None:
+        _check_template(pool.template, file=file, obj=called)
     for field, taints in (("taints", pool.taints), ("template.taints", template.taints)):
         for place, taint in enumerate(taints):
             if taint.effect not in EFFECTS:
@@ -168,6 +170,21 @@ def _quantities(quantities: Quantities, *, file: str, obj: str, field: str) -> N
             raise InputError(error.problem, file=file, obj=obj, field=where) from None
         if negative:
             raise InputError(f'"{quantity}" is negative', file=file, obj=obj, field=where)
+
+
+def _check_template(template: TemplateText, *, file: str, obj: str) -> None:
+    """Refuse a node without cpu or memory, or with more for pods than it has."""
+    sizes = {"capacity": template.capacity} | ({"allocatable": template.allocatable} if template.allocatable else {})
+    for field, size in sizes.items():
+        for resource in ("cpu", "memory"):
+            if not size.get(resource) or not parse_nano(size[resource]):
+                raise InputError("it is required", file=file, obj=obj, field=f"template.{field}.{resource}")
+    whole = {"pods": "110"} | template.capacity
+    for resource, left in (template.allocatable or {}).items():
+        most = whole.get(resource, 0)
+        if parse_nano(left) > parse_nano(most):
+            problem = f'"{left}" is more than the capacity "{most}"'
+            raise InputError(problem, file=file, obj=obj, field=f"template.allocatable.{resource}")
 
 
 def _prices(prices: Prices | None, types: list[str], *, file: str, obj: str, field: str) -> None:

@@ -8,6 +8,7 @@ count. Without a file, Karpenter NodePools of the snapshot count, else pools are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tutti.exceptions import InputError
@@ -26,6 +27,7 @@ from tutti.recommend.pools.ours import read_ours
 
 _GROUPS = "AutoScalingGroups"
 _GROUP = "AutoScalingGroupName"
+_WANT = "want pools of Tutti, Karpenter NodePools, or Auto Scaling groups as describe-auto-scaling-groups prints them"
 
 
 def catalogue_of(snapshot: Snapshot, market: Market, *, source: Source | None = None) -> Catalogue:
@@ -42,9 +44,12 @@ def catalogue_of(snapshot: Snapshot, market: Market, *, source: Source | None = 
 
 def read_pools(source: Source, market: Market) -> Catalogue:
     """What a file says can be bought."""
-    trees = [tree for tree in parse_yaml(source) if tree is not None]
+    try:
+        trees = [tree for tree in parse_yaml(source) if tree is not None]
+    except InputError as error:
+        raise InputError(f"{error.problem}: {_WANT}", file=source.name, obj=error.obj, field=error.field) from None
     if not trees:
-        raise InputError("there is no pool in it", file=source.name)
+        raise InputError(f"there is no pool in it: {_WANT}", file=source.name)
     first = trees[0]
     if isinstance(first, dict) and "pools" in first and "kind" not in first:
         if len(trees) > 1:
@@ -55,11 +60,11 @@ def read_pools(source: Source, market: Market) -> Catalogue:
         if groups is not None:
             pools, notes = read_groups(groups, market)
         else:
-            pools, notes = read_karpenter(_karpenter_pools(source), market)
+            pools, notes = read_karpenter(_karpenter_pools(source, trees), market)
     except InputError as error:
         raise InputError(error.problem, file=source.name, obj=error.obj, field=error.field) from None
     if not pools:
-        raise InputError("there is no pool in it", file=source.name)
+        raise InputError(f"there is no pool in it: {_WANT}", file=source.name)
     return Catalogue(pools=tuple(pools), notes=tuple(notes))
 
 
@@ -75,14 +80,11 @@ def _groups(tree: Any) -> list[Any] | None:
     return None
 
 
-def _karpenter_pools(source: Source) -> list[KarpenterPool]:
-    try:
-        decoded = decode(source)
-    except InputError as error:
-        if error.problem != "it has no kind":
-            raise
-        problem = "want pools of Tutti, Karpenter NodePools, or what describe-auto-scaling-groups prints"
-        raise InputError(problem) from None
+def _karpenter_pools(source: Source, trees: Sequence[Any]) -> list[KarpenterPool]:
+    listed = [each for tree in trees for each in (tree if isinstance(tree, list) else [tree])]
+    if not all(isinstance(each, dict) and "kind" in each for each in listed):
+        raise InputError(_WANT)
+    decoded = decode(source)
     pools = [obj for obj in decoded.objects if isinstance(obj, KarpenterPool)]
     for pool in pools:
         try:
