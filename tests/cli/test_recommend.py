@@ -15,6 +15,10 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Run, node, pod
+from tutti.cli.recommend_table import recommendation_text
+from tutti.recommend.answer import NewNode, Recommendation
+from tutti.recommend.offerings import Catalogue
+from tutti.recommend.request import Request
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -53,13 +57,13 @@ def test_table(tutti: Tutti, write: Write, pools: str) -> None:
         "small   z-1    small   +3      $73.00        $219.00",
         "",
         "6 of 7 pending pods get a node: 1 on nodes that are there, 5 on 3 new nodes",
-        "cost $219.00 a month ($0.3000 an hour); no plan for these pods costs less",
+        "cost $219.00 a month ($0.3000 an hour); proved: no plan for these pods costs less",
         "every new node is needed: without any one of them some pod would wait",
         "1 not considered: 1 gated",
         "",
         "1 pod stays pending:",
         "PODS   NAMESPACE   EXAMPLE   REASON",
-        "1      batch       huge      no node would take it, of 1 there and 3 that could be bought: 4 Insufficient cpu",
+        "1      batch       huge      no node would take it, of 1 there and 4 to buy: 5 Insufficient cpu",
     ]
 
 
@@ -117,7 +121,12 @@ def test_json_and_yaml_are_the_same_answer(tutti: Tutti, write: Write, pools: st
 
 
 def test_names(tutti: Tutti, write: Write, pools: str) -> None:
-    assert tutti("recommend", "-f", cluster(write), "--pools", pools, "-o", "name").lines == ["small/z-1 +3"]
+    asked = ("recommend", "-f", cluster(write), "--pools", pools, "-o", "name")
+    assert tutti(*asked).lines == ["small/z-1/small +3"]
+    Path(pools).write_text(POOLS.replace("price: 0.1", "capacityTypes: [spot], spotPrice: 0.03"), "utf-8")
+    assert tutti(*asked).lines == ["small/z-1/small/spot +3"]
+    alike = write(node("a", labels={ZONE: "z-1"}), pod("p", cpu="4"), pod("q", cpu="4"), name="alike.json")
+    assert tutti("recommend", "-f", alike, "-o", "name").lines == ["nodes-like-a/z-1/ +1"]
 
 
 def test_when_tutti_binds_the_answer_says_where_every_pod_goes(tutti: Tutti, write: Write, pools: str) -> None:
@@ -157,16 +166,26 @@ def test_strategies_that_go_node_by_node_prove_nothing(tutti: Tutti, write: Writ
 
 def test_the_objective_nodes_counts_nodes(tutti: Tutti, write: Write, pools: str) -> None:
     run = tutti("recommend", "-f", cluster(write), "--pools", pools, "--objective", "nodes")
-    assert "1 new node (cost $365.00 a month ($0.5000 an hour)); no plan for these pods has fewer" in run.lines
+    assert "1 new node (cost $365.00 a month ($0.5000 an hour)); proved: no plan for these pods has fewer" in run.lines
 
 
 def test_without_prices_nodes_are_counted(tutti: Tutti, write: Write) -> None:
     run = tutti("recommend", "-f", cluster(write))
     assert run.code == 0
-    assert "3 new nodes (cost unknown); no plan for these pods has fewer" in run.lines
+    assert "3 new nodes (cost unknown); proved: no plan for these pods has fewer" in run.lines
     assert "note: no price is known: the plan is the one with the fewest nodes" in run.err
     answer = tutti("recommend", "-f", cluster(write), "-o", "json").json
     assert (answer["cost"], answer["bound"], answer["objective"]) == (None, {"nodes": 3}, "nodes")
+
+
+def test_what_has_no_price_is_left_out_with_a_note(tutti: Tutti, write: Write, pools: str) -> None:
+    Path(pools).write_text(POOLS.replace(", price: 0.5", ""), "utf-8")
+    run = tutti("recommend", "-f", cluster(write), "--pools", pools)
+    note = "left out, because others have a price and these have none: large (on-demand)"
+    assert f"note: {note}\n" in run.err
+    assert note in tutti("recommend", "-f", cluster(write), "--pools", pools, "-o", "json").json["notes"]
+    run = tutti("recommend", "-f", cluster(write), "--pools", pools, "--objective", "nodes")
+    assert "left out" not in run.err
 
 
 def test_capacity_types_have_a_column_where_not_all_are_on_demand(tutti: Tutti, write: Write, tmp_path: Path) -> None:
@@ -202,6 +221,35 @@ def test_fail_unschedulable(tutti: Tutti, write: Write, pools: str) -> None:
 def test_nobody_waits(tutti: Tutti, write: Write, form: str) -> None:
     run = tutti("recommend", "-f", write(node("a"), pod("old", on="a")), "-o", form)
     assert (run.code, run.out, run.err) == (0, "", "No pending pods found.\n")
+
+
+def test_nobody_waits_and_that_costs_nothing(tutti: Tutti, write: Write) -> None:
+    answer = tutti("recommend", "-f", write(node("a"), pod("old", on="a")), "-o", "json").json
+    nothing = {"perHour": 0, "perMonth": 0, "currency": "USD"}
+    assert (answer["cost"], answer["bound"], answer["gap"]) == (nothing, nothing, 0)
+
+
+def test_nothing_is_cheaper_than_nothing(tutti: Tutti, write: Write, pools: str) -> None:
+    Path(pools).write_text(POOLS.replace("price: 0.1", "price: 0"), "utf-8")
+    run = tutti("recommend", "-f", cluster(write), "--pools", pools)
+    assert "cost $0.00 a month ($0.0000 an hour); proved: no plan for these pods costs less" in run.lines
+
+
+@pytest.mark.parametrize(
+    ("binder", "gap"),
+    [
+        ("kube-scheduler", "(gap 20.00 %; a scheduler that spreads pods may need up to this)"),
+        ("tutti", "(gap 20.00 %)"),
+    ],
+)
+def test_a_gap_says_whose_it_may_be(binder: str, gap: str) -> None:
+    new = NewNode(name="n", pool="p", zone="z", instance_type="t", capacity_type="on-demand", price=10**9)
+    answer = Recommendation(
+        strategy="optimal", objective="cost", binder=binder, nodes=(new,), pods=1, placed=1,
+        cost=10**9, bound=8 * 10**8, gap=0.2,
+    )  # fmt: skip
+    line = f"cost $730.00 a month ($1.0000 an hour); no plan for these pods costs less than $584.00 {gap}"
+    assert line in recommendation_text(answer, Request(objects=(), catalogue=Catalogue()), (), wide=False)
 
 
 def test_ten_thousand_pods(tutti: Tutti, write: Write, pools: str) -> None:

@@ -129,6 +129,8 @@ def test_scale_finds_its_workload(tutti: Tutti, write: Write) -> None:
         ("--add", "a=-1", '--add: want NODE=COUNT, got "a=-1"'),
         ("--scale", "web=3", "--scale: want KIND/NAME=COUNT with a kind of"),
         ("--scale", "daemonset/d=3", "--scale: want KIND/NAME=COUNT with a kind of"),
+        ("--add", f"a=1{5000 * '0'}", "--add: a: 1000"),
+        ("--scale", "job/x=500001", "--scale: job/x: 500001 is more than the 500000 pods that Tutti makes for one"),
         ("--scale", "deployment/web", '--scale: want KIND/NAME=COUNT, got "deployment/web"'),
     ],
 )

@@ -250,3 +250,28 @@ def test_a_stateful_set_shrinks_from_the_highest_number():
 def test_what_has_no_size_cannot_be_scaled():
     with pytest.raises(InputError, match="daemonset shop/log"):
         scale(workload("DaemonSet", "log"), 3, pods=[])
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "line"),
+    [
+        ("Deployment", {"replicas": 2_000_000_000}, "deployment shop/web: spec.replicas: 2000000000 is more than"),
+        (
+            "ReplicaSet",
+            {"replicas": 500_001},
+            "replicaset shop/web: spec.replicas: 500001 is more than the 500000 pods",
+        ),
+        ("StatefulSet", {"replicas": 2_000_000}, "statefulset shop/web: spec.replicas: 2000000 is more than"),
+        ("Job", {"parallelism": 2**31 - 1, "completions": 2**31 - 1}, "job shop/web: spec.parallelism: 2147483647 is"),
+    ],
+)
+def test_a_number_that_nobody_can_mean_is_refused_before_any_pod_is_made(kind, fields, line):
+    with pytest.raises(InputError) as caught:
+        expand([workload(kind, **fields)])
+    assert str(caught.value).startswith(line)
+
+
+def test_a_job_of_many_completions_makes_those_that_run_at_once():
+    fields = {"parallelism": 2, "completions": 2**31 - 1, "completionMode": "Indexed"}
+    assert len(expand([workload("Job", **fields)]).pods) == 2
+    assert len(expand([workload("Job", parallelism=2**31 - 1, completions=3)]).pods) == 3

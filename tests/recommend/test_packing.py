@@ -10,6 +10,7 @@ from tutti.recommend.optimal.fill import alone, best_patterns, varied_patterns
 from tutti.recommend.optimal.flat import Flat, undominated
 from tutti.recommend.optimal.knapsack import exact, surrogate
 from tutti.recommend.optimal.solve import bound_of, solve
+from tutti.recommend.replayed import purchases_between
 from tutti.recommend.request import Deadline
 
 BIG = 1 << 40
@@ -120,3 +121,10 @@ def test_a_kind_that_another_replaces_is_left_out():
         price=np.array([3.0, 2.0, 2.0]), takes=np.zeros((0, 3)), requests=np.array([[1.0, 1.0]]),
     )  # fmt: skip
     assert undominated(flat) == [1]
+
+
+def test_all_purchases_between_two_costs():
+    prices = np.array([3.0, 2.0, 2.0])
+    assert purchases_between(prices, 4.0, 6.0, limit=99) == [(1, 1), (1, 2), (2, 2), (0, 1), (0, 2)]
+    assert purchases_between(prices, 4.0, 6.0, limit=4) is None
+    assert purchases_between(prices, 0.0, 10**9, limit=99) is None

@@ -76,7 +76,22 @@ def test_a_mixed_group_of_spot_and_a_group_that_is_not_enabled():
     catalogue = groups(group("a", enabled, MixedInstancesPolicy=mixed), group("b"))
     assert [pool.name for pool in catalogue.pools] == ["a"]
     assert {(o.instance_type, o.capacity_type) for o in catalogue.pools[0].offerings} == {("m5.large", "spot")}
-    assert catalogue.notes == ("group a: m5.large stands for its 2 types",)
+    assert catalogue.notes == (
+        "1 group does not count, for want of the tag k8s.io/cluster-autoscaler/enabled: b",
+        "group a: m5.large stands for its 2 types",
+    )
+
+
+def test_a_group_of_an_unknown_type_is_left_out_if_there_are_others():
+    named = f"{TEMPLATE}label/node.kubernetes.io/instance-type"
+    catalogue = groups(group("a", {named: "m5.large"}), group("b", {named: "x9.huge"}), group("c"))
+    assert [pool.name for pool in catalogue.pools] == ["a"]
+    assert catalogue.notes == (
+        "group b is left out: the size of instance type x9.huge is not known: give it with --prices",
+        f"group c is left out: its instance type is not known: give it in the tag {named}",
+    )
+    with pytest.raises(InputError, match=r"group b: the size of instance type x9\.huge is not known"):
+        groups(group("b", {named: "x9.huge"}))
 
 
 def test_a_group_with_nodes_makes_more_of_them():
@@ -125,7 +140,7 @@ def test_pools_are_inferred_from_the_labels_of_every_cloud():
         node("x"),
     )
     assert [(pool.name, pool.current, pool.maximum, len(pool.offerings)) for pool in catalogue.pools] == [
-        ("a", 2, None, 4), ("g", 1, None, 1), ("nodes like m5.large", 1, None, 1),
+        ("a", 2, None, 4), ("g", 1, None, 1), ("nodes-like-m5.large", 1, None, 1),
     ]  # fmt: skip
     spot = catalogue.pools[0].offerings[0]
     assert (spot.instance_type, spot.zone, spot.capacity_type, spot.price) == (
@@ -154,7 +169,7 @@ def test_the_example_is_a_ready_node_and_what_passes_is_not_copied():
 
 def test_unlabelled_nodes_of_one_size_form_one_pool():
     (made,) = inferred(node("n1", ""), node("n2", "")).pools
-    assert (made.name, made.current, made.offerings[0].price) == ("nodes like n1", 2, None)
+    assert (made.name, made.current, made.offerings[0].price) == ("nodes-like-n1", 2, None)
 
 
 def test_without_nodes_nothing_is_inferred():

@@ -66,6 +66,14 @@ def test_nodes_of_a_pool_count_by_their_pool_label():
     assert read(TEXT, nodes=[node]).limits[0].left == 99
 
 
+def test_without_nodes_a_limit_of_the_cluster_counts_what_pools_say_they_have():
+    text = (
+        "limits: {nodes: 9}\npools: [{name: a, instanceType: m5.large, current: 4}, {name: b, instanceType: m5.large}]"
+    )
+    (limit,) = read(text, region="eu-west-1").limits
+    assert (limit.left, limit.reason) == (5, "all pools have 4 of at most 9 nodes")
+
+
 def test_the_reserve_can_be_given():
     text = "pools: [{name: a, instanceType: m5.large, reserved: {cpu: 80m, memory: 1Gi}, disk: 100Gi}]"
     (made,) = read(text, region="eu-west-1").pools
@@ -88,6 +96,16 @@ def test_the_reserve_can_be_given():
         ("instanceType: m5.large, price: {m5.tiny: 3}", "pool a: price.m5.tiny: the pool has no such instance type"),
         ("instanceType: m5.large, capacityTypes: [free]", 'pool a: capacityTypes: "free" is not a capacity type'),
         ("instanceType: m5.large, taints: [{key: x, effect: Never}]", "pool a: taints[0].effect"),
+        ("template: {capacity: {cpu: 4}}", "pools.yaml: pool a: template.capacity.memory: it is required"),
+        ("template: {capacity: {cpu: 0, memory: 4Gi}}", "pool a: template.capacity.cpu: it is required"),
+        (
+            "template: {capacity: {cpu: 4, memory: 4Gi}, allocatable: {cpu: 4}}",
+            "pool a: template.allocatable.memory: it is required",
+        ),
+        (
+            "template: {capacity: {cpu: 4, memory: 4Gi}, allocatable: {cpu: 4100m, memory: 4Gi}}",
+            'pool a: template.allocatable.cpu: "4100m" is more than the capacity "4"',
+        ),
         ("instanceType: m5.large}, {name: a, instanceType: m5.large", "pool a: name: there is another pool"),
     ],
 )

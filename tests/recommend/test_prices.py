@@ -44,6 +44,12 @@ def test_rows_of_the_user_come_first_and_the_narrowest_wins():
     assert book.price("m5.xlarge", "eu-west-1") == 214_000_000
 
 
+def test_prices_of_a_row_may_be_rounded_and_a_size_needs_no_price():
+    row, size = table("instance_type,usd_hour,usd_month,cpu,memory\na,0.0249,18.2,,\nb,,,2,8Gi\n")
+    assert (row.price, size.price) == (24_900_000, None)
+    assert size.allocatable == {"cpu": "2", "memory": "8Gi"}
+
+
 def test_monthly_prices_and_sizes():
     row, other = table("instance_type,usd_month,cpu,memory_ki,pods,note\na,73,1920m,6776184,110,x\nb,7.3,,,110,y\n")
     assert row.price == 100_000_000
@@ -63,6 +69,15 @@ def test_monthly_prices_and_sizes():
         ("instance_type,usd_hour,capacity_type\na,1,cheap\n", 'line 2: capacity_type: "cheap" is not a capacity type'),
         ("instance_type,usd_hour\na,1,2\n", "line 2: 3 cells"),
         ("", "there is no price in it"),
+        (
+            "instance_type,usd_hour,usd_month\na,0.1,73\nb,0.1,80\n",
+            'prices.csv: line 3: usd_month: "80" contradicts the "0.1" of usd_hour: a month has 730 hours',
+        ),
+        (
+            "instance_type,usd_hour,zone\na,1,z\na,1,z\na,1,\na,2,z\n",
+            "prices.csv: line 5: usd_hour: line 2 has another price for a on-demand in z",
+        ),
+        ("instance_type,usd_hour,note\na,1\nb\n", "prices.csv: line 3: usd_hour: a price, or cpu and memory"),
     ],
 )
 def test_bad_cells_are_named(text, problem):

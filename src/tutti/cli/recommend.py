@@ -148,8 +148,11 @@ def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, i
 
 def _ask(request: Request, seconds: float) -> Recommendation:
     """The recommendation; an empty one, without a look at the pools, when nobody waits."""
+    from msgspec.structs import replace
+
     from tutti.cli.loading import busy, remark
     from tutti.cli.recommend_input import check_catalogue, waiting
+    from tutti.cli.recommend_notes import unpriced_left_out
     from tutti.recommend.answer import Recommendation
     from tutti.recommend.recommend import recommend
     from tutti.recommend.request import Deadline
@@ -163,6 +166,7 @@ def _ask(request: Request, seconds: float) -> Recommendation:
     check_catalogue(request)
     with busy(f"looking for nodes for {number:,} pods") as tell:
         answer = recommend(request, Deadline(time.monotonic, seconds), tell=tell)
+    answer = replace(answer, notes=(*answer.notes, *unpriced_left_out(answer, request.catalogue)))
     for note in answer.notes:
         remark(note)
     return answer

@@ -22,6 +22,7 @@ from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
 from tutti.kube.sources import Source, read_sources
 from tutti.recommend.parse import build_request, is_pending, price_book
+from tutti.recommend.pools.karpenter_objects import NO_TYPE
 from tutti.recommend.scenario import is_scenario, read_scenario
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ def check_catalogue(request: Request) -> None:
     if not any(pool.offerings for pool in request.catalogue.pools):
         known = ", ".join(pool.name for pool in request.catalogue.pools)
         why = f"nothing is offered in {known}" if known else "there are no nodes or NodePools to tell the pools from"
+        told = list(dict.fromkeys(note.partition(": ")[2] for note in request.catalogue.notes if NO_TYPE in note))
+        if known and told:
+            raise InputError(f"nothing can be bought: {why}: {told[0]}")
         raise InputError(f"nothing can be bought: {why}; say with --pools what can be")
 
 

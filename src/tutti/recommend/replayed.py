@@ -7,7 +7,8 @@ waiting. `mended` buys more until everybody whom the draft places is placed; `sp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations_with_replacement, count, product
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from tutti.recommend.matter import Progress
 from tutti.recommend.merge import in_order
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.request import Deadline
+
+_STEPS = 60_000
+"""How far the search for all purchases between two costs goes."""
 
 
 class Replayed(Binding):
@@ -112,20 +116,41 @@ class Replayed(Binding):
 
 def purchases_between(prices: Floats, least: float, most: float, *, limit: int) -> list[tuple[int, ...]] | None:
     """All purchases that cost at least and less than this, the cheapest first; None when there are too many."""
-    found: list[tuple[float, tuple[int, ...]]] = []
-    order = np.argsort(-prices, kind="stable").tolist()
-    todo: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, ())]
-    steps = 0
-    while todo:
-        cost, place, bought = todo.pop()
-        steps += 1
-        if len(found) > limit or steps > 50 * limit:
+    like: dict[float, list[int]] = {}
+    for number in np.flatnonzero(prices > 0).tolist():
+        like.setdefault(float(prices[number]), []).append(number)
+    values = sorted(like, reverse=True)
+    found: list[tuple[float, int, tuple[int, ...]]] = []
+    for counts in _sums_between(values, least, most):
+        if counts is None:
             return None
-        if cost >= least:
-            found.append((cost, bought))
-        todo += (
-            (cost + float(prices[order[next_]]), next_, (*bought, order[next_]))
-            for next_ in range(place, len(order))
-            if prices[order[next_]] > 0 and cost + float(prices[order[next_]]) < most
-        )
-    return [bought for _, bought in sorted(found)]
+        pairs = list(zip(values, counts, strict=True))
+        cost = sum(value * times for value, times in pairs)
+        ways = [combinations_with_replacement(like[value], times) for value, times in pairs]
+        for way in product(*ways):
+            bought = tuple(number for part in way for number in part)
+            found.append((cost, len(bought), bought))
+            if len(found) > limit:
+                return None
+    return [bought for *_, bought in sorted(found)]
+
+
+def _sums_between(values: Sequence[float], least: float, most: float) -> Iterator[tuple[int, ...] | None]:
+    """How often each value may be taken so that the sum is within; ends with None when the search takes too long."""
+    todo: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    for steps in count():
+        if not todo:
+            return
+        if steps > _STEPS:
+            yield None
+        cost, counts = todo.pop()
+        if len(counts) == len(values):
+            if cost >= least:
+                yield counts
+            continue
+        value = values[len(counts)]
+        todo += [
+            (cost + times * value, (*counts, times))
+            for times in range(int((most - cost) / value) + 1)
+            if cost + times * value < most
+        ]

@@ -106,10 +106,11 @@ class Selection:
         offerings = sorted({each.offering for draft in drafts for each in draft.bought})
         if len(self.matter.problem.offerings) <= _FEW_OFFERINGS:
             offerings = list(range(len(self.matter.problem.offerings)))
-        least = min(float(sum(prices[each.offering] for each in draft.bought)) for draft in drafts)
+        least = float(sum(prices[each.offering] for each in drafts[0].bought))
         most = float(sum(prices[number] for _, number in best.nodes))
         found = purchases_between(prices[offerings], least * (1 - 1e-9), most * (1 - 1e-9), limit=_PURCHASES)
-        if found is None or len(best.left) > len(drafts[0].left):
+        pods = slice(len(self._levels))
+        if not found or self.rank(best)[pods] > self._draft_rank(drafts[0])[pods]:
             return best
         self._progress.tell(f"replaying {len(found)} cheaper purchases")
         for numbers in found:
