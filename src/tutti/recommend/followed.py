@@ -6,11 +6,10 @@ is bought for; nodes that got less than they were meant for are bought smaller, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tutti.cluster.columns import Bools
 from tutti.cluster.edits import Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.recommend.binding import MENDS, Binding, Outcome
@@ -56,7 +55,8 @@ class Followed(Binding):
     def _shrunk(self, nodes: list[tuple[str, int]], meant: Mapping[str, int]) -> list[tuple[str, int]]:
         """Buy nodes that hold less than they were meant for as smaller ones, where the engine lets the same pods in."""
         cluster, problem = self.picture.cluster, self.problem
-        keys = {rule.key for rule in problem.rules.domains}
+        keys = sorted({rule.key for rule in problem.rules.domains})
+        domains = [np.array([value or "" for value in problem.domain(key)]) for key in keys]
         prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.int64)
         kept = []
         for name, offering in nodes:
@@ -67,20 +67,14 @@ class Followed(Binding):
                 continue
             numbers = [self.pods[pod] for pod in mine]
             fits = (problem.free >= problem.requests[numbers].sum(axis=0)).all(axis=1) & (prices < prices[offering])
-            fits &= problem.allowed[:, numbers].all(axis=1) & self._like(offering, keys)
+            fits &= problem.allowed[:, numbers].all(axis=1) & np.all(
+                [domain == domain[offering] for domain in domains], axis=0
+            )
             for row in problem.limits:
                 fits &= row.takes <= row.takes[offering]
             best = int(np.where(fits, prices, np.iinfo(np.int64).max).argmin()) if fits.any() else offering
             kept.append((name, best if best != offering and self._exchange(name, best, pods, mine) else offering))
         return kept
-
-    def _like(self, offering: int, keys: Iterable[str]) -> Bools:
-        """The offerings whose nodes are in the same domains as those of one."""
-        like = np.ones(len(self.problem.offerings), dtype=bool)
-        for key in keys:
-            values = self.problem.domain(key)
-            like &= np.array([value == values[offering] for value in values], dtype=bool)
-        return like
 
     def _exchange(self, name: str, offering: int, pods: Sequence[str], mine: Sequence[str]) -> bool:
         """Put a node of another offering in the place of one, with the same pods, if they all get in."""
@@ -129,6 +123,8 @@ class Followed(Binding):
         cluster = self.picture.cluster
         keys = [cluster.pods.keys[row] for row in cluster.on_node[cluster.node_row(name)]]
         mine = sorted((key for key in keys if key in self.turn), key=self.turn.__getitem__)
+        if not self._is_room(name, mine):
+            return False
         with Trial(cluster) as trial:
             for key in keys:
                 cluster.apply(Unbind(key) if key in self.pods else Remove("Pod", key))
@@ -137,3 +133,13 @@ class Followed(Binding):
                 return False
             trial.keep()
             return True
+
+    def _is_room(self, name: str, pods: Sequence[str]) -> bool:
+        """Whether each of some pods alone would find the room that it asks for on another node: a quick first look."""
+        nodes = self.picture.cluster.nodes
+        others = nodes.on[: nodes.length].copy()
+        others[nodes.row_of[name]] = False
+        places = [self.picture.cluster.resources.place(resource) for resource in self.problem.resources]
+        room = nodes.alloc[places][:, : nodes.length][:, others] - nodes.used[places][:, : nodes.length][:, others]
+        wanted = self.problem.requests[sorted({self.pods[pod] for pod in pods})]
+        return all((room >= each[:, None]).all(axis=0).any() for each in wanted)

@@ -159,9 +159,10 @@ def spread_notes(picture: Picture, problem: Problem, outcome: Outcome) -> list[s
     """Spreads that hold only because other domains have no node: the user may have meant otherwise."""
     column_of, notes = picture.cluster.nodes.column, {}
     offered = {name: offering.node.metadata.labels or {} for name, offering in outcome.bought}
+    keys = {rule.key for rule in problem.rules.domains}
+    several = {key for key in keys if len({value for value in problem.domain(key) if value is not None}) > 1}
     for rule in problem.rules.domains:
-        values = {value for value in problem.domain(rule.key) if value is not None}
-        if rule.kind is not Kind.SPREAD or len(values) < 2 or len(rule.counts) > 1:
+        if rule.kind is not Kind.SPREAD or rule.key not in several or len(rule.counts) > 1:
             continue
         nodes = [outcome.where[pod] for pod in problem.classes[rule.holder].pods if pod in outcome.where]
         column = column_of(rule.key)

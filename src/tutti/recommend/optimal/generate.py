@@ -30,6 +30,8 @@ _PART = 0.4
 """How far from the duals that prove the best bound to those of the master patterns are looked for."""
 _STALLED = 8
 """Rounds without progress after which the bound is looked at."""
+_VARIED = 4_000
+"""Kinds times classes up to which patterns with items set first are looked for: it takes long."""
 _AT_ONCE = 40
 """How many patterns are added in a round at most."""
 
@@ -80,7 +82,8 @@ def generate(
             return Generated(cost, _better(best, _quickly_proved(master.flat, duals)) if prove else best, False)
         if added and stalled < _STALLED and rounds > 0:
             continue
-        if not added and rounds > 0 and _by_filling(master, duals, varied_patterns):
+        few = master.flat.allowed.size <= _VARIED
+        if not added and rounds > 0 and few and _by_filling(master, duals, varied_patterns):
             continue
         if not prove:
             return Generated(cost, best, True)

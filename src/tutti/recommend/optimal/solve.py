@@ -23,6 +23,7 @@ from tutti.recommend.request import Deadline
 Tell = Callable[[float, float], None]
 """Told from time to time: the best cost so far, and the bound."""
 Nodes = Sequence[tuple[int, Sequence[int]]]
+_KINDS, _CLASSES = 20, 60
 _PENALTY = 1e3
 """What an item that has no place costs, in prices of the dearest kind: more than any node that could take it."""
 
@@ -116,14 +117,19 @@ class _Search:
         return firm, int(packing.dropped.sum()), worth, round(packing.cost(self.flat), 6), len(packing.nodes)
 
     def run(self) -> Solved:
-        generated = generate(self.master, self.deadline.part(0.45), tell=self.tell)
+        # Where there are many kinds, good patterns for all of them are found only by looking exactly.
+        exactly = len(self.small.price) > _KINDS and len(self.small.demand) <= _CLASSES
+        generated = generate(self.master, self.deadline.part(0.45 if exactly else 0.3), prove=exactly, tell=self.tell)
+        if not len(self.small.room):  # rounding off is quicker, and better where there is much
+            self.offer(self._rounded(None))
         chosen = choose(self.master, min(self.deadline.left * 0.3, 2.0))
         self.offer(self._in_full(chosen))
-        self.offer(self._rounded(chosen))
+        if len(self.small.room):
+            self.offer(self._rounded(chosen))
         best = self.best or packed(self.flat, ())
         bound = 0.0
         if not best.dropped.any():
-            bound = self.close(generated, best.cost(self.flat))
+            bound = self.close(generated._replace(done=generated.done and exactly), best.cost(self.flat))
         elif generated.cost < np.inf:
             self.offer(self._in_full(choose(self.master, max(self.deadline.left - 0.05, 0.05))))
         return Solved(self.best or best, bound)
@@ -137,7 +143,7 @@ class _Search:
 
     def _rounded(self, chosen: Packing | None) -> Packing | None:
         if not len(self.small.room):
-            return self._in_full(round_off(self.master, self.deadline.part(0.4)))
+            return self._in_full(round_off(self.master, self.deadline.part(0.6)))
         if chosen is None:
             return None
         # What goes to nodes that are there is settled first; the rest is packed anew.
@@ -182,4 +188,5 @@ class _Search:
     def _try_harder(self) -> None:
         """Spend the time that is left on whole numbers over the known patterns."""
         if self.deadline.left > 0.2 and self.best is not None:
+            self.offer(self._rounded(None))
             self.offer(self._in_full(choose(self.master, self.deadline.left - 0.05)))
