@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from itertools import combinations_with_replacement, count, product
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 
@@ -138,17 +138,18 @@ def purchases_between(prices: Floats, least: float, most: float, *, limit: int) 
 def _sums_between(values: Sequence[float], least: float, most: float) -> Iterator[tuple[int, ...] | None]:
     """How often each value may be taken so that the sum is within; ends with None when the search takes too long."""
     todo: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
-    for steps in count():
-        if not todo:
-            return
-        if steps > _STEPS:
-            yield None
+    steps = 0
+    while todo:
         cost, counts = todo.pop()
         if len(counts) == len(values):
             if cost >= least:
                 yield counts
             continue
         value = values[len(counts)]
+        steps += int((most - cost) / value) + 1
+        if steps > _STEPS:
+            yield None
+            return
         todo += [
             (cost + times * value, (*counts, times))
             for times in range(int((most - cost) / value) + 1)
