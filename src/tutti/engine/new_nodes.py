@@ -78,7 +78,7 @@ def added(cluster: Cluster, name: str, count: int) -> Iterator[Edit]:
         if csi is not None:
             yield Put(replace(csi, metadata=replace(csi.metadata, name=new, uid=None)))
         for pod in companions:
-            yield Put(_companion(pod, new))
+            yield Put(companion(pod, new))
 
 
 def like(node: Node, name: str) -> Node:
@@ -92,7 +92,7 @@ def like(node: Node, name: str) -> Node:
     return replace(node, metadata=metadata, spec=spec, status=replace(node.status, images=None, conditions=None))
 
 
-def _companion(pod: Pod, node: str) -> Pod:
+def companion(pod: Pod, node: str) -> Pod:
     """The pod that a new node has in the place of an old one's."""
     name = f"{pod.metadata.name}-{node}"
     metadata = replace(pod.metadata, name=name, uid=made_uid(f"{pod.key}-{node}"), creation_timestamp=None)

@@ -23,8 +23,6 @@ from tutti.recommend.optimal.solve import Tell, bound_of, solve
 from tutti.recommend.problem import Problem
 from tutti.recommend.request import Deadline
 
-Counts = tuple[int, list[tuple[int, int]]]
-
 
 class Optimum(NamedTuple):
     """Drafts, the cheapest first, and what no plan for all of the demand can cost less than (0: not known)."""

@@ -11,20 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
 from tutti.engine.engine import Engine
-from tutti.engine.new_nodes import like
+from tutti.engine.new_nodes import belongs_to_node, companion, like
 from tutti.engine.plan import NotConsidered
 from tutti.engine.profile import Profile
 from tutti.engine.standing import Gangs
 from tutti.engine.turns import Turn, turns
-from tutti.kube.daemon_sets import bound_to
-from tutti.kube.names import made_uid
-from tutti.kube.objects import KINDS, DaemonSet, Node, Object, Pod
-from tutti.kube.owners import controller_of
+from tutti.kube.objects import KINDS, DaemonSet, Object, Pod
 from tutti.recommend.daemons import daemon_pods_for
 from tutti.recommend.offerings import Offering
 from tutti.recommend.request import Request
@@ -48,7 +43,6 @@ class Picture:
         self.not_considered: list[NotConsidered] = []
         self._daemon_sets = daemon_sets
         self._daemons: dict[int, list[Pod]] = {}
-        self._numbers: dict[str, int] = {}
 
     def split(self) -> None:
         """Find out who waits."""
@@ -58,9 +52,9 @@ class Picture:
         for key, node in self.promised.items():
             cluster.apply(Bind(key, node))
         waiting = [key for key, row in pods.row_of.items() if pods.node_names[row] is None and key not in self.promised]
-        daemons = [key for key in waiting if _is_daemon(cluster.pod(key))]
+        daemons = [key for key in waiting if belongs_to_node(cluster.pod(key))]
         self.engine.place(daemons)  # on nodes that are there: nobody buys for them
-        waiting = [key for key in waiting if not _is_daemon(cluster.pod(key))]
+        waiting = [key for key in waiting if not belongs_to_node(cluster.pod(key))]
         self.turns, self.not_considered = turns(cluster, self.gangs, waiting, profile=self.profile)
         self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))
 
@@ -68,7 +62,7 @@ class Picture:
         """Put a bought node into the cluster, with its daemons."""
         self.cluster.apply(Put(like(offering.node, name)))
         for pod in self.daemons(offering):
-            self.cluster.apply(Put(_on(pod, name)))
+            self.cluster.apply(Put(companion(pod, name)))
 
     def join_all(self, offerings: Iterable[Offering]) -> list[str]:
         """Buy one node of each; give their names."""
@@ -107,23 +101,3 @@ def initialise(request: Request, profile: Profile | None = None) -> Picture:
     picture = Picture(cluster, request.daemon_sets, profile or Profile.default())
     picture.split()
     return picture
-
-
-def node_of(cluster: Cluster, name: str) -> Node:
-    """A node by its name."""
-    node = cluster.nodes.objects[cluster.node_row(name)]
-    assert node is not None
-    return node
-
-
-def _is_daemon(pod: Pod) -> bool:
-    owner = controller_of(pod)
-    return owner is not None and owner.kind in ("DaemonSet", "Node")
-
-
-def _on(pod: Pod, node: str) -> Pod:
-    """A daemon's pod, on a node of another name than the template's."""
-    name = f"{pod.metadata.name}-{node}"
-    metadata = replace(pod.metadata, name=name, uid=made_uid(f"{pod.metadata.namespace}/{name}"))
-    affinity = bound_to(pod.spec.affinity, node)
-    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node, affinity=affinity))

@@ -19,10 +19,11 @@ from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints
 from tutti.cluster.groups import NO_GROUP
 from tutti.cluster.trial import Trial
 from tutti.engine.judge import Filtered
+from tutti.engine.new_nodes import node_of
 from tutti.engine.plugins.base import Asked, ClusterPlugin
 from tutti.engine.verdict import Reason
 from tutti.recommend.offerings import Catalogue, Offering, takes
-from tutti.recommend.picture import Picture, node_of
+from tutti.recommend.picture import Picture
 from tutti.recommend.rules import DomainRule, Kind, Rules, rules_of
 
 _LOOKERS = ("PodTopologySpread", "InterPodAffinity")

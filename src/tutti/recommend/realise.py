@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tutti.cluster.edits import Bind
+from tutti.engine.new_nodes import node_of
 from tutti.engine.plugins.base import Area
 from tutti.recommend.draft import Bought, Draft
-from tutti.recommend.picture import Picture, node_of
+from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
 from tutti.recommend.rules import UNLIMITED, DomainRule, Kind
 

@@ -6,8 +6,6 @@ asks for the best whole numbers over all known patterns. Both give a packing tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tutti.cluster.columns import Ints
@@ -26,9 +24,9 @@ _KEPT = 500
 """Patterns that are kept for what is left."""
 
 
-def choose(master: Master, seconds: float, start: Sequence[int] | None = None) -> Packing | None:
+def choose(master: Master, seconds: float) -> Packing | None:
     """The best packing over the known patterns that some seconds give."""
-    whole = master.whole(seconds, start)
+    whole = master.whole(seconds)
     return None if whole is None else _packing(master, whole)
 
 

@@ -7,7 +7,6 @@ Every status is checked: HiGHS answers zeros when it has failed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import highspy
@@ -129,21 +128,16 @@ class Master:
         """How often each pattern is used in the last solution, in fractions."""
         return np.array(self._model.getSolution().col_value)[self.first :]
 
-    def whole(
-        self, seconds: float, start: Sequence[int] | None = None, *, only: Sequence[int] | None = None
-    ) -> Whole | None:
-        """The best solution in whole numbers that some seconds give; `only` some of the patterns, `start` from one."""
-        chosen = list(range(len(self.patterns))) if only is None else list(only)
+    def whole(self, seconds: float) -> Whole | None:
+        """The best solution in whole numbers that some seconds give."""
         model = self._new(seconds)
-        for place in chosen:
-            self._append(model, self.kinds[place], self.patterns[place])
+        for kind, pattern in zip(self.kinds, self.patterns, strict=True):
+            self._append(model, kind, pattern)
         columns = model.getNumCol()
         model.changeColsIntegrality(
             columns, np.arange(columns, dtype=np.int32), np.array([highspy.HighsVarType.kInteger] * columns)
         )
         model.setOptionValue("mip_rel_gap", 1e-5)
-        if start is not None:
-            self._start(model, chosen, start)
         model.run()
         info = model.getInfo()
         if info.primal_solution_status != 2:
@@ -153,20 +147,7 @@ class Master:
         moved = np.zeros(self.flat.welcome.shape, dtype=np.int64)
         for (node, number), value in zip(self._moves, values[classes : self.first], strict=True):
             moved[node, number] = value
-        times = np.zeros(len(self.patterns), dtype=np.int64)
-        times[chosen] = values[self.first :]
+        times = values[self.first :]
         return Whole(
             times, moved, values[:classes], info.objective_function_value * self.scale, info.mip_dual_bound * self.scale
         )
-
-    def _start(self, model: highspy.Highs, chosen: Sequence[int], start: Sequence[int]) -> None:
-        solution = highspy.HighsSolution()
-        values = np.zeros(model.getNumCol())
-        values[self.first :] = [start[place] for place in chosen]
-        covered = np.zeros(len(self.flat.demand), dtype=np.int64)
-        for place in chosen:
-            if start[place]:
-                covered += start[place] * np.array(self.patterns[place])
-        values[: len(covered)] = np.maximum(self.flat.demand - covered, 0)
-        solution.col_value = values.tolist()
-        model.setSolution(solution)

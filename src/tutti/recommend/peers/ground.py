@@ -8,6 +8,7 @@ What is done after `mark` is undone by `back`; `Columns` undoes added nodes only
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,7 +25,7 @@ ONE: Ints = np.ones(1, dtype=np.int64)
 _SPREAD = "PodTopologySpread"
 
 
-class Ground:
+class Ground(ABC):
     """See the module's contract."""
 
     there: int
@@ -32,45 +33,45 @@ class Ground:
     size: int
     """How many nodes there are with the new ones."""
 
+    @abstractmethod
     def is_plain(self, shape: int, pod: str) -> bool:
         """Say whether a shape, of which a pod is given, only looks at nodes and room now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def copies(self, shape: int, pod: str, first: int) -> Ints:
         """Give how many pods of a plain shape fit on each node from `first` on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fits_plain(self, shape: int, pod: str) -> Bools:
         """Say which nodes take a pod of a plain shape."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fits_newest(self, shape: int, pod: str) -> bool:
         """Say whether the newest node takes a pod of any shape."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fits(self, pod: str) -> Bools:
         """Say which nodes take a pod, plain or not."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_spread(self, pod: str, node: int) -> bool:
         """Say whether a node does not take a pod because like pods would not be spread evenly."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, shape: int, pods: Sequence[str], first: int, counts: Ints) -> None:
         """Put pods on the nodes from `first` on: so many on each, one node after the other."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add(self, offering: int, count: int = 1) -> None:
         """Add new nodes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mark(self) -> tuple[int, int]:
         """Remember this moment."""
-        raise NotImplementedError
 
+    @abstractmethod
     def back(self, mark: tuple[int, int]) -> None:
         """Undo everything since."""
-        raise NotImplementedError
 
 
 class Columns(Ground):
@@ -95,6 +96,14 @@ class Columns(Ground):
         for shape, wants in enumerate(self._wants):
             for place, amount in wants:
                 self._wanted[place, shape] = amount
+
+    def fits(self, pod: str) -> Bools:
+        """Never asked: columns are for plain shapes alone."""
+        raise AssertionError(f"{pod} is not of a plain shape")
+
+    def is_spread(self, pod: str, node: int) -> bool:
+        """Never asked either."""
+        raise AssertionError(f"{pod} is not of a plain shape")
 
     def is_plain(self, shape: int, pod: str) -> bool:
         """They all are."""
