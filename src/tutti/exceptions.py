@@ -24,6 +24,10 @@ class InputError(TuttiError):
         super().__init__(": ".join(part for part in (file, obj, field, problem) if part))
 
 
+class PoolError(InputError):
+    """A node pool that can be read and cannot be: nothing is offered in it, or what it says contradicts itself."""
+
+
 class QuantityError(InputError):
     """Text that is not a Kubernetes quantity."""
 

@@ -20,7 +20,8 @@ from tutti.cli.purchase_table import complaint, is_bad, purchase_table
 from tutti.conformance import purchase_run
 from tutti.conformance.karpenter import read_karpenter
 from tutti.conformance.purchase_run import PurchaseOutcome, Settings, run_purchase
-from tutti.recommend.answer import NewNode, Recommendation, ScaleUp
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.bought import NewNode, ScaleUp
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.karpenter import karpenter
 from tutti.recommend.request import Binder, Deadline, Request

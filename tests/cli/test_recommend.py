@@ -16,7 +16,8 @@ import yaml
 
 from tests.cli.conftest import Run, node, pod
 from tutti.cli.recommend_table import recommendation_text
-from tutti.recommend.answer import NewNode, Recommendation
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.bought import NewNode
 from tutti.recommend.offerings import Catalogue
 from tutti.recommend.request import Request
 

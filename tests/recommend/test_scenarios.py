@@ -10,7 +10,7 @@ from tutti.recommend.money import a_month
 from tutti.recommend.parse import price_book
 from tutti.recommend.recommend import recommend
 from tutti.recommend.request import Binder, Deadline, Objective, Options
-from tutti.recommend.scenario import read_scenario
+from tutti.recommend.wire.scenario import read_scenario
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
 

@@ -33,9 +33,9 @@ class Loaded(NamedTuple):
 def load_cluster(paths: Sequence[str]) -> Loaded:
     """Read files into a cluster."""
     with busy("reading"):
-        from tutti.cli.unknown_volumes import KnownVolumes
         from tutti.cluster import Cluster
         from tutti.kube.objects import KINDS, Pod
+        from tutti.kube.unknown_volumes import KnownVolumes
 
         snapshot = _prepared(paths)
         known = KnownVolumes(snapshot)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from tutti.cli.unknown_volumes import KnownVolumes, claim_name
 from tutti.kube.objects import (
     CSIDriver,
     CSINode,
@@ -29,6 +28,7 @@ from tutti.kube.objects import (
 )
 from tutti.kube.owners import controller_of
 from tutti.kube.snapshot import Snapshot
+from tutti.kube.unknown_volumes import KnownVolumes, claim_name
 
 _OWNERS: tuple[type[Object], ...] = (ReplicaSet, StatefulSet, ReplicationController)
 

@@ -147,39 +147,26 @@ def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, i
 
 
 def _ask(request: Request, seconds: float) -> Recommendation:
-    """The recommendation; an empty one, without a look at the pools, when nobody waits."""
-    from msgspec.structs import replace
-
+    """The recommendation, with its notes told."""
     from tutti.cli.loading import busy, remark
-    from tutti.cli.recommend_input import check_catalogue, waiting
-    from tutti.cli.recommend_notes import unpriced_left_out
-    from tutti.recommend.answer import Recommendation
-    from tutti.recommend.recommend import recommend
+    from tutti.recommend.ask import ask, waiting
     from tutti.recommend.request import Deadline
 
-    number = len(waiting(request))
-    if not number:
-        chosen = request.options
-        return Recommendation(
-            strategy=str(chosen.strategy), objective=chosen.objective, binder=chosen.binder, cost=0, bound=0, gap=0.0
-        )
-    check_catalogue(request)
-    with busy(f"looking for nodes for {number:,} pods") as tell:
-        answer = recommend(request, Deadline(time.monotonic, seconds), tell=tell)
-    answer = replace(answer, notes=(*answer.notes, *unpriced_left_out(answer, request.catalogue)))
+    with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
+        answer = ask(request, Deadline(time.monotonic, seconds), tell=tell)
     for note in answer.notes:
         remark(note)
     return answer
 
 
 def _print(answer: Recommendation, request: Request, *, form: str, applied: bool) -> None:
-    from tutti.cli.recommend_input import not_considered
     from tutti.cli.tables import structured
+    from tutti.recommend.ask import not_considered
 
     others = not_considered(request)
     if form in ("json", "yaml"):
         from tutti.cli.plan_table import plan_data
-        from tutti.cli.recommend_data import recommendation_data
+        from tutti.recommend.wire.ours_answer import recommendation_data
 
         data = recommendation_data(answer, request.catalogue.currency)
         if applied:
@@ -190,7 +177,7 @@ def _print(answer: Recommendation, request: Request, *, form: str, applied: bool
     elif not answer.pods and not others:
         click.echo("No pending pods found.", err=True)
     elif form == "name":
-        from tutti.cli.recommend_data import scale_up_names
+        from tutti.recommend.wire.ours_answer import scale_up_names
 
         if answer.scale_up:
             click.echo(scale_up_names(answer))

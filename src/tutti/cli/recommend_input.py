@@ -14,16 +14,14 @@ import click
 
 from tutti.cli.loading import busy, load_cluster, remark
 from tutti.cli.missing import missing_kinds
-from tutti.cli.unknown_volumes import KnownVolumes
-from tutti.engine.plan import NotConsidered
 from tutti.engine.profile import Profile
 from tutti.engine.turns import not_considered as left_out
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
 from tutti.kube.sources import Source, read_sources
+from tutti.kube.unknown_volumes import KnownVolumes
 from tutti.recommend.parse import build_request, is_pending, price_book
-from tutti.recommend.pools.karpenter_objects import NO_TYPE
-from tutti.recommend.scenario import is_scenario, read_scenario
+from tutti.recommend.wire.scenario import is_scenario, read_scenario
 
 if TYPE_CHECKING:
     from tutti.recommend.request import Options, Request
@@ -57,33 +55,6 @@ def read_request(
     for line in missing_kinds(snapshot, asked):
         remark(line)
     return request
-
-
-def waiting(request: Request) -> list[Pod]:
-    """The pods without a node that somebody tries to place."""
-    profile = Profile.default()
-    return [pod for pod in _pending(request) if left_out(pod, profile) is None]
-
-
-def not_considered(request: Request) -> list[NotConsidered]:
-    """The pods without a node that nobody tries to place, and why."""
-    profile = Profile.default()
-    return [found for pod in _pending(request) if (found := left_out(pod, profile)) is not None]
-
-
-def _pending(request: Request) -> list[Pod]:
-    return [obj for obj in request.objects if isinstance(obj, Pod) and is_pending(obj)]
-
-
-def check_catalogue(request: Request) -> None:
-    """Refuse a request for which nothing can be bought at all."""
-    if not any(pool.offerings for pool in request.catalogue.pools):
-        known = ", ".join(pool.name for pool in request.catalogue.pools)
-        why = f"nothing is offered in {known}" if known else "there are no nodes or NodePools to tell the pools from"
-        told = list(dict.fromkeys(note.partition(": ")[2] for note in request.catalogue.notes if NO_TYPE in note))
-        if known and told:
-            raise InputError(f"nothing can be bought: {why}: {told[0]}")
-        raise InputError(f"nothing can be bought: {why}; say with --pools what can be")
 
 
 def _one(path: str | None) -> Source | None:

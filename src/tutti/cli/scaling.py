@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tutti.cli.unknown_volumes import KnownVolumes
 from tutti.cluster import Edit, Put, Remove
 from tutti.exceptions import InputError, NotFoundError
 from tutti.kube.objects import (
@@ -27,6 +26,7 @@ from tutti.kube.owners import controller_of
 from tutti.kube.prepare import admission_of, admit
 from tutti.kube.scaling import scale
 from tutti.kube.snapshot import Snapshot
+from tutti.kube.unknown_volumes import KnownVolumes
 
 _SHORT: dict[type[Object], tuple[str, ...]] = {
     Deployment: ("deploy",), ReplicaSet: ("rs",), StatefulSet: ("sts",), ReplicationController: ("rc",), Job: (),

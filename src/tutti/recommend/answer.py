@@ -7,30 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-
-class ScaleUp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """So many more nodes of one pool, type and zone."""
-
-    pool: str
-    zone: str
-    instance_type: str
-    capacity_type: str
-    increment: int
-    node_names: tuple[str, ...]
-    price: int | None = None
-    """Of one node."""
-
-
-class NewNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One bought node, and the pending pods that it takes."""
-
-    name: str
-    pool: str
-    zone: str
-    instance_type: str
-    capacity_type: str
-    price: int | None = None
-    pods: tuple[str, ...] = ()
+from tutti.recommend.bought import NewNode, ScaleUp
+from tutti.recommend.down.plan import DownPlan
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -87,4 +65,6 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How much of the cost a better plan could save at most: (cost - bound) / cost."""
     minimal: bool | None = None
     """Whether every bought node is needed (each was taken away and some pod became pending); None: not checked."""
+    down: DownPlan | None = None
+    """What can be given back once this is bought; None when nobody asked."""
     notes: tuple[str, ...] = ()

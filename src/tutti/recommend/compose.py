@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tutti.recommend.answer import NewNode, Placement, PoolStatus, Recommendation
+from tutti.recommend.answer import Placement, PoolStatus, Recommendation
 from tutti.recommend.binding import Outcome
+from tutti.recommend.bought import NewNode
 from tutti.recommend.matter import TIE, Matter
 from tutti.recommend.merge import merge
 from tutti.recommend.money import NANO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tutti.recommend.answer import NewNode, ScaleUp
+from tutti.recommend.bought import NewNode, ScaleUp
 from tutti.recommend.offerings import Offering
 
 

@@ -54,6 +54,26 @@ def takes(limit: Limit, offering: Offering) -> int:
     return milli(amount) if limit.what == "cpu" else value(amount)
 
 
+class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A node that a pool has."""
+
+    node: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price: int | None = None
+    """In nano-dollars an hour; None when nobody knows."""
+
+
+class Shrinking(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a pool says about giving nodes back; None where it leaves that to the options."""
+
+    threshold: float | None = None
+    unneeded: int | None = None
+    """In seconds."""
+    disabled: bool = False
+
+
 class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Nodes that are bought alike."""
 
@@ -66,6 +86,9 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many it shall have at least."""
     maximum: int | None = None
     """How many it may have at most, over all zones; there is a limit for it as well."""
+    members: tuple[Member, ...] = ()
+    """The nodes of the picture that are known to be its own."""
+    shrinking: Shrinking = Shrinking()
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, gc=False):

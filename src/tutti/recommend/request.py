@@ -51,6 +51,25 @@ class Weights(msgspec.Struct, frozen=True, gc=False):
     """A GPU: any resource whose name ends in ``/gpu``."""
 
 
+class Down(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How to look for nodes that can go; what a pool says of itself comes before."""
+
+    threshold: float = 0.5
+    """A node may go for being underused at this utilisation or below."""
+    unneeded: int = 600
+    """For how many seconds a node must have been unneeded before it may go."""
+    unneeded_gpu: int = 300
+    """The same for nodes with GPUs, which cost most."""
+    consolidate: bool = True
+    """Whether dearer nodes may be replaced by cheaper ones, whatever their utilisation."""
+    payback: float = 24.0
+    """Within how many hours a consolidation must have paid for its churn."""
+    move_cost: int = 10_000_000
+    """What it costs that a pod moves, in nano-dollars: work done again, caches filled again."""
+    now: int | None = None
+    """The time, in microseconds; None when nobody knows it, and every wait is a whole one."""
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How to choose."""
 
@@ -59,6 +78,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """None stands for the optimal one when all prices are known or the objective needs none, least-cost otherwise."""
     binder: Binder = Binder.KUBE_SCHEDULER
     weights: Weights = Weights()
+    down: Down | None = None
+    """None stands for: nothing is given back."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -25,7 +25,7 @@ from tutti.recommend.pools.limits import nodes_limit
 from tutti.recommend.pools.market import Market, unpriced_note
 from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, in_zone, less, template_name, template_node
 from tutti.recommend.prices import PriceBook, region_of
-from tutti.recommend.scenario_case import POOL, prepared
+from tutti.recommend.wire.scenario_case import POOL, prepared
 
 
 class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):

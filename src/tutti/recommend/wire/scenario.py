@@ -1,7 +1,7 @@
 """Scenario files of the scaling recommender that came before: a whole case in one file.
 
-Contract: pure. `read_scenario` takes either form: a case by hand, with ``nodePools`` (`recommend.scenario_case`), or
-the recording of a real cluster, with ``Scenarios`` (`recommend.scenario_recorded`).
+Contract: pure. `read_scenario` takes either form: a case by hand, with ``nodePools`` (`wire.scenario_case`), or the
+recording of a real cluster, with ``Scenarios`` (`wire.scenario_recorded`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tutti.recommend.daemons import daemon_sets_of
 from tutti.recommend.parse import parse_snapshot
 from tutti.recommend.prices import PriceBook
 from tutti.recommend.request import Options, Request
-from tutti.recommend.scenario_case import read_case
-from tutti.recommend.scenario_recorded import read_recording
+from tutti.recommend.wire.scenario_case import read_case
+from tutti.recommend.wire.scenario_recorded import read_recording
 
 _DEFAULT = Options()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tutti.recommend.answer import NewNode, Recommendation, ScaleUp
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.bought import NewNode, ScaleUp
 from tutti.recommend.money import a_month, dollars
 from tutti.recommend.prices import ON_DEMAND
 from tutti.recommend.request import Binder, Objective

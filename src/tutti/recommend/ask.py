@@ -1,0 +1,63 @@
+"""Asking: what stands before and after the flow, whoever asks, a command or a server.
+
+Contract: `ask` gives the recommendation for a request. When nobody waits, it is an empty one, and the pools are not
+looked at; when somebody does and nothing can be bought at all, it is a `PoolError`.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tutti.engine.plan import NotConsidered
+from tutti.engine.profile import Profile
+from tutti.engine.turns import not_considered as left_out
+from tutti.exceptions import PoolError
+from tutti.kube.objects import Pod
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.matter import Tell
+from tutti.recommend.parse import is_pending
+from tutti.recommend.pools.karpenter_objects import NO_TYPE
+from tutti.recommend.recommend import recommend
+from tutti.recommend.request import Deadline, Request
+from tutti.recommend.unpriced import unpriced_left_out
+
+
+def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
+    """The recommendation for a request."""
+    chosen = request.options
+    if waiting(request):
+        check_catalogue(request)
+        answer = recommend(request, deadline, tell=tell)
+        answer = replace(answer, notes=(*answer.notes, *unpriced_left_out(answer, request.catalogue)))
+    else:
+        answer = Recommendation(
+            strategy=str(chosen.strategy), objective=chosen.objective, binder=chosen.binder, cost=0, bound=0, gap=0.0
+        )
+    return answer
+
+
+def waiting(request: Request) -> list[Pod]:
+    """The pods without a node that somebody tries to place."""
+    profile = Profile.default()
+    return [pod for pod in _pending(request) if left_out(pod, profile) is None]
+
+
+def not_considered(request: Request) -> list[NotConsidered]:
+    """The pods without a node that nobody tries to place, and why."""
+    profile = Profile.default()
+    return [found for pod in _pending(request) if (found := left_out(pod, profile)) is not None]
+
+
+def _pending(request: Request) -> list[Pod]:
+    return [obj for obj in request.objects if isinstance(obj, Pod) and is_pending(obj)]
+
+
+def check_catalogue(request: Request) -> None:
+    """Refuse a request for which nothing can be bought at all."""
+    if not any(pool.offerings for pool in request.catalogue.pools):
+        known = ", ".join(pool.name for pool in request.catalogue.pools)
+        why = f"nothing is offered in {known}" if known else "there are no nodes or NodePools to tell the pools from"
+        told = list(dict.fromkeys(note.partition(": ")[2] for note in request.catalogue.notes if NO_TYPE in note))
+        if known and told:
+            raise PoolError(f"nothing can be bought: {why}: {told[0]}")
+        raise PoolError(f"nothing can be bought: {why}; say with --pools what can be")
