@@ -438,12 +438,20 @@ class PoolTemplate(Wire, frozen=True):
     spec: PoolTemplateSpec = PoolTemplateSpec()
 
 
+class Disruption(Wire, frozen=True):
+    """When Karpenter gives nodes of a pool back."""
+
+    consolidate_after: str | None = None
+    consolidation_policy: str | None = None
+
+
 class KarpenterPoolSpec(Wire, frozen=True):
     """What a Karpenter pool may buy, and how much of it."""
 
     template: PoolTemplate = PoolTemplate()
     limits: Quantities | None = None
     weight: Int32 | None = None
+    disruption: Disruption | None = None
 
 
 class KarpenterPool(Object, frozen=True):

@@ -71,7 +71,10 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     threshold: float | None = None
     unneeded: int | None = None
     """In seconds."""
+    empty_only: bool = False
+    """Whether only empty nodes may go."""
     disabled: bool = False
+    """Whether no node may go."""
 
 
 class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -17,11 +17,13 @@ import msgspec
 
 from tutti.engine.new_nodes import like
 from tutti.exceptions import InputError
+from tutti.kube.durations import duration
 from tutti.kube.objects import Node, Quantities, Taint
 from tutti.kube.quantity import parse_nano
-from tutti.recommend.offerings import NodePool, Offering
+from tutti.recommend.offerings import NodePool, Offering, Shrinking
 from tutti.recommend.pools.limits import nodes_limit
 from tutti.recommend.pools.market import Market, label_of, unpriced_note
+from tutti.recommend.pools.members import members_of
 from tutti.recommend.pools.membership import best_example, is_ready
 from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, in_zone, template_name, template_node
 from tutti.recommend.prices import ON_DEMAND, SPOT, region_of
@@ -171,7 +173,25 @@ def _pool(group: _Group, market: Market) -> NodePool:
         current=group.desired_capacity,
         minimum=group.min_size,
         maximum=group.max_size,
+        members=members_of(mine, offerings, market),
+        shrinking=_shrinking(group),
     )
+
+
+def _shrinking(group: _Group) -> Shrinking:
+    """What the group's tags say about scale-down; they stand before Cluster Autoscaler's flags."""
+    tags = dict(_under(group.tagged(), "autoscaling-options/"))
+    gpu = any(resource.endswith("/gpu") for resource, _ in _under(group.tagged(), "resources/"))
+    threshold = tags.get("scaledowngpuutilizationthreshold" if gpu else "scaledownutilizationthreshold")
+    unneeded = tags.get("scaledownunneededtime")
+    try:
+        return Shrinking(
+            threshold=float(threshold) if threshold else None,
+            unneeded=duration(unneeded) // 1_000_000 if unneeded else None,
+        )
+    except (ValueError, InputError) as error:
+        who, tag = f"group {group.auto_scaling_group_name}", f"tag {_TEMPLATE}autoscaling-options/"
+        raise InputError(str(error), obj=who, field=tag) from None
 
 
 def _capacity_type(group: _Group) -> str:

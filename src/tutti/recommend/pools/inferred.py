@@ -14,6 +14,7 @@ from tutti.engine.new_nodes import like
 from tutti.kube.objects import Node
 from tutti.recommend.offerings import NodePool, Offering
 from tutti.recommend.pools.market import Market, label_of, region_of_node, unpriced_note
+from tutti.recommend.pools.members import members_of
 from tutti.recommend.pools.membership import best_example, capacity_type_of, pool_of
 from tutti.recommend.pools.types import INSTANCE_TYPE, ZONE, amounts, in_zone, template_name
 
@@ -76,4 +77,5 @@ def _pool(name: str, nodes: Sequence[Node], *, market: Market) -> NodePool:
                     node=fresh,
                 )
             )
-    return NodePool(name=name, offerings=tuple(offerings), current=len(nodes))
+    members = members_of(nodes, offerings, market)
+    return NodePool(name=name, offerings=tuple(offerings), current=len(nodes), members=members)

@@ -12,12 +12,14 @@ from typing import Annotated, Any
 import msgspec
 
 from tutti.exceptions import InputError
+from tutti.kube.durations import duration
 from tutti.kube.objects import Quantities, Taint
 from tutti.kube.pod_checks import EFFECTS
 from tutti.kube.quantity import parse_nano
 from tutti.kube.sources import Source
 from tutti.kube.trees import fault
 from tutti.recommend.money import nano_dollars
+from tutti.recommend.offerings import Shrinking
 from tutti.recommend.prices import ON_DEMAND, SPOT
 
 _Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -47,6 +49,16 @@ class TemplateText(_Text, frozen=True):
     taints: list[TaintText] = []
 
 
+class ScaleDownText(_Text, frozen=True):
+    """When a pool gives nodes back, instead of when the options say."""
+
+    threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    unneeded: str | None = None
+    """A length of time: 10m."""
+    empty_only: bool = False
+    disabled: bool = False
+
+
 class PoolText(_Text, frozen=True):
     """A pool."""
 
@@ -68,6 +80,7 @@ class PoolText(_Text, frozen=True):
     template: TemplateText | None = None
     price: Prices | None = None
     spot_price: Prices | None = None
+    scale_down: ScaleDownText | None = None
 
     @property
     def types(self) -> list[str]:
@@ -114,6 +127,17 @@ def price_of(prices: Prices | None, instance_type: str) -> int | None:
     return nano_dollars(prices) if prices is not None else None
 
 
+def shrinking_of(text: ScaleDownText | None, *, file: str, who: str) -> Shrinking:
+    """What a pool says about giving nodes back."""
+    if text is None:
+        return Shrinking()
+    try:
+        unneeded = duration(text.unneeded) // 1_000_000 if text.unneeded is not None else None
+    except InputError as error:
+        raise InputError(error.problem, file=file, obj=who, field="scaleDown.unneeded") from None
+    return Shrinking(threshold=text.threshold, unneeded=unneeded, empty_only=text.empty_only, disabled=text.disabled)
+
+
 def _fault(error: msgspec.ValidationError, source: Source, *, called: str, tree: Any) -> InputError:
     found = fault(error, source, called=called, tree=tree)
     for start, problem in (("object contains unknown field ", "no such field"), ("object missing required field ", "")):
@@ -157,6 +181,7 @@ def _check(pool: PoolText, *, file: str, called: str) -> None:
         for place, taint in enumerate(taints):
             if taint.effect not in EFFECTS:
                 raise refuse(f'"{taint.effect}" is not an effect', f"{field}[{place}].effect")
+    shrinking_of(pool.scale_down, file=file, who=called)
     for field, prices in (("price", pool.price), ("spotPrice", pool.spot_price)):
         _prices(prices, pool.types, file=file, obj=called, field=field)
 
