@@ -108,7 +108,7 @@ class SpecClass:
     @lazy
     def volumes(self) -> tuple[Volume, ...]:
         """The volumes that decide where the pod can go."""
-        return tuple(v for v in self.spec.volumes or () if v != Volume(name=v.name))
+        return tuple(v for v in self.spec.volumes or () if v.decides)
 
     @lazy
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -212,7 +212,7 @@ def spec_key(pod: Pod) -> bytes:
     name = ""
     if volumes:
         # Volumes of kinds that decide nothing come with random names (service account tokens).
-        volumes = [v for v in volumes if v != Volume(name=v.name)]
+        volumes = [v for v in volumes if v.decides]
         if any(v.ephemeral is not None for v in volumes):
             name = pod.metadata.name  # the claim's name is made of the pod's
     asked = msgspec.structs.replace(

@@ -262,8 +262,20 @@ class ImageVolume(Wire, frozen=True):
     reference: str | None = None
 
 
+class EmptyDir(Wire, frozen=True):
+    """A directory that lives as long as its pod."""
+
+    medium: str | None = None
+
+
+class HostPath(Wire, frozen=True):
+    """A directory of the node."""
+
+    path: str = ""
+
+
 class Volume(Wire, frozen=True):
-    """A volume of a pod, if it is of a kind that decides where the pod can go."""
+    """A volume of a pod, if it is of a kind that decides where the pod can go, or whether it can leave."""
 
     name: str = ""
     persistent_volume_claim: ClaimVolume | None = None
@@ -276,6 +288,13 @@ class Volume(Wire, frozen=True):
     iscsi: IscsiDisk | None = None
     rbd: RbdDisk | None = None
     image: ImageVolume | None = None
+    empty_dir: EmptyDir | None = None
+    host_path: HostPath | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether it matters to where the pod can go."""
+        return self != Volume(name=self.name, empty_dir=self.empty_dir, host_path=self.host_path)
 
 
 # Pods -----------------------------------------------------------------------------------------------------------------

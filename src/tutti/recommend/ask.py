@@ -1,7 +1,8 @@
 """Asking: what stands before and after the flow, whoever asks, a command or a server.
 
 Contract: `ask` gives the recommendation for a request. When nobody waits, it is an empty one, and the pools are not
-looked at; when somebody does and nothing can be bought at all, it is a `PoolError`.
+looked at; when somebody does and nothing can be bought at all, it is a `PoolError`. If the options ask for it, the
+answer says as well what can be given back.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tutti.engine.turns import not_considered as left_out
 from tutti.exceptions import PoolError
 from tutti.kube.objects import Pod
 from tutti.recommend.answer import Recommendation
+from tutti.recommend.down.give_back import give_back
 from tutti.recommend.matter import Tell
 from tutti.recommend.parse import is_pending
 from tutti.recommend.pools.karpenter_objects import NO_TYPE
@@ -33,7 +35,12 @@ def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Re
         answer = Recommendation(
             strategy=str(chosen.strategy), objective=chosen.objective, binder=chosen.binder, cost=0, bound=0, gap=0.0
         )
-    return answer
+    if chosen.down is None:
+        return answer
+    if tell is not None:
+        tell("looking for nodes that can go")
+    # Buying may have taken all the time there was; giving back gets at least half of it.
+    return replace(answer, down=give_back(request, answer, deadline.at_least(deadline.seconds / 2), down=chosen.down))
 
 
 def waiting(request: Request) -> list[Pod]:

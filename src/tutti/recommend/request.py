@@ -64,6 +64,8 @@ class Down(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether dearer nodes may be replaced by cheaper ones, whatever their utilisation."""
     payback: float = 24.0
     """Within how many hours a consolidation must have paid for its churn."""
+    least: float = 0.05
+    """What share of the price of the nodes that it replaces a consolidation must save at least."""
     move_cost: int = 10_000_000
     """What it costs that a pod moves, in nano-dollars: work done again, caches filled again."""
     now: int | None = None
@@ -117,6 +119,10 @@ class Deadline:
     def at_least(self, seconds: float) -> Deadline:
         """This deadline, or one in some seconds if that is later."""
         return self if self.left >= seconds else Deadline(self._clock, seconds)
+
+    def within(self, seconds: float) -> Deadline:
+        """This deadline, or one in some seconds if that is sooner."""
+        return self if self.left <= seconds else Deadline(self._clock, seconds)
 
     def part(self, share: float) -> Deadline:
         """A deadline after a share of the time that is left."""

@@ -1,0 +1,217 @@
+"""Beside the peers: what others would buy for the same request, and what becomes of each purchase.
+
+Contract: pure but for the deadline, which the peers share evenly; time that one does not need goes to the next. The
+first record is ours, the others follow in a fixed order. Every purchase, ours as well, is replayed: its nodes join the
+cluster, and kube-scheduler binds. A peer that cannot take the request, or is not done in its time, has a record that
+says so; nothing that goes wrong with a peer is raised. All look at the same pods and the same market: pods that nobody
+tries to place, and offerings that have no price where prices decide, are left out for all alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from tutti.kube.objects import Pod
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.ask import not_considered
+from tutti.recommend.matter import ONE_MORE, Tell
+from tutti.recommend.offerings import Offering
+from tutti.recommend.peers.cluster_autoscaler import cluster_autoscaler
+from tutti.recommend.peers.karpenter import karpenter
+from tutti.recommend.peers.original import original_recommender
+from tutti.recommend.peers.purchase import Purchase
+from tutti.recommend.picture import initialise
+from tutti.recommend.replay import replay_purchase
+from tutti.recommend.request import Deadline, Objective, Request
+
+OURS = "tutti"
+NO_PRICES = "it chooses by price, and no price is known"
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One purchase beside the others."""
+
+    who: str
+    """`OURS`, or the name of a peer in `PEERS`."""
+    problem: str = ""
+    """Why there is no purchase; then nothing else is known."""
+    bought: tuple[tuple[Offering, int], ...] = ()
+    """How many nodes of each offering, in the order of the catalogue."""
+    cost: int | None = None
+    """In nano-dollars an hour; None when some price is not known."""
+    placed: int = 0
+    """How many pods get a node, by whoever made the purchase."""
+    left: int = 0
+    """How many do not."""
+    kept: int | None = None
+    """How many get a node by kube-scheduler; None when there was no time to see."""
+    change: float | None = None
+    """How much more it costs than ours: 0.11 is 11 % more."""
+    better: bool = False
+    """Whether it is better than ours: more pods get a node in the end, or as many for less, by the objective.
+
+    As in our own search a node costs a little for being one more: nine nodes that save a cent over two are not better.
+    """
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes are bought."""
+        return sum(count for _, count in self.bought)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether kube-scheduler gives a node to as many pods as the purchase was made for."""
+        return None if self.kept is None else self.kept >= self.placed
+
+    @property
+    def real(self) -> int:
+        """How many pods get a node in the end, as far as that is known."""
+        return self.placed if self.kept is None else min(self.placed, self.kept)
+
+
+Model = Callable[[Request, Deadline], Purchase]
+
+
+class Peer(NamedTuple):
+    """A program that buys nodes, as a model of it."""
+
+    name: str
+    model: Model
+    by_price: bool = False
+    """Whether it cannot choose without prices."""
+
+
+def _autoscaler(expander: str) -> Model:
+    return lambda request, deadline: cluster_autoscaler(request, expander, deadline=deadline)
+
+
+PEERS = (
+    Peer("cluster-autoscaler/least-waste", _autoscaler("least-waste")),
+    Peer("cluster-autoscaler/most-pods", _autoscaler("most-pods")),
+    Peer("cluster-autoscaler/price", _autoscaler("price"), by_price=True),
+    Peer("karpenter", karpenter),
+    Peer(
+        "original-recommender",
+        lambda request, deadline: original_recommender(request, deadline=deadline),
+        by_price=True,
+    ),
+)
+
+
+def compare(
+    request: Request,
+    answer: Recommendation,
+    *,
+    deadline: Deadline,
+    peers: Sequence[Peer] = PEERS,
+    tell: Tell | None = None,
+) -> tuple[Compared, ...]:
+    """What is bought by us, as answered, and by each peer."""
+    tell = tell or (lambda _: None)
+    pending = frozenset(initialise(request).pending)
+    scene = _Scene(_same_market(request, answer), pending, answer.pods - len(pending), answer.objective)
+    tell("replaying our purchase")
+    ours = scene.replayed(_ours(request, answer), deadline)
+    found = [ours]
+    for place, peer in enumerate(peers):
+        tell(f"asking {peer.name}")
+        theirs = _asked(peer, scene, deadline.part(1 / (len(peers) - place)))
+        found.append(theirs if theirs.problem else scene.beside(theirs, ours))
+    return tuple(found)
+
+
+class _Scene(NamedTuple):
+    """What all purchases are made for."""
+
+    request: Request
+    pending: frozenset[str]
+    promised: int
+    """How many pods had been promised a node before; they count as placed."""
+    objective: str
+
+    def replayed(self, purchase: Compared, deadline: Deadline) -> Compared:
+        """The record with what kube-scheduler makes of it, if there is time."""
+        if deadline.is_over():
+            return purchase
+        return replace(purchase, kept=self.promised + replay_purchase(self.request, purchase.bought))
+
+    def beside(self, theirs: Compared, ours: Compared) -> Compared:
+        """A peer's record, measured against ours."""
+        change = None
+        if theirs.cost is not None and ours.cost is not None:
+            change = theirs.cost / ours.cost - 1 if ours.cost else None if theirs.cost else 0.0
+        return replace(theirs, change=change, better=self._is_better(theirs, ours))
+
+    def _is_better(self, theirs: Compared, ours: Compared) -> bool:
+        if theirs.real != ours.real:
+            return theirs.real > ours.real
+        if self.objective == Objective.NODES and theirs.nodes != ours.nodes:
+            return theirs.nodes < ours.nodes
+        if theirs.cost is None or ours.cost is None:
+            return False
+        one_more = ONE_MORE * min((each.price or 0 for each in self.offerings), default=0)
+        return theirs.cost + one_more * theirs.nodes < ours.cost + one_more * ours.nodes
+
+    @property
+    def offerings(self) -> list[Offering]:
+        """All that can be bought."""
+        return [each for pool in self.request.catalogue.pools for each in pool.offerings]
+
+
+def _same_market(request: Request, answer: Recommendation) -> Request:
+    """The request as all look at it: without pods that nobody tries, and without prices that nobody knows."""
+    others = {each.pod for each in not_considered(request)}
+    objects = tuple(obj for obj in request.objects if not (isinstance(obj, Pod) and obj.key in others))
+    catalogue = request.catalogue
+    if answer.objective == Objective.COST:  # then some price is known
+        pools = tuple(
+            replace(pool, offerings=tuple(each for each in pool.offerings if each.price is not None))
+            for pool in catalogue.pools
+        )
+        catalogue = replace(catalogue, pools=tuple(pool for pool in pools if pool.offerings))
+    return replace(request, objects=objects, catalogue=catalogue)
+
+
+def _ours(request: Request, answer: Recommendation) -> Compared:
+    """What was answered, as a purchase."""
+    offered: dict[tuple[str, str, str, str], Offering] = {}
+    for pool in request.catalogue.pools:
+        for each in pool.offerings:
+            offered.setdefault((each.pool, each.zone, each.instance_type, each.capacity_type), each)
+    bought = tuple(
+        (offered[each.pool, each.zone, each.instance_type, each.capacity_type], each.increment)
+        for each in answer.scale_up
+    )
+    left = answer.pods - answer.placed
+    return Compared(who=OURS, bought=bought, cost=answer.cost, placed=answer.placed, left=left, change=0.0)
+
+
+def _asked(peer: Peer, scene: _Scene, deadline: Deadline) -> Compared:
+    """What a peer would buy, replayed; or why nothing is known of that."""
+    if peer.by_price and scene.offerings and all(each.price is None for each in scene.offerings):
+        return Compared(who=peer.name, problem=NO_PRICES)
+    try:
+        purchase = peer.model(scene.request, deadline)
+        if deadline.is_over():
+            return Compared(who=peer.name, problem=f"not done in {max(deadline.seconds, 0.1):.1f} s")
+        return scene.replayed(_theirs(peer, purchase, scene), deadline)
+    except Exception as error:  # whatever a model stumbles over, our answer is not lost for it
+        said = f": {error}" if str(error) else ""
+        return Compared(who=peer.name, problem=f"the model failed ({type(error).__name__}{said})")
+
+
+def _theirs(peer: Peer, purchase: Purchase, scene: _Scene) -> Compared:
+    """A peer's purchase; what it does about pods that do not wait here does not count."""
+    counts = Counter(id(offering) for offering, _ in purchase.nodes)
+    bought = tuple((each, counts[id(each)]) for each in scene.offerings if id(each) in counts)
+    left = len(scene.pending.intersection(purchase.left))
+    prices = [offering.price for offering, _ in purchase.nodes]
+    known = [price for price in prices if price is not None]
+    cost = sum(known) if len(known) == len(prices) else None
+    placed = scene.promised + len(scene.pending) - left
+    return Compared(who=peer.name, bought=bought, cost=cost, placed=placed, left=left)

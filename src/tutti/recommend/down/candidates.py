@@ -1,0 +1,181 @@
+"""Candidates: the nodes that may go at all, and the reason of each that may not.
+
+Contract: pure. What is asked here is asked of one node at a time, whatever becomes of the others: whose it is, what it
+and its pool say, who is on it and whether they may leave. Whether there is room for them elsewhere is asked later, on
+the picture (`down.drainage`). Words are Cluster Autoscaler's where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.columns import CPU, MEMORY
+from tutti.engine.new_nodes import belongs_to_node, pods_on
+from tutti.kube.objects import Node, Pod
+from tutti.kube.owners import is_active
+from tutti.recommend.down.plan import Stay
+from tutti.recommend.drain import DrainRules, Fate
+from tutti.recommend.offerings import Catalogue, Member, NodePool
+from tutti.recommend.pools.market import is_control_plane
+from tutti.recommend.request import Down
+
+_DISABLED = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
+_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
+_WORDS = {
+    "NotReplicated": "has no controller that would make it again",
+    "ControllerNotFound": "has a controller that is gone: nobody would make it again",
+    "LocalStorageRequested": "has local storage, which it would lose",
+    "NotSafeToEvictAnnotation": "is annotated as not safe to evict",
+    "UnmovableKubeSystemPod": "is a young pod of kube-system without a disruption budget",
+    "NotEnoughPdb": "has a disruption budget that allows no eviction now",
+}
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A node that may go if its pods find room elsewhere."""
+
+    member: Member
+    pool: str
+    utilization: float
+    pods: tuple[str, ...]
+    """Those that would have to move, by name."""
+    underused: bool
+    """Whether it is used so little that it may go for that alone; an empty node always is."""
+    replaceable: bool
+    """Whether it may be replaced by cheaper nodes, however much it is used."""
+    wait: int
+    """For how many seconds it must stay unneeded."""
+
+    @property
+    def node(self) -> str:
+        """Its name."""
+        return self.member.node
+
+    @property
+    def price(self) -> int:
+        """What it costs; nothing where that is not known."""
+        return self.member.price or 0
+
+
+class Found(NamedTuple):
+    """All nodes, sorted."""
+
+    candidates: list[Candidate]
+    stays: list[Stay]
+
+
+def utilizations(cluster: Cluster) -> dict[str, float]:
+    """How much of each node its pods ask for: the larger share of cpu and memory, of GPUs alone where there are any."""
+    nodes, names = cluster.nodes, cluster.resources.names
+    shares = np.divide(nodes.used, nodes.alloc, out=np.zeros(nodes.alloc.shape), where=nodes.alloc > 0)
+    chosen = np.maximum(shares[CPU], shares[MEMORY])
+    for place in reversed([number for number, name in enumerate(names) if name.endswith("/gpu")]):
+        chosen = np.where(nodes.alloc[place] > 0, shares[place], chosen)
+    return {name: float(chosen[row]) for name, row in nodes.row_of.items()}
+
+
+def find_candidates(cluster: Cluster, catalogue: Catalogue, rules: DrainRules, *, down: Down, new: set[str]) -> Found:
+    """Sort the nodes; those in `new` are just being bought, and those that their pods wait for are spoken of apart."""
+    homes = {member.node: (pool, member) for pool in catalogue.pools for member in pool.members}
+    shares = utilizations(cluster)
+    found = Found([], [])
+    for name in sorted(cluster.nodes.row_of):
+        node = cluster.nodes.objects[cluster.nodes.row_of[name]]
+        if node is None or name in new:
+            continue
+        judged = _judge(node, cluster, rules=rules, down=down, homes=homes, share=shares[name])
+        if isinstance(judged, Stay):
+            found.stays.append(judged)
+        else:
+            found.candidates.append(judged)
+    return found
+
+
+def _judge(
+    node: Node,
+    cluster: Cluster,
+    *,
+    rules: DrainRules,
+    down: Down,
+    homes: Mapping[str, tuple[NodePool, Member]],
+    share: float,
+) -> Candidate | Stay:
+    name, marks = node.metadata.name, node.metadata.annotations or {}
+    if name not in homes:
+        why = "it runs the control plane" if is_control_plane(node) else "it belongs to no pool that is known"
+        return Stay(node=name, pool="", reason="NotAutoscaled", message=why, utilization=share)
+    pool, member = homes[name]
+
+    def stay(reason: str, message: str, pod: str = "") -> Stay:
+        return Stay(node=name, pool=pool.name, reason=reason, message=message, pod=pod, utilization=share)
+
+    if pool.shrinking.disabled:
+        return stay("ScaleDownDisabled", f"pool {pool.name} gives no node back")
+    for mark in _DISABLED:
+        if marks.get(mark) == "true":
+            return stay("ScaleDownDisabledAnnotation", f"it is annotated with {mark}")
+    replaceable = down.consolidate and not pool.shrinking.empty_only and member.price is not None
+    if pool.current <= pool.minimum and not replaceable:
+        many = f"{pool.minimum} node{'s' if pool.minimum != 1 else ''}"
+        return stay("NodeGroupMinSizeReached", f"pool {pool.name} has its minimum of {many}")
+    moving: list[str] = []
+    for pod in pods_on(cluster, name):
+        if belongs_to_node(pod) or not is_active(pod):
+            continue
+        blocked = blocking(pod, rules)
+        if blocked is not None:
+            return stay(blocked[0], f"pod {pod.key} {blocked[1]}", pod.key)
+        if rules.verdict(pod).fate is Fate.MOVES:
+            moving.append(pod.key)
+    limit = pool.shrinking.threshold if pool.shrinking.threshold is not None else down.threshold
+    underused = not moving or (share <= limit and not pool.shrinking.empty_only)
+    if not underused and not replaceable:
+        why = f"{share:.0%} of it is asked for, more than {limit:.0%}"
+        if pool.shrinking.empty_only:
+            why = f"pool {pool.name} gives only empty nodes back"
+        return stay("NotUnderutilized", why)
+    return Candidate(
+        member=member,
+        pool=pool.name,
+        utilization=share,
+        pods=tuple(moving),
+        underused=underused,
+        replaceable=replaceable,
+        wait=_wait(node, pool, down=down),
+    )
+
+
+def blocking(pod: Pod, rules: DrainRules) -> tuple[str, str] | None:
+    """Why a pod keeps its node, as a word and in words; None if it may leave."""
+    if (pod.metadata.annotations or {}).get(_DO_NOT_DISRUPT) == "true":
+        return "BlockedByPod", f"is annotated with {_DO_NOT_DISRUPT}"
+    verdict = rules.verdict(pod)
+    if verdict.fate is Fate.WAITS:
+        return "BlockedByOnCompletionPod", "is to finish first"
+    if verdict.fate is Fate.BLOCKS:
+        return "BlockedByPod", _WORDS.get(verdict.reason, verdict.reason)
+    if verdict.fate is Fate.MOVES and rules.budgets.number(pod) > 1:
+        return "BlockedByPod", "is under several disruption budgets, which the eviction API refuses"
+    return None
+
+
+def _wait(node: Node, pool: NodePool, *, down: Down) -> int:
+    """How long a node must still be unneeded: Cluster Autoscaler's mark tells since when it has been."""
+    unneeded = pool.shrinking.unneeded
+    if unneeded is None:
+        has_gpu = any(name.endswith("/gpu") and str(amount) != "0" for name, amount in _capacity(node).items())
+        unneeded = down.unneeded_gpu if has_gpu else down.unneeded
+    since = next((taint.value for taint in node.spec.taints or () if taint.key == _CANDIDATE), None)
+    if down.now is None or since is None or not since.isdecimal():
+        return unneeded
+    return max(unneeded - max(down.now // 1_000_000 - int(since), 0), 0)
+
+
+def _capacity(node: Node) -> Mapping[str, object]:
+    return node.status.capacity or node.status.allocatable or {}

@@ -1,0 +1,174 @@
+"""Consolidation: many nodes for fewer or cheaper ones, bought anew if that pays.
+
+Contract: the picture is left as the plan leaves it. A set of nodes is taken away and the recommender is asked what to
+buy for their pods beside the nodes that stay: nothing, or M nodes for N. Sets are tried from the most wasteful nodes
+down: many, half as many, single ones, over all pools and within each. The set that saves most and pays soon enough is
+drained on the picture, and the search goes on until nothing pays or time is up. New nodes must fit below the limits of
+their pools while the old ones are still there, because they come first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from tutti.cluster.trial import Trial
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.bought import NewNode
+from tutti.recommend.down.bill import Change, change
+from tutti.recommend.down.candidates import Candidate
+from tutti.recommend.down.drainage import Drainage, Stuck
+from tutti.recommend.down.plan import Step
+from tutti.recommend.down.without import objects_without, spent
+from tutti.recommend.offerings import Offering
+from tutti.recommend.picture import Picture
+from tutti.recommend.recommend import recommend
+from tutti.recommend.request import Deadline, Down, Objective, Request, Strategy
+from tutti.recommend.settled import Offered
+
+_MOST, _SINGLES = 200, 24
+"""How many nodes are taken away at once at most, and how many are looked at one by one."""
+_LOOK = 0.5
+"""For how many seconds a set is looked at before it is known to be a good one."""
+_CARRIED_OUT = 3
+"""How many of the best sets are drained before the search is given up."""
+
+
+class Swap(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Nodes that go together, and what comes instead."""
+
+    gone: tuple[Candidate, ...]
+    nodes: tuple[NewNode, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+class Consolidation:
+    """See the module's contract."""
+
+    def __init__(
+        self, request: Request, picture: Picture, drainage: Drainage, *, down: Down, deadline: Deadline
+    ) -> None:
+        self._request, self._picture, self._drainage = request, picture, drainage
+        self._catalogue, self._offered = request.catalogue, Offered(request.catalogue)
+        self._down, self._deadline = down, deadline
+        self._sizes = Counter({pool.name: pool.current - pool.minimum for pool in request.catalogue.pools})
+        """How many nodes each pool can give."""
+
+    def run(
+        self, candidates: Iterable[Candidate], *, gone: Iterable[Candidate], bought: Iterable[Offering]
+    ) -> list[Swap]:
+        """Look for swaps among nodes that are there; `gone` went before, `bought` was bought before."""
+        bought = list(bought)
+        self._sizes.subtract(each.pool for each in gone)
+        self._sizes.update(each.pool for each in bought)
+        self._catalogue = spent(self._catalogue, bought)
+        left = list(candidates)
+        swaps: list[Swap] = []
+        while left and not self._deadline.is_over():
+            swap = self._best(left)
+            if swap is None:
+                break
+            swaps.append(swap)
+            self._sizes.subtract(each.pool for each in swap.gone)
+            self._sizes.update(node.pool for node in swap.nodes)
+            self._catalogue = spent(self._catalogue, map(self._offered.of, swap.nodes))
+            # Nodes that took pods now are not emptied again: nobody moves twice.
+            names = {each.node for each in swap.gone} | {move.target for step in swap.steps for move in step.moves}
+            left = [each for each in left if each.node not in names]
+        return swaps
+
+    def _best(self, left: Sequence[Candidate]) -> Swap | None:
+        """The swap that saves most, carried out on the picture; None if there is none."""
+        promising: list[tuple[Change, tuple[Candidate, ...]]] = []
+        enough = self._deadline.part(0.6)
+        for chosen in _sets(left):
+            if enough.is_over():
+                break
+            if not self._worth(chosen, ()).is_worth(self._down):
+                continue
+            answer = self._ask(chosen, Strategy.LEAST_COST, deadline=enough.within(_LOOK))
+            if answer is not None and (worth := self._worth(chosen, answer.nodes)).is_worth(self._down):
+                promising.append((worth, chosen))
+        promising.sort(key=lambda pair: (-pair[0].saving, pair[0].churn))
+        for _, chosen in promising[:_CARRIED_OUT]:
+            if (swap := self._carried_out(chosen)) is not None:
+                return swap
+        return None
+
+    def _worth(self, chosen: Sequence[Candidate], nodes: Iterable[NewNode], moves: int | None = None) -> Change:
+        if moves is None:
+            moves = sum(len(each.pods) for each in chosen)
+        bought = [node.price or 0 for node in nodes]
+        return change(removed=[each.price for each in chosen], bought=bought, moves=moves, down=self._down)
+
+    def _ask(self, chosen: Sequence[Candidate], strategy: Strategy, *, deadline: Deadline) -> Recommendation | None:
+        """What to buy when these nodes go; None if a pod would wait, a price is unknown, or a pool too small."""
+        going = {each.node for each in chosen}
+        options = replace(self._request.options, objective=Objective.COST, strategy=strategy, down=None)
+        request = Request(
+            objects=objects_without(self._picture.cluster, going, {pod for each in chosen for pod in each.pods}),
+            daemon_sets=self._request.daemon_sets,
+            catalogue=self._catalogue,
+            options=options,
+        )
+        answer = recommend(request, deadline)
+        sizes = self._sizes.copy()
+        sizes.subtract(each.pool for each in chosen)
+        sizes.update(node.pool for node in answer.nodes)
+        fits = all(sizes[each.pool] >= 0 for each in chosen)
+        return answer if fits and not answer.left and answer.cost is not None else None
+
+    def _carried_out(self, chosen: Sequence[Candidate]) -> Swap | None:
+        """Drain a set, with the best that can be bought for it; the picture is as before if it does not pay."""
+        asked = (
+            self._ask(chosen, strategy, deadline=self._deadline.part(share))
+            for strategy, share in ((Strategy.LEAST_COST, 0.2), (Strategy.OPTIMAL, 0.5))
+        )
+        answers = sorted((each for each in asked if each is not None), key=lambda each: each.cost or 0)
+        for answer in answers:
+            with Trial(self._picture.cluster) as trial:
+                swap = self._drained(chosen, answer.nodes)
+                if swap is not None:
+                    trial.keep()
+                    return swap
+        return None
+
+    def _drained(self, chosen: Sequence[Candidate], nodes: Sequence[NewNode]) -> Swap | None:
+        bought = {node.name: self._offered.of(node) for node in nodes}
+        steps = self._drainage.drain([each.node for each in chosen], bought)
+        if isinstance(steps, Stuck):
+            return None
+        where = {move.pod: move.target for step in steps for move in step.moves}
+        taken: dict[str, list[str]] = {name: [] for name in bought}
+        for pod, target in where.items():
+            if target in taken:
+                taken[target].append(pod)
+        moves = sum(len(step.moves) for step in steps)
+        if not all(taken.values()) or not self._worth(chosen, nodes, moves).is_worth(self._down):
+            return None
+        filled = tuple(replace(node, pods=tuple(taken[node.name])) for node in nodes)
+        return Swap(gone=tuple(chosen), nodes=filled, steps=tuple(steps))
+
+
+def _sets(left: Sequence[Candidate]) -> Iterator[tuple[Candidate, ...]]:
+    """Sets of nodes to look at, the most wasteful nodes first."""
+    order = sorted(left, key=lambda each: (-each.price * (1 - each.utilization), each.node))
+    pools = {each.pool: [other for other in order if other.pool == each.pool] for each in order}
+    seen: set[frozenset[str]] = set()
+    for line in (order, *(pools.values() if len(pools) > 1 else ())):
+        number = min(len(line), _MOST)
+        while number:
+            yield from _once(tuple(line[:number]), seen)
+            number //= 2
+    for each in order[:_SINGLES]:
+        yield from _once((each,), seen)
+
+
+def _once(chosen: tuple[Candidate, ...], seen: set[frozenset[str]]) -> Iterator[tuple[Candidate, ...]]:
+    names = frozenset(each.node for each in chosen)
+    if names not in seen:
+        seen.add(names)
+        yield chosen

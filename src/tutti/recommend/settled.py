@@ -1,0 +1,80 @@
+"""The cluster once a recommendation has been followed: the new nodes have joined, and pods are where they go.
+
+Contract: the picture is made anew, the nodes join it under the names that the recommendation gives them, and the pods
+are placed: by the engine as kube-scheduler would, or on the nodes that the recommendation names when Tutti binds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tutti.cluster.edits import Bind
+from tutti.engine.plan import Bound, Plan, Unschedulable
+from tutti.engine.schedule import schedule
+from tutti.engine.turns import Turn
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.bought import NewNode
+from tutti.recommend.offerings import Catalogue, Offering
+from tutti.recommend.picture import Picture, initialise
+from tutti.recommend.request import Binder, Request
+
+
+class Settled(NamedTuple):
+    """The plan that places the pods, on the picture as it leaves it."""
+
+    plan: Plan
+    picture: Picture
+    queue: list[Turn]
+
+
+def settle(answer: Recommendation, request: Request) -> Settled:
+    """Buy what is recommended, and place the pods."""
+    picture = initialise(request)
+    offered = Offered(request.catalogue)
+    for node in answer.nodes:
+        picture.join(offered.of(node), node.name)
+    queue = [turn for turn in picture.turns if not turn.surplus]
+    if answer.binder == Binder.TUTTI:
+        return Settled(_followed(answer, picture), picture, queue)
+    return Settled(schedule(picture.cluster, None, picture.profile, preemption=False), picture, queue)
+
+
+class Offered:
+    """What can be bought, by what a new node says of itself; of several that say the same, the first."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._found: dict[tuple[str, str, str, str], Offering] = {}
+        for pool in catalogue.pools:
+            for each in pool.offerings:
+                self._found.setdefault((each.pool, each.zone, each.instance_type, each.capacity_type), each)
+
+    def of(self, node: NewNode) -> Offering:
+        """The offering that a node was bought by."""
+        return self._found[node.pool, node.zone, node.instance_type, node.capacity_type]
+
+
+def _followed(answer: Recommendation, picture: Picture) -> Plan:
+    """The plan that puts every pod where the recommendation says."""
+    cluster = picture.cluster
+    where = dict(_places(answer))
+    order = [*picture.promised, *picture.pending]
+    binds = [
+        Bound(pod=pod, node=where[pod], priority=cluster.pod(pod).spec.priority or 0) for pod in order if pod in where
+    ]
+    for each in binds:
+        if each.pod not in picture.promised:
+            cluster.apply(Bind(each.pod, each.node))
+    left = [
+        Unschedulable(pod=each.pod, message=each.reason, priority=cluster.pod(each.pod).spec.priority or 0)
+        for each in answer.left
+    ]
+    return Plan.of(binds, (), left, picture.not_considered)
+
+
+def _places(answer: Recommendation) -> Iterator[tuple[str, str]]:
+    for node in answer.nodes:
+        for pod in node.pods:
+            yield pod, node.name
+    for each in answer.on_existing:
+        yield each.pod, each.node
