@@ -21,6 +21,7 @@ from tutti.recommend.bought import NewNode
 from tutti.recommend.down.bill import Change, change
 from tutti.recommend.down.candidates import Candidate
 from tutti.recommend.down.drainage import Drainage, Stuck
+from tutti.recommend.down.one_pass import Bit
 from tutti.recommend.down.plan import Step
 from tutti.recommend.down.without import objects_without, spent
 from tutti.recommend.offerings import Offering
@@ -38,10 +39,9 @@ _CARRIED_OUT = 3
 
 
 class Swap(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Nodes that go together, and what comes instead."""
+    """A bit that was drained, and how."""
 
-    gone: tuple[Candidate, ...]
-    nodes: tuple[NewNode, ...] = ()
+    bit: Bit
     steps: tuple[Step, ...] = ()
 
 
@@ -72,11 +72,11 @@ class Consolidation:
             if swap is None:
                 break
             swaps.append(swap)
-            self._sizes.subtract(each.pool for each in swap.gone)
-            self._sizes.update(node.pool for node in swap.nodes)
-            self._catalogue = spent(self._catalogue, map(self._offered.of, swap.nodes))
+            self._sizes.subtract(each.pool for each in swap.bit.gone)
+            self._sizes.update(node.pool for node in swap.bit.nodes)
+            self._catalogue = spent(self._catalogue, map(self._offered.of, swap.bit.nodes))
             # Nodes that took pods now are not emptied again: nobody moves twice.
-            names = {each.node for each in swap.gone} | {move.target for step in swap.steps for move in step.moves}
+            names = {each.node for each in swap.bit.gone} | {move.target for step in swap.steps for move in step.moves}
             left = [each for each in left if each.node not in names]
         return swaps
 
@@ -141,16 +141,11 @@ class Consolidation:
         steps = self._drainage.drain([each.node for each in chosen], bought)
         if isinstance(steps, Stuck):
             return None
-        where = {move.pod: move.target for step in steps for move in step.moves}
-        taken: dict[str, list[str]] = {name: [] for name in bought}
-        for pod, target in where.items():
-            if target in taken:
-                taken[target].append(pod)
         moves = sum(len(step.moves) for step in steps)
-        if not all(taken.values()) or not self._worth(chosen, nodes, moves).is_worth(self._down):
+        used = {move.target for step in steps for move in step.moves}
+        if not used.issuperset(bought) or not self._worth(chosen, nodes, moves).is_worth(self._down):
             return None
-        filled = tuple(replace(node, pods=tuple(taken[node.name])) for node in nodes)
-        return Swap(gone=tuple(chosen), nodes=filled, steps=tuple(steps))
+        return Swap(bit=Bit(gone=tuple(chosen), nodes=tuple(nodes)), steps=tuple(steps))
 
 
 def _sets(left: Sequence[Candidate]) -> Iterator[tuple[Candidate, ...]]:

@@ -4,14 +4,15 @@
 2. *Sort* the nodes: candidates, and those that must stay, with the reason (`down.candidates`).
 3. *Shrink*: underused nodes go whose pods find room on others (`down.shrink`); then busier ones, if that pays.
 4. *Consolidate*: nodes are replaced by cheaper ones, if that pays (`down.consolidate`).
-5. *Order*: all nodes are drained once more from the beginning, so that nobody moves twice (`down.drainage`).
+5. *Order*: all nodes are drained once more from the beginning, so that nobody moves twice (`down.one_pass`).
 
 Contract: pure but for the deadline. Whatever the plan moves was placed by the engine, step by step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,16 +21,17 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.trial import Trial
 from tutti.kube.owners import controller_of
 from tutti.recommend.answer import Recommendation
-from tutti.recommend.bought import NewNode
 from tutti.recommend.down.bill import bill_of, change, unpriced
 from tutti.recommend.down.budgets import budgets_of
 from tutti.recommend.down.candidates import Candidate, find_candidates
-from tutti.recommend.down.consolidate import Consolidation, Swap
-from tutti.recommend.down.drainage import Drainage, Stuck
-from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step, Why
-from tutti.recommend.down.shrink import Shrinking, Shrunk, stay_of
+from tutti.recommend.down.consolidate import Consolidation
+from tutti.recommend.down.drainage import Drainage
+from tutti.recommend.down.one_pass import Bit, Pass, in_one_pass
+from tutti.recommend.down.plan import DownPlan, Removal, Stay, Why
+from tutti.recommend.down.shrink import Shrinking, stay_of
 from tutti.recommend.drain import DrainRules, latest_moment
 from tutti.recommend.merge import merge
+from tutti.recommend.picture import Picture
 from tutti.recommend.request import Deadline, Down, Request
 from tutti.recommend.settled import Offered, settle
 
@@ -37,26 +39,14 @@ _OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 
 
 class _Found(NamedTuple):
-    """What can go, and how it was found."""
+    """What can go, and why."""
 
-    underused: Shrunk
-    busy: Shrunk
-    swaps: list[Swap]
-
-    @property
-    def gone(self) -> list[Candidate]:
-        """All nodes that go, in the order in which they were found."""
-        return [*self.underused.gone, *self.busy.gone, *(each for swap in self.swaps for each in swap.gone)]
-
-    @property
-    def nodes(self) -> list[NewNode]:
-        """All nodes that come instead."""
-        return [node for swap in self.swaps for node in swap.nodes]
-
-    @property
-    def steps(self) -> list[Step]:
-        """The way on which they were found: right, but some may move twice."""
-        return [*self.underused.steps, *self.busy.steps, *(step for swap in self.swaps for step in swap.steps)]
+    bits: Sequence[Bit]
+    """Those that were found, in order."""
+    underused: frozenset[str]
+    """The nodes that go for being underused or empty."""
+    stays: Mapping[str, Stay]
+    """Why single nodes cannot go."""
 
 
 def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, down: Down) -> DownPlan:
@@ -65,37 +55,50 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     cluster = picture.cluster
     now = down.now if down.now is not None else latest_moment(request.objects)
     rules = DrainRules(budgets_of(cluster), now=now, gone=_gone_controllers(cluster))
-    found = find_candidates(cluster, request.catalogue, rules, down=down, new={node.name for node in answer.nodes})
+    sorted_out = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
     takers = {each.node for each in answer.on_existing}
-    candidates = [each for each in found.candidates if each.node not in takers]
+    candidates = [each for each in sorted_out.candidates if each.node not in takers]
     stays = [
-        *found.stays,
+        *sorted_out.stays,
         *(
             stay_of(each, "TakesPendingPods", "a pending pod goes there")
-            for each in found.candidates
+            for each in sorted_out.candidates
             if each.node in takers
         ),
     ]
-    offered = Offered(request.catalogue)
-    drainage = Drainage(picture, rules)
+    drainage, offered = Drainage(picture, rules), Offered(request.catalogue)
     with Trial(cluster):
-        shrinking = Shrinking(picture, drainage, request.catalogue.pools, down=down, deadline=deadline)
-        underused = shrinking.run([each for each in candidates if each.underused])
-        went = {each.node for each in underused.gone}
-        rest = [each for each in candidates if each.node not in went and each.replaceable]
-        busy = shrinking.run([each for each in rest if not each.underused])
-        went |= {each.node for each in busy.gone}
-        consolidation = Consolidation(request, picture, drainage, down=down, deadline=deadline)
-        swaps = consolidation.run(
-            [each for each in rest if each.node not in went],
-            gone=(*underused.gone, *busy.gone),
-            bought=map(offered.of, answer.nodes),
-        )
-    together = _Found(underused, busy, swaps)
-    steps = drainage.drain([each.node for each in together.gone], {n.name: offered.of(n) for n in together.nodes})
-    return _plan(
-        request, together, together.steps if isinstance(steps, Stuck) else steps, candidates=candidates, stays=stays
+        found = _find(request, answer, picture, drainage=drainage, candidates=candidates, deadline=deadline, down=down)
+    chosen = in_one_pass(picture, drainage, offered, bits=found.bits)
+    return _plan(request, found, chosen, candidates=candidates, stays=stays)
+
+
+def _find(
+    request: Request,
+    answer: Recommendation,
+    picture: Picture,
+    *,
+    drainage: Drainage,
+    candidates: Sequence[Candidate],
+    deadline: Deadline,
+    down: Down,
+) -> _Found:
+    """Look for what can go, first by itself, then for cheaper nodes; the picture is left without it."""
+    offered = Offered(request.catalogue)
+    shrinking = Shrinking(picture, drainage, request.catalogue.pools, down=down, deadline=deadline)
+    underused = shrinking.run([each for each in candidates if each.underused])
+    went = {each.node for each in underused.gone}
+    rest = [each for each in candidates if each.node not in went and each.replaceable]
+    busy = shrinking.run([each for each in rest if not each.underused])
+    went |= {each.node for each in busy.gone}
+    swaps = Consolidation(request, picture, drainage, down=down, deadline=deadline).run(
+        [each for each in rest if each.node not in went],
+        gone=(*underused.gone, *busy.gone),
+        bought=map(offered.of, answer.nodes),
     )
+    bits = [*(Bit(gone=(each,)) for each in (*underused.gone, *busy.gone)), *(swap.bit for swap in swaps)]
+    stays = {stay.node: stay for stay in (*busy.stays, *underused.stays)}
+    return _Found(bits, frozenset(each.node for each in underused.gone), stays)
 
 
 def _gone_controllers(cluster: Cluster) -> frozenset[str]:
@@ -118,17 +121,17 @@ def _gone_controllers(cluster: Cluster) -> frozenset[str]:
 
 
 def _plan(
-    request: Request, found: _Found, steps: Sequence[Step], *, candidates: Sequence[Candidate], stays: Iterable[Stay]
+    request: Request, found: _Found, chosen: Pass, *, candidates: Sequence[Candidate], stays: Iterable[Stay]
 ) -> DownPlan:
-    gone, catalogue, down = found.gone, request.catalogue, request.options.down or Down()
-    left = {move.pod: move.source for step in reversed(steps) for move in step.moves}
-    moves = [move for step in steps for move in step.moves]
-    where = {move.pod: move.target for move in moves}
-    underused = {each.node for each in found.underused.gone}
-    removals = [_removal(each, moves=sum(s == each.node for s in left.values()), underused=underused) for each in gone]
+    catalogue, down = request.catalogue, request.options.down or Down()
+    gone = [each for bit in chosen.bits for each in bit.gone]
+    moves = [move for step in chosen.steps for move in step.moves]
+    left = Counter(move.source for move in moves)
+    removals = [_removal(each, moves=left[each.node], underused=found.underused) for each in gone]
     nodes = tuple(
-        replace(node, pods=tuple(sorted(pod for pod, target in where.items() if target == node.name)))
-        for node in found.nodes
+        replace(node, pods=tuple(sorted(move.pod for move in moves if move.target == node.name)))
+        for bit in chosen.bits
+        for node in bit.nodes
     )
     known = all(each.member.price is not None for each in gone)
     worth = change(
@@ -140,15 +143,15 @@ def _plan(
         notes.append(f"{number} node{'s have' if number > 1 else ' has'} no known price, and count for nothing")
     return DownPlan(
         removals=tuple(sorted(removals, key=lambda each: each.node)), scale_up=merge(nodes), nodes=nodes,
-        stays=tuple(sorted([*stays, *_stayed(found, candidates, down)], key=lambda each: each.node)),
-        steps=tuple(steps), moves=len(moves),
+        stays=tuple(sorted([*stays, *_stayed(found, gone, candidates, down=down)], key=lambda each: each.node)),
+        steps=chosen.steps, moves=len(moves),
         before=before if known else None, after=before - worth.saving if known else None,
         saving=worth.saving if known else None, churn=worth.churn if known else None,
         payback=worth.payback if known and gone else None, notes=tuple(notes),
     )  # fmt: skip
 
 
-def _removal(each: Candidate, *, moves: int, underused: set[str]) -> Removal:
+def _removal(each: Candidate, *, moves: int, underused: Collection[str]) -> Removal:
     why = Why.EMPTY if not each.pods else Why.UNDERUSED if each.node in underused else Why.CONSOLIDATED
     member = each.member
     return Removal(
@@ -158,18 +161,19 @@ def _removal(each: Candidate, *, moves: int, underused: set[str]) -> Removal:
     )  # fmt: skip
 
 
-def _stayed(found: _Found, candidates: Iterable[Candidate], down: Down) -> list[Stay]:
+def _stayed(found: _Found, gone: Iterable[Candidate], candidates: Iterable[Candidate], *, down: Down) -> Iterator[Stay]:
     """Why candidates stay: for want of room or of use, as far as that was found out; else because nothing pays."""
-    gone = {each.node for each in found.gone}
-    known = {stay.node: stay for stay in (*found.busy.stays, *found.underused.stays)}
-    stays = []
+    names = {each.node for each in gone}
+    bits = {each.node for bit in found.bits for each in bit.gone}
     for each in candidates:
-        if each.node in gone:
+        known = found.stays.get(each.node)
+        if each.node in names:
             continue
-        if each.underused and each.node in known:
-            stays.append(known[each.node])
-            continue
-        share = f"{each.utilization:.0%} of it is asked for, more than {down.threshold:.0%}"
-        why = known[each.node].message if each.node in known else "nothing cheaper was found for its pods"
-        stays.append(stay_of(each, "NotUnderutilized", f"{share}; and {why}"))
-    return stays
+        if each.node in bits:
+            yield stay_of(each, "NoPlaceToMovePods", "its pods find no place once other nodes have gone")
+        elif each.underused and known is not None:
+            yield known
+        else:
+            share = f"{each.utilization:.0%} of it is asked for, more than {down.threshold:.0%}"
+            why = known.message if known is not None else "nothing cheaper was found for its pods"
+            yield stay_of(each, "NotUnderutilized", f"{share}; and {why}")
