@@ -39,8 +39,7 @@ def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Re
         return answer
     if tell is not None:
         tell("looking for nodes that can go")
-    # Buying may have taken all the time there was; giving back gets at least half of it.
-    return replace(answer, down=give_back(request, answer, deadline.at_least(deadline.seconds / 2), down=chosen.down))
+    return replace(answer, down=give_back(request, answer, deadline, down=chosen.down))
 
 
 def waiting(request: Request) -> list[Pod]:

@@ -19,7 +19,7 @@ from tutti.engine.new_nodes import belongs_to_node, pods_on
 from tutti.kube.objects import Node, Pod
 from tutti.kube.owners import is_active
 from tutti.recommend.down.plan import Stay
-from tutti.recommend.drain import DrainRules, Fate
+from tutti.recommend.drain import DrainRules, Fate, Verdict
 from tutti.recommend.offerings import Catalogue, Member, NodePool
 from tutti.recommend.pools.market import is_control_plane
 from tutti.recommend.request import Down
@@ -128,11 +128,13 @@ def _judge(
     for pod in pods_on(cluster, name):
         if belongs_to_node(pod) or not is_active(pod):
             continue
-        blocked = blocking(pod, rules)
+        verdict = rules.verdict(pod)
+        if verdict.fate is Fate.STAYS_WITH_NODE:
+            continue
+        blocked = blocking(pod, rules, verdict)
         if blocked is not None:
             return stay(blocked[0], f"pod {pod.key} {blocked[1]}", pod.key)
-        if rules.verdict(pod).fate is Fate.MOVES:
-            moving.append(pod.key)
+        moving.append(pod.key)
     limit = pool.shrinking.threshold if pool.shrinking.threshold is not None else down.threshold
     underused = not moving or (share <= limit and not pool.shrinking.empty_only)
     if not underused and not replaceable:
@@ -151,11 +153,10 @@ def _judge(
     )
 
 
-def blocking(pod: Pod, rules: DrainRules) -> tuple[str, str] | None:
+def blocking(pod: Pod, rules: DrainRules, verdict: Verdict) -> tuple[str, str] | None:
     """Why a pod keeps its node, as a word and in words; None if it may leave."""
     if (pod.metadata.annotations or {}).get(_DO_NOT_DISRUPT) == "true":
         return "BlockedByPod", f"is annotated with {_DO_NOT_DISRUPT}"
-    verdict = rules.verdict(pod)
     if verdict.fate is Fate.WAITS:
         return "BlockedByOnCompletionPod", "is to finish first"
     if verdict.fate is Fate.BLOCKS:

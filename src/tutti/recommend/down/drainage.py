@@ -103,7 +103,7 @@ class Drainage:
                 continue
             unit = self._unit(pod, taken)
             for each in unit:
-                if (blocked := blocking(each, self._rules)) is not None:
+                if (blocked := blocking(each, self._rules, self._rules.verdict(each))) is not None:
                     word, why = blocked
                     raise _StuckError(Stuck(node=name, reason=word, message=f"pod {each.key} {why}", pod=each.key))
             if self._rules.budgets.allows_together([*taken.values(), *unit]):

@@ -67,6 +67,8 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
         ),
     ]
     drainage, offered = Drainage(picture, rules), Offered(request.catalogue)
+    # Buying may have taken all the time there was; giving back gets at least half of it.
+    deadline = deadline.at_least(deadline.seconds / 2)
     with Trial(cluster):
         found = _find(request, answer, picture, drainage=drainage, candidates=candidates, deadline=deadline, down=down)
     chosen = in_one_pass(picture, drainage, offered, bits=found.bits)

@@ -3,6 +3,7 @@
 Contract: pure; the same keys in the same order every time, money in dollars, null for what is not known. `bound` is
 what no plan for these pods can cost less than, in nodes where nodes are counted. `holds` tells where each pod goes when
 Tutti binds: the purchase alone does not keep it there. Otherwise the scheduler finds the way, and there are none.
+`scaleDown` is there when it was asked for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tutti.recommend.bought import NewNode, ScaleUp
 from tutti.recommend.money import a_month, dollars
 from tutti.recommend.prices import ON_DEMAND
 from tutti.recommend.request import Binder, Objective
+from tutti.recommend.wire.down_answer import down_data
 
 Data = dict[str, Any]
 
@@ -47,7 +49,7 @@ def recommendation_data(answer: Recommendation, currency: str) -> Data:
         "binder": answer.binder,
         "holds": on_existing + on_new if answer.binder == Binder.TUTTI else [],
         "notes": list(answer.notes),
-    }
+    } | ({"scaleDown": down_data(answer.down, currency)} if answer.down is not None else {})
 
 
 def scale_up_names(answer: Recommendation) -> str:

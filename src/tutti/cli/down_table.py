@@ -1,0 +1,130 @@
+"""A scale-down as people read it: the nodes that go, what comes instead, what that saves, and why the others stay.
+
+Contract: pure text, parts separated by an empty line. `wide` lists every node that stays and every step; otherwise
+nodes that stay for the same kind of reason share a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tutti.cli.tables import NONE, counted, table, without_columns
+from tutti.recommend.money import HOURS_A_MONTH, NANO
+from tutti.recommend.prices import ON_DEMAND
+
+if TYPE_CHECKING:
+    from tutti.recommend.down.plan import DownPlan, Stay, Step
+
+_GOES = ("NODE", "POOL", "ZONE", "TYPE", "CAPACITY", "USED", "WHY", "MOVES", "AFTER", "SAVES/MONTH")
+_COMES = ("INSTEAD FROM POOL", "ZONE", "TYPE", "CAPACITY", "NODES", "PRICE/MONTH", "COST/MONTH")
+
+
+def down_text(plan: DownPlan, *, wide: bool) -> str:
+    """The whole plan."""
+    parts = [_removals(plan), _instead(plan), "\n".join(_summary(plan))]
+    parts += [_stays(plan.stays, wide=wide), _steps(plan.steps) if wide else ""]
+    return "\n\n".join(filter(None, parts))
+
+
+def _removals(plan: DownPlan) -> str:
+    rows = [
+        (
+            each.node,
+            each.pool,
+            each.zone or NONE,
+            each.instance_type or NONE,
+            each.capacity_type,
+            f"{each.utilization:.0%}",
+            each.why,
+            each.moves,
+            _duration(each.wait),
+            _month(each.price),
+        )
+        for each in plan.removals
+    ]
+    plain = all(each.capacity_type == ON_DEMAND for each in plan.removals)
+    return without_columns(_GOES, rows, ("CAPACITY",) if plain else ()) if rows else ""
+
+
+def _instead(plan: DownPlan) -> str:
+    rows = [
+        (
+            each.pool,
+            each.zone or NONE,
+            each.instance_type or NONE,
+            each.capacity_type,
+            f"+{each.increment:,}",
+            _month(each.price),
+            _month(None if each.price is None else each.price * each.increment),
+        )
+        for each in plan.scale_up
+    ]
+    plain = all(each.capacity_type == ON_DEMAND for each in plan.scale_up)
+    return without_columns(_COMES, rows, ("CAPACITY",) if plain else ()) if rows else ""
+
+
+def _summary(plan: DownPlan) -> Iterator[str]:
+    whole = len(plan.removals) + len(plan.stays)
+    if not plan.removals:
+        yield f"none of {counted(whole, 'node')} can go"
+        return
+    instead = f" for {counted(len(plan.nodes), 'new one')}" if plan.nodes else ""
+    moves = f"{counted(plan.moves, 'pod')} {'moves' if plan.moves == 1 else 'move'}" if plan.moves else "no pod moves"
+    yield f"{len(plan.removals):,} of {counted(whole, 'node')} can go{instead}: {moves}, in {_number(plan.steps)}"
+    if plan.saving is None or plan.before is None or plan.after is None:
+        yield "what that saves is not known: some of them have no known price"
+        return
+    share = f" ({plan.saving / plan.before:.0%})" if plan.before else ""
+    bill = f"the bill goes from {_month(plan.before)} to {_month(plan.after)}"
+    yield f"saves {_month(plan.saving)} a month{share}: {bill}"
+    if plan.payback is not None and plan.moves:
+        yield f"moving has paid for itself after {_duration(round(plan.payback * 3600))}"
+
+
+def _number(steps: Sequence[Step]) -> str:
+    return counted(len(steps), "step")
+
+
+def _stays(stays: Sequence[Stay], *, wide: bool) -> str:
+    if not stays:
+        return ""
+    if wide:
+        rows = [
+            (each.node, each.pool or NONE, "" if each.utilization is None else f"{each.utilization:.0%}", each.message)
+            for each in stays
+        ]
+        return table(("STAYS", "POOL", "USED", "BECAUSE"), rows)
+    kinds: dict[str, list[Stay]] = {}
+    for each in stays:
+        kinds.setdefault(each.reason, []).append(each)
+    lines = [
+        (len(alike), reason, alike[0].node, alike[0].message)
+        for reason, alike in sorted(kinds.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    ]
+    return table(("STAY", "REASON", "EXAMPLE", "BECAUSE"), lines)
+
+
+def _steps(steps: Sequence[Step]) -> str:
+    rows = []
+    for number, step in enumerate(steps, start=1):
+        rows += [(number, "add", name, "") for name in step.adds]
+        rows += [(number, "move", f"pod/{move.pod}", f"{move.source} -> {move.target}") for move in step.moves]
+        rows += [(number, "remove", f"node/{name}", "") for name in step.removes]
+    return table(("STEP", "DOES", "WHAT", "WHERE"), rows) if rows else ""
+
+
+def _month(nano: int | None) -> str:
+    return NONE if nano is None else f"${nano * HOURS_A_MONTH / NANO:,.2f}"
+
+
+def _duration(seconds: int) -> str:
+    """Whole units, the two largest at most: 10m, 1h30m, 2d4h; at once where it is nothing."""
+    if seconds <= 0:
+        return "now"
+    parts = []
+    for name, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append(f"{number}{name}")
+    return "".join(parts[:2])

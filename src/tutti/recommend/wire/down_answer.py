@@ -1,0 +1,86 @@
+"""A scale-down for programs: the part ``scaleDown`` of an answer, in camel case.
+
+Contract: pure; the same keys in the same order every time, money in dollars, times in seconds, null for what is not
+known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step
+from tutti.recommend.money import a_month, dollars
+
+Data = dict[str, Any]
+
+
+def down_data(plan: DownPlan, currency: str) -> Data:
+    """The whole plan."""
+    return {
+        "remove": [_removal(each) for each in plan.removals],
+        "replaceBy": [
+            {
+                "nodePool": each.pool,
+                "zone": each.zone,
+                "instanceType": each.instance_type,
+                "capacityType": each.capacity_type,
+                "incrementBy": each.increment,
+                "nodeNames": list(each.node_names),
+                "pricePerHour": None if each.price is None else dollars(each.price),
+            }
+            for each in plan.scale_up
+        ],
+        "stay": [_stay(each) for each in plan.stays],
+        "steps": [_step(each) for each in plan.steps],
+        "counts": {
+            "remove": len(plan.removals),
+            "replaceBy": len(plan.nodes),
+            "stay": len(plan.stays),
+            "moves": plan.moves,
+            "steps": len(plan.steps),
+        },
+        "before": _money(plan.before, currency),
+        "after": _money(plan.after, currency),
+        "saving": _money(plan.saving, currency),
+        "churn": None if plan.churn is None else dollars(plan.churn),
+        "paybackHours": None if plan.payback is None else round(plan.payback, 4),
+        "notes": list(plan.notes),
+    }
+
+
+def _removal(each: Removal) -> Data:
+    return {
+        "node": each.node,
+        "nodePool": each.pool,
+        "zone": each.zone,
+        "instanceType": each.instance_type,
+        "capacityType": each.capacity_type,
+        "pricePerHour": None if each.price is None else dollars(each.price),
+        "reason": each.why,
+        "utilization": round(each.utilization, 6),
+        "moves": each.moves,
+        "unneededSecondsLeft": each.wait,
+    }
+
+
+def _stay(each: Stay) -> Data:
+    return {
+        "node": each.node,
+        "nodePool": each.pool,
+        "reason": each.reason,
+        "message": each.message,
+        "pod": each.pod or None,
+        "utilization": None if each.utilization is None else round(each.utilization, 6),
+    }
+
+
+def _step(each: Step) -> Data:
+    return {
+        "add": list(each.adds),
+        "move": [{"pod": move.pod, "from": move.source, "to": move.target} for move in each.moves],
+        "remove": list(each.removes),
+    }
+
+
+def _money(nano: int | None, currency: str) -> Data | None:
+    return None if nano is None else {"perHour": dollars(nano), "perMonth": a_month(nano), "currency": currency}
