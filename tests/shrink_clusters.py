@@ -12,7 +12,6 @@ from collections import Counter
 
 from tutti.cluster import Bind, Put, Remove, Unbind
 from tutti.engine.new_nodes import cordoned
-from tutti.engine.verdict import PASS
 from tutti.kube.decode import decode
 from tutti.kube.objects import Node, Pod
 from tutti.kube.prepare import prepare
