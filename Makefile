@@ -38,6 +38,21 @@ demo: $(RUN) ## Tour the main jobs on a packaged example cluster, in under a min
 test: $(DEV) ## Run the tests on all cores
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
+.PHONY: browser
+browser: $(DEV) chromium ## Look at the report page in Chromium: light, dark, on a desk and on a phone
+	$(BIN)/pytest -rs tests/browser $(ARGS)
+
+# Never a reason to fail: without Chromium the tests in a browser are skipped.
+.PHONY: chromium
+chromium: ## Install Chromium for the tests in a browser, if this is Debian and we are root
+	@if command -v chromium >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing Chromium"; \
+		timeout 120 apt-get -qq update >/dev/null 2>&1 || true; \
+		timeout 600 apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1 || true; \
+	fi; \
+	command -v chromium >/dev/null || echo "There is no Chromium: the tests in a browser are skipped." >&2
+
 .PHONY: lint
 lint: $(DEV) ## Check style, formatting, types and layers
 	$(BIN)/ruff check .

@@ -26,7 +26,8 @@ from tutti.kube.group_objects import CoschedulingPodGroup
 from tutti.kube.objects import KINDS, Node, Object, Pod
 from tutti.kube.owners import OwnedPods
 from tutti.kube.quantity import milli, value
-from tutti.recommend.answer import NewNode, Recommendation
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.bought import NewNode
 from tutti.recommend.offerings import NODES, Limit, Offering
 from tutti.recommend.request import Binder, Request
 

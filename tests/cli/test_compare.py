@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,13 +59,20 @@ def test_the_table_follows_the_answer(tutti: Tutti, cluster: str, pools: str) ->
     ]  # fmt: skip
     assert table["Tutti"][:6] == ["3", "$219.00", "-", "7", "0", "yes"]
     assert table["Cluster Autoscaler, most-pods"][:6] == ["1", "$365.00", "+66.7 %", "7", "0", "yes"]
+    assert re.fullmatch("[0-9]+ of [0-9]+", table["Karpenter"][6])
+    assert table["original recommender"][6] == "not recorded"
     assert table["no plan costs less than"][:3] == ["-", "$219.00", "same"]
     assert "better here" not in run.out
 
 
 @pytest.mark.parametrize(
     ("name", "cost", "original"),
-    [("s1", "$291.33", "-0.01 %"), ("s2", "$163.87", "+11.1 %"), ("s3", "$182.07", "+60.0 %"), ("s5", "$127.46", "same")],
+    [
+        ("s1", "$291.33", "-0.01 %"),
+        ("s2", "$163.87", "+11.1 %"),
+        ("s3", "$182.07", "+60.0 %"),
+        ("s5", "$127.46", "same"),
+    ],
 )
 def test_scenarios(tutti: Tutti, name: str, cost: str, original: str) -> None:
     asked = ("recommend", "-f", str(SCENARIOS / f"{name}.json"), "--prices", str(SCENARIOS / "templates.csv"))
@@ -87,6 +95,8 @@ def test_data(tutti: Tutti, cluster: str, pools: str) -> None:
     assert peers[1]["scaleUp"] == [
         {"nodePool": "large", "zone": "z-1", "instanceType": "large", "capacityType": "on-demand", "incrementBy": 1}
     ]
+    assert [each["modelAgreement"] is None for each in (ours, *peers)] == [True, False, False, False, False, True]
+    assert peers[3]["modelAgreement"]["agree"] >= 0.95 * peers[3]["modelAgreement"]["cases"]
     assert (peers[1]["costToOurs"], peers[1]["betterThanOurs"]) == (0.666667, False)
     assert yaml.safe_load(tutti(*asked, "-o", "yaml").out) == run.json
     assert tutti(*asked, "-o", "json").out == run.out
@@ -153,6 +163,14 @@ def test_a_plan_that_only_tutti_can_bind_says_so() -> None:
     assert "with --binder tutti pods go where the plan says" in said
 
 
+def test_a_plan_that_may_be_far_from_the_best_says_so() -> None:
+    ours = Compared(who="tutti", bought=((offering(), 9),), cost=9 * 10**8, placed=9, kept=9, change=0.0)
+    peer = Compared(who="karpenter", bought=((offering(), 4),), cost=4 * 10**8, placed=9, kept=8, change=-5 / 9)
+    warned = comparison_text((ours, peer), answer(cost=9 * 10**8, bound=3 * 10**8, gap=2 / 3))
+    assert "ours may be far from the best (gap 67 %): try a longer --time-limit" in warned
+    assert "far from" not in comparison_text((ours, peer), answer(cost=9 * 10**8, bound=8 * 10**8, gap=1 / 9))
+
+
 def test_many_types_are_not_all_named() -> None:
     bought = tuple((offering(f"t{number}"), 9 - number) for number in range(6))
     said = comparison_text((Compared(who="tutti", bought=bought, cost=1, placed=9, kept=9),), answer())
@@ -161,7 +179,14 @@ def test_many_types_are_not_all_named() -> None:
 
 @pytest.mark.parametrize(
     ("change", "text"),
-    [(None, "<unknown>"), (0.0, "same"), (0.111, "+11.1 %"), (-0.0001, "-0.01 %"), (1.6, "+160.0 %"), (1e-9, "+0.00 %")],
+    [
+        (None, "<unknown>"),
+        (0.0, "same"),
+        (0.111, "+11.1 %"),
+        (-0.0001, "-0.01 %"),
+        (1.6, "+160.0 %"),
+        (1e-9, "+0.00 %"),
+    ],
 )
 def test_changes(change: float | None, text: str) -> None:
     assert change_text(change) == text

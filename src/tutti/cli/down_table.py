@@ -38,7 +38,7 @@ def _removals(plan: DownPlan) -> str:
             f"{each.utilization:.0%}",
             each.why,
             each.moves,
-            _duration(each.wait),
+            how_long(each.wait),
             _month(each.price),
         )
         for each in plan.removals
@@ -79,7 +79,7 @@ def _summary(plan: DownPlan) -> Iterator[str]:
     bill = f"the bill goes from {_month(plan.before)} to {_month(plan.after)}"
     yield f"saves {_month(plan.saving)} a month{share}: {bill}"
     if plan.payback is not None and plan.moves:
-        yield f"moving has paid for itself after {_duration(round(plan.payback * 3600))}"
+        yield f"moving has paid for itself after {how_long(round(plan.payback * 3600))}"
 
 
 def _number(steps: Sequence[Step]) -> str:
@@ -118,7 +118,7 @@ def _month(nano: int | None) -> str:
     return NONE if nano is None else f"${nano * HOURS_A_MONTH / NANO:,.2f}"
 
 
-def _duration(seconds: int) -> str:
+def how_long(seconds: int) -> str:
     """Whole units, the two largest at most: 10m, 1h30m, 2d4h; at once where it is nothing."""
     if seconds <= 0:
         return "now"

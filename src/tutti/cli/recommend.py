@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tutti.cli import options
+from tutti.cli import down_options, options
 
 if TYPE_CHECKING:
     from tutti.recommend.answer import Recommendation
+    from tutti.recommend.compare import Compared
     from tutti.recommend.request import Options, Request, Weights
 
 _FILE = click.Path(allow_dash=True)
@@ -98,6 +99,9 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
 )
 @options.output("table", "wide", "json", "yaml", "name")
 @click.option("--apply", "applied", is_flag=True, help="Show also which pod is where after the purchase.")
+@down_options.down
+@click.option("--compare", "beside", is_flag=True, help="Show also what Cluster Autoscaler and Karpenter would buy.")
+@click.option("--report", metavar="FILE", help="Write a page with the plan as a picture, and the comparison, as HTML.")
 @click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
 def command(
     paths: tuple[str, ...],
@@ -111,9 +115,13 @@ def command(
     time_limit: float,
     form: str,
     applied: bool,
+    down: bool,
+    down_settings: dict[str, Any],
+    beside: bool,
+    report: str | None,
     fail_unschedulable: bool,
 ) -> None:
-    """Say which nodes to buy for pending pods, and what they cost.
+    """Say which nodes to buy for pending pods, which can go, and what that costs.
 
     Reads a cluster as kubectl prints it, tries what each node pool could add in each zone, and prints how many nodes to
     add where, so that as many pending pods as possible get a node at the least cost: with a bound that no plan can be
@@ -124,15 +132,36 @@ def command(
     tutti recommend -f cluster.json --pools pools.yaml --prices prices.csv
     kubectl get nodes,pods,daemonsets,nodepools.karpenter.sh -A -o json | tutti recommend -f - -o wide
     tutti recommend -f cluster.json -f new-job.yaml --pools pools.yaml --apply
+    tutti recommend -f cluster.json --pools pools.yaml --compare --report plan.html
+    tutti recommend -f cluster.json --pools pools.yaml --down
     """
     from tutti.cli.recommend_input import read_request
+    from tutti.cli.recommend_print import print_answer
 
     if [*paths, pools, prices].count("-") > 1:
         raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
+    if beside and form == "name":
+        raise click.UsageError("--compare has no names to print: it does not go with -o name.")
+    if report is not None:
+        from tutti.cli.report.write import check_place
+
+        check_place(report)
     chosen = _options(objective, strategy, binder=binder, weights=weights)
+    if down:
+        from msgspec.structs import replace
+
+        chosen = replace(chosen, down=down_options.down_of(down_settings))
     request = read_request(paths, pools=pools, prices=prices, region=region or "", options=chosen)
     answer = _ask(request, time_limit)
-    _print(answer, request, form=form, applied=applied)
+    compared = _compare(answer, request, time_limit) if beside or report is not None else ()
+    print_answer(answer, request, form=form, applied=applied, compared=compared if beside else None)
+    if report is not None:
+        from tutti.cli.report.page import Report
+        from tutti.cli.report.write import write_report
+        from tutti.recommend.ask import not_considered
+
+        sources = ["standard input" if path == "-" else path for path in (*paths, pools, prices) if path]
+        write_report(report, Report(request, answer, compared, not_considered(request), sources))
     if fail_unschedulable and answer.left:
         raise click.exceptions.Exit(1)
 
@@ -154,38 +183,18 @@ def _ask(request: Request, seconds: float) -> Recommendation:
 
     with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
         answer = ask(request, Deadline(time.monotonic, seconds), tell=tell)
-    for note in answer.notes:
+    for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
         remark(note)
     return answer
 
 
-def _print(answer: Recommendation, request: Request, *, form: str, applied: bool) -> None:
-    from tutti.cli.tables import structured
-    from tutti.recommend.ask import not_considered
+def _compare(answer: Recommendation, request: Request, seconds: float) -> tuple[Compared, ...]:
+    """What peers would buy; each has as much time as our search."""
+    if not answer.pods:
+        return ()
+    from tutti.cli.loading import busy
+    from tutti.recommend.compare import PEERS, compare
+    from tutti.recommend.request import Deadline
 
-    others = not_considered(request)
-    if form in ("json", "yaml"):
-        from tutti.cli.plan_table import plan_data
-        from tutti.recommend.wire.ours_answer import recommendation_data
-
-        data = recommendation_data(answer, request.catalogue.currency)
-        if applied:
-            from tutti.cli.recommend_after import after_purchase
-
-            data["plan"] = plan_data(after_purchase(answer, request).plan)
-        click.echo(structured(data, form))
-    elif not answer.pods and not others:
-        click.echo("No pending pods found.", err=True)
-    elif form == "name":
-        from tutti.recommend.wire.ours_answer import scale_up_names
-
-        if answer.scale_up:
-            click.echo(scale_up_names(answer))
-    else:
-        from tutti.cli.recommend_table import recommendation_text
-
-        click.echo(recommendation_text(answer, request, others, wide=form == "wide"))
-        if applied and answer.pods:
-            from tutti.cli.recommend_after import after_purchase
-
-            click.echo(f"\n{after_purchase(answer, request).text(wide=form == 'wide')}")
+    with busy("comparing") as tell:
+        return compare(request, answer, deadline=Deadline(time.monotonic, len(PEERS) * seconds), tell=tell)

@@ -1,7 +1,8 @@
 """From the files of `tutti recommend` to a request.
 
-Contract: `-f` is a cluster, as for every command, or one scenario file of the recommender that came before, which says
-itself what can be bought. Whatever cannot be read raises `InputError`; remarks about the input go to standard error.
+Contract: `-f` is a cluster, as for every command, or one document of another format that says itself what can be bought
+(`recommend.wire.reader` knows them): a Gardener snapshot, a planner request, a scenario file, the body of a request to
+the server. Whatever cannot be read raises `InputError`; remarks about the input go to standard error.
 """
 
 from __future__ import annotations
@@ -21,35 +22,47 @@ from tutti.kube.objects import Pod
 from tutti.kube.sources import Source, read_sources
 from tutti.kube.unknown_volumes import KnownVolumes
 from tutti.recommend.parse import build_request, is_pending, price_book
-from tutti.recommend.wire.scenario import is_scenario, read_scenario
+from tutti.recommend.wire import reader
+from tutti.recommend.wire.advisor import has_constraint, read_constraint
+from tutti.recommend.wire.assemble import assemble
 
 if TYPE_CHECKING:
     from tutti.recommend.request import Options, Request
 
-_MARKS = (b'"nodePools"', b'"Scenarios"')
-"""What a scenario file has in it: dumps of many megabytes need not be decoded to see that they are none."""
+_CALLED = {
+    reader.Format.GARDENER: "a Gardener snapshot",
+    reader.Format.SCENARIO: "a scenario file",
+    reader.Format.ADVISOR: "a ScalingConstraint",
+    reader.Format.TUTTI: "the body of a request",
+}
 
 
 def read_request(
     paths: Sequence[str], *, pools: str | None, prices: str | None, region: str, options: Options
 ) -> Request:
     """Read everything that a recommendation is made from."""
-    table = _one(prices)
-    scenario = _scenario(paths)
-    if scenario is not None:
+    table = one_source(prices) if prices is not None else None
+    whole = _whole(paths)
+    if whole is not None:
+        source, form = whole
         for option, given in (("--pools", pools), ("--region", region)):
             if given:
-                raise click.UsageError(f"{option} cannot be given with a scenario file, which has pools of its own.")
-        return read_scenario(scenario, price_book(table), options=options)
+                raise click.UsageError(f"{option} cannot be given with {_CALLED[form]}, which has pools of its own.")
+        with busy("reading"):
+            return reader.read_request(source, price_book(table), options=options)
     from msgspec.structs import replace
 
     snapshot = load_cluster(paths).snapshot
     with busy("reading pools and prices"):
         known = KnownVolumes(snapshot)
         objects = snapshot.objects | {Pod.KIND: [known.within(pod) for pod in snapshot.pods]}
-        request = build_request(
-            replace(snapshot, objects=objects), pools=_one(pools), prices=table, region=region, options=options
-        )
+        within = replace(snapshot, objects=objects)
+        given_pools = one_source(pools) if pools is not None else None
+        if given_pools is not None and has_constraint(given_pools):
+            catalogue = read_constraint(given_pools, snapshot.nodes, price_book(table))
+            request = assemble(within, catalogue, options=options)
+        else:
+            request = build_request(within, pools=given_pools, prices=table, region=region, options=options)
     profile = Profile.default()
     asked = [pod for pod in snapshot.pods if is_pending(pod) and left_out(pod, profile) is None]
     for line in missing_kinds(snapshot, asked):
@@ -57,24 +70,23 @@ def read_request(
     return request
 
 
-def _one(path: str | None) -> Source | None:
+def one_source(path: str) -> Source:
     """The one file that a path names."""
-    if path is None:
-        return None
     if path != "-" and Path(path).is_dir():
         raise InputError("want one file, not a directory", file=path)
     (source,) = read_sources([path])
     return source
 
 
-def _scenario(paths: Sequence[str]) -> Source | None:
-    """The scenario file, if that is what was given."""
+def _whole(paths: Sequence[str]) -> tuple[Source, reader.Format] | None:
+    """The document that says everything itself, if that is what was given."""
     for path in paths:
         if path == "-" or not Path(path).is_file():
             continue
-        source = _one(path)
-        if source is not None and any(mark in source.data for mark in _MARKS) and is_scenario(source):
+        source = one_source(path)
+        form = reader.format_of(source)
+        if form is not reader.Format.KUBERNETES:
             if len(paths) > 1:
-                raise InputError("a scenario file stands alone: give one -f", file=path)
-            return source
+                raise InputError(f"{_CALLED[form]} stands alone: give one -f", file=path)
+            return source, form
     return None

@@ -1,7 +1,7 @@
 """Beside the peers: what others would buy for the same request, and what becomes of each purchase.
 
-Contract: pure but for the deadline, which the peers share evenly; time that one does not need goes to the next. The
-first record is ours, the others follow in a fixed order. Every purchase, ours as well, is replayed: its nodes join the
+Contract: pure but for the deadline, of which every peer has the same share. The first record is ours, the others follow
+in a fixed order. Every purchase, ours as well, is replayed: its nodes join the
 cluster, and kube-scheduler binds. A peer that cannot take the request, or is not done in its time, has a record that
 says so; nothing that goes wrong with a peer is raised. All look at the same pods and the same market: pods that nobody
 tries to place, and offerings that have no price where prices decide, are left out for all alike.
@@ -27,7 +27,7 @@ from tutti.recommend.peers.original import original_recommender
 from tutti.recommend.peers.purchase import Purchase
 from tutti.recommend.picture import initialise
 from tutti.recommend.replay import replay_purchase
-from tutti.recommend.request import Deadline, Objective, Request
+from tutti.recommend.request import Binder, Deadline, Objective, Request
 
 OURS = "tutti"
 NO_PRICES = "it chooses by price, and no price is known"
@@ -50,6 +50,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many do not."""
     kept: int | None = None
     """How many get a node by kube-scheduler; None when there was no time to see."""
+    follows: bool = False
+    """Whether pods go where the plan says, whatever kube-scheduler would do."""
     change: float | None = None
     """How much more it costs than ours: 0.11 is 11 % more."""
     better: bool = False
@@ -71,7 +73,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def real(self) -> int:
         """How many pods get a node in the end, as far as that is known."""
-        return self.placed if self.kept is None else min(self.placed, self.kept)
+        return self.placed if self.kept is None or self.follows else min(self.placed, self.kept)
 
 
 Model = Callable[[Request, Deadline], Purchase]
@@ -118,9 +120,10 @@ def compare(
     tell("replaying our purchase")
     ours = scene.replayed(_ours(request, answer), deadline)
     found = [ours]
-    for place, peer in enumerate(peers):
+    for peer in peers:
         tell(f"asking {peer.name}")
-        theirs = _asked(peer, scene, deadline.part(1 / (len(peers) - place)))
+        seconds = deadline.seconds / len(peers)
+        theirs = _asked(peer, scene, deadline.part(min(1.0, seconds / max(deadline.left, seconds))))
         found.append(theirs if theirs.problem else scene.beside(theirs, ours))
     return tuple(found)
 
@@ -187,8 +190,10 @@ def _ours(request: Request, answer: Recommendation) -> Compared:
         (offered[each.pool, each.zone, each.instance_type, each.capacity_type], each.increment)
         for each in answer.scale_up
     )
-    left = answer.pods - answer.placed
-    return Compared(who=OURS, bought=bought, cost=answer.cost, placed=answer.placed, left=left, change=0.0)
+    return Compared(
+        who=OURS, bought=bought, cost=answer.cost, placed=answer.placed, left=answer.pods - answer.placed, change=0.0,
+        follows=answer.binder == Binder.TUTTI,
+    )  # fmt: skip
 
 
 def _asked(peer: Peer, scene: _Scene, deadline: Deadline) -> Compared:

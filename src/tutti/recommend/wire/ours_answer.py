@@ -52,13 +52,20 @@ def recommendation_data(answer: Recommendation, currency: str) -> Data:
     } | ({"scaleDown": down_data(answer.down, currency)} if answer.down is not None else {})
 
 
-def scale_up_names(answer: Recommendation) -> str:
-    """A line for each scale-up: ``pool/zone/type +3``, and ``pool/zone/type/spot +3`` where it is not on demand."""
-    lines = []
-    for each in answer.scale_up:
-        bought = () if each.capacity_type == ON_DEMAND else (each.capacity_type,)
-        lines.append(f"{'/'.join((each.pool, each.zone, each.instance_type, *bought))} +{each.increment}")
+def names(answer: Recommendation) -> str:
+    """A line for each scale-up, ``pool/zone/type +3`` (``pool/zone/type/spot +3`` where it is not on demand), and
+    for each node that can go, ``node/NAME -1``.
+    """
+    lines = [_name(each) for each in answer.scale_up]
+    if answer.down is not None:
+        lines += [_name(each) for each in answer.down.scale_up]
+        lines += [f"node/{each.node} -1" for each in answer.down.removals]
     return "\n".join(lines)
+
+
+def _name(each: ScaleUp) -> str:
+    bought = () if each.capacity_type == ON_DEMAND else (each.capacity_type,)
+    return f"{'/'.join((each.pool, each.zone, each.instance_type, *bought))} +{each.increment}"
 
 
 def _scale_up(each: ScaleUp) -> Data:

@@ -1,0 +1,78 @@
+"""The answer of `tutti recommend` on standard output, in any of its forms.
+
+Contract: tables are parts separated by an empty line: what to buy, who is where then (`--apply`), what can go
+(`--down`), what others would buy (`--compare`). What was not asked for leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from tutti.cli.tables import structured
+from tutti.recommend.ask import not_considered
+from tutti.recommend.wire.ours_answer import names, recommendation_data
+
+if TYPE_CHECKING:
+    from tutti.recommend.answer import Recommendation
+    from tutti.recommend.compare import Compared
+    from tutti.recommend.request import Request
+
+
+def print_answer(
+    answer: Recommendation, request: Request, *, form: str, applied: bool, compared: Sequence[Compared] | None
+) -> None:
+    """Print it; `compared` is None when nobody asked."""
+    if form in ("json", "yaml"):
+        click.echo(_data(answer, request, form=form, applied=applied, compared=compared))
+        return
+    others = not_considered(request)
+    if not answer.pods and not others:
+        click.echo("No pending pods found.", err=True)
+    if form == "name":
+        if lines := names(answer):
+            click.echo(lines)
+        return
+    parts = list(_tables(answer, request, wide=form == "wide", applied=applied, compared=compared))
+    if parts:
+        click.echo("\n\n".join(parts))
+
+
+def _data(
+    answer: Recommendation, request: Request, *, form: str, applied: bool, compared: Sequence[Compared] | None
+) -> str:
+    data = recommendation_data(answer, request.catalogue.currency)
+    if applied:
+        from tutti.cli.plan_table import plan_data
+        from tutti.cli.recommend_after import after_purchase
+
+        data["plan"] = plan_data(after_purchase(answer, request).plan)
+    if compared is not None:
+        from tutti.cli.compare_table import comparison_data
+
+        data["comparison"] = comparison_data(compared, request.catalogue.currency)
+    return structured(data, form)
+
+
+def _tables(
+    answer: Recommendation, request: Request, *, wide: bool, applied: bool, compared: Sequence[Compared] | None
+) -> Iterator[str]:
+    others = not_considered(request)
+    if answer.pods or others:
+        from tutti.cli.recommend_table import recommendation_text
+
+        yield recommendation_text(answer, request, others, wide=wide)
+    if applied and answer.pods:
+        from tutti.cli.recommend_after import after_purchase
+
+        yield after_purchase(answer, request).text(wide=wide)
+    if answer.down is not None:
+        from tutti.cli.down_table import down_text
+
+        yield down_text(answer.down, wide=wide)
+    if compared:
+        from tutti.cli.compare_table import comparison_text
+
+        yield comparison_text(compared, answer)

@@ -1,0 +1,80 @@
+"""What can be given back: the nodes that go, what that saves, the steps, and why the others stay.
+
+Contract: pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tutti.cli.down_table import how_long
+from tutti.cli.recommend_table import a_month
+from tutti.cli.report.markup import Child, Markup, el, joined
+from tutti.cli.report.tables import data_table, names_text
+from tutti.cli.tables import counted
+from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step
+from tutti.recommend.money import NANO
+
+_STEPS = 60
+
+
+def giving_back(plan: DownPlan) -> Markup:
+    """The whole section."""
+    parts: list[Child] = [el("p", _sentence(plan), class_="lead")]
+    if plan.removals:
+        columns = ("Node", "Pool", "Zone", "Type", "Because", "#Used", "#Pods move", "#After", "#Saves a month")
+        parts += (el("h3", "Nodes that can go"), data_table(columns, [_removal(each) for each in plan.removals]))
+    if plan.scale_up:
+        bought = [(each.pool, each.zone or "–", each.instance_type, f"+{each.increment:,}") for each in plan.scale_up]
+        parts += (el("h3", "Bought in their place"), data_table(("Pool", "Zone", "Type", "#Nodes"), bought))
+    if plan.steps:
+        steps = [el("li", _step(each)) for each in plan.steps[:_STEPS]]
+        more = len(plan.steps) - _STEPS
+        parts += (el("h3", "Steps"), el("ol", *steps, class_="steps"))
+        parts.append(el("p", f"and {counted(more, 'step')} more", class_="more") if more > 0 else None)
+    if plan.stays:
+        stays = data_table(("#Nodes", "Reason", "Why", "Which"), _stays(plan.stays))
+        parts += (el("h3", "Nodes that stay"), stays)
+    return joined((*parts, *(el("p", note, class_="quiet") for note in plan.notes)))
+
+
+def _sentence(plan: DownPlan) -> str:
+    if not plan.removals:
+        return "No node can go."
+    moves = f"{counted(plan.moves, 'pod')} {'moves' if plan.moves == 1 else 'move'}"
+    said = f"{counted(len(plan.removals), 'node')} can go, {moves}"
+    if plan.saving is None:
+        return f"{said}."
+    said += f": {a_month(plan.saving)} a month less"
+    if plan.before is not None and plan.after is not None:
+        said += f", {a_month(plan.after)} instead of {a_month(plan.before)}"
+    if plan.payback is not None and plan.churn:
+        after = how_long(round(plan.payback * 3600))
+        said += f"; the way there costs ${plan.churn / NANO:,.2f} once, paid back after {after}"
+    return f"{said}."
+
+
+def _removal(each: Removal) -> Sequence[Child]:
+    return (
+        each.node, each.pool, each.zone or "–", each.instance_type or "–", str(each.why),
+        f"{100 * each.utilization:.0f} %", f"{each.moves:,}", how_long(each.wait), a_month(each.price),
+    )  # fmt: skip
+
+
+def _step(step: Step) -> str:
+    said = []
+    if step.adds:
+        said.append(f"add {names_text(step.adds)}")
+    if step.moves:
+        said.append(f"move {counted(len(step.moves), 'pod')}: {names_text([each.pod for each in step.moves], 3)}")
+    if step.removes:
+        said.append(f"remove {names_text(step.removes)}")
+    return "; ".join(said)
+
+
+def _stays(stays: Sequence[Stay]) -> list[Sequence[Child]]:
+    """Nodes that stay, a row for each reason."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for each in stays:
+        groups.setdefault((each.reason, each.message), []).append(each.node)
+    return [(f"{len(nodes):,}", reason, why, names_text(nodes)) for (reason, why), nodes in groups.items()]
