@@ -1,9 +1,11 @@
 """`tutti conformance`: recorded decisions of real programs, asked again of Tutti.
 
 Contract: one table with a line per family over all files; a decision is exact when every field is as recorded. Recorded
-purchases have a table of their own (`cli.purchase_table`). Families that are not supported yet are listed and not
-counted. The exit code is 1 on any difference and on any purchase that is worse than the recorded one, 2 for a file that
-cannot be read.
+purchases have a table of their own (`cli.purchase_table`). Of a recorded scale-down each part is a decision of the
+model of Cluster Autoscaler, and right if some recorded run gave it. Families that are not supported yet are listed and
+not counted. The exit code is 1 on any difference and on any purchase that is worse than the recorded one, 2 for a file
+that cannot be read. With `--model` nothing is Tutti's own: it is measured how often the models of Karpenter and Cluster
+Autoscaler do what the real ones did (`cli.model_table`), and the exit code is 1 only below `--at-least`.
 """
 
 from __future__ import annotations
@@ -11,19 +13,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from tutti.cli.case_lines import Line, of_lines
+from tutti.cli.conformance_models import measure
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
     from tutti.conformance.formats import Difference, Outcome
     from tutti.conformance.purchase_run import PurchaseOutcome, Settings
-
-_ENOUGH, _ENOUGH_PURCHASES = 40, 2
-"""From so many cases on it pays to start more processes."""
 
 
 class Family:
@@ -60,20 +60,43 @@ class Results(NamedTuple):
     metavar="SECONDS",
     help="How long to think about one purchase.",
 )
+@click.option("--model", is_flag=True, help="Measure the models of Karpenter and Cluster Autoscaler instead of Tutti.")
+@click.option(
+    "--at-least",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="With --model: exit with 1 if anything agrees less often than that.",
+)
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes to use; without it one per core.")
-def command(paths: tuple[str, ...], *, show: int, binder: str, time_limit: float, jobs: int | None) -> None:
+def command(
+    paths: tuple[str, ...],
+    *,
+    show: int,
+    binder: str,
+    time_limit: float,
+    model: bool,
+    at_least: float | None,
+    jobs: int | None,
+) -> None:
     """Compare with recorded answers of kube-scheduler, Karpenter and Cluster Autoscaler.
 
     Each line of a FILE is one case as JSON (gzipped files are unpacked, - is standard input). For kube-scheduler: a
     cluster, pods to place, and what it answered: feasible nodes, reasons, scores, best nodes, preemption. For the
     autoscalers: waiting pods, what can be bought, and what was bought; Tutti recommends for the same input, and pods
-    placed and costs are compared. Exits with 1 if any answer differs or any purchase is worse.
+    placed and costs are compared. Exits with 1 if any answer differs or any purchase is worse. With --model the models
+    of the autoscalers, which tutti recommend compares itself with, answer instead.
     """
     from tutti.conformance.purchase_run import Settings
     from tutti.recommend.request import Binder
 
+    processes = jobs or os.cpu_count() or 1
+    if at_least is not None and not model:
+        raise click.UsageError("--at-least is about models: it needs --model")
+    if model:
+        measure(paths, show=show, jobs=processes, at_least=at_least)
+        return
     settings = Settings(Binder(binder), time_limit)
-    found = _run(paths, show, jobs=jobs or os.cpu_count() or 1, settings=settings)
+    found = _run(paths, show, jobs=processes, settings=settings)
     if not found.families and not found.purchases:
         raise InputError("there is no case in it", file=", ".join(paths))
     wrong = _tell_decisions(found) + _tell_purchases(found.purchases, apart=bool(found.families))
@@ -131,26 +154,31 @@ def _run(paths: Sequence[str], show: int, *, jobs: int, settings: Settings) -> R
 
 
 def _outcomes(paths: Sequence[str], jobs: int, settings: Settings) -> Iterator[Outcome | PurchaseOutcome]:
-    """Run every line of every file, in order, in several processes if there are enough lines."""
-    from tutti.conformance.cases import read_lines
+    """Run every line of every file, in order."""
+    yield from of_lines(partial(_run_line, settings), paths, jobs, is_slow=_is_purchase)
+
+
+def _is_purchase(line: Line) -> bool:
     from tutti.conformance.formats import format_of
 
-    lines = ((path, number, line) for path in paths for number, line in read_lines(path))
-    first = list(islice(lines, _ENOUGH))
-    slow = any(format_of(*line).purchase for line in first)
-    run = partial(_run_line, settings)
-    if jobs == 1 or len(first) < (_ENOUGH_PURCHASES if slow else _ENOUGH):
-        yield from map(run, chain(first, lines))
-        return
-    from tutti.cli.processes import in_order
-
-    yield from in_order(run, chain(first, lines), jobs)
+    return format_of(*line).purchase
 
 
-def _run_line(settings: Settings, line: tuple[str, int, bytes]) -> Outcome | PurchaseOutcome:
-    from tutti.conformance.formats import run_line
+def _run_line(settings: Settings, line: Line) -> Outcome | PurchaseOutcome:
+    """Run one case; a scale-down is asked of the model, for Tutti's own is meant to be another."""
+    from tutti.conformance.formats import Difference, Outcome, run_line
+    from tutti.conformance.models import check_line
+    from tutti.conformance.removals import is_removal
 
-    return run_line(*line, settings)
+    if not is_removal(line[2]):
+        return run_line(*line, settings)
+    checks = check_line(*line)
+    wrong = tuple(
+        Difference(each.case, place, "", {each.what: (each.recorded, each.ours)})
+        for place, each in enumerate(checks)
+        if not each.agrees
+    )
+    return Outcome(checks[0].family, len(checks), different=wrong)
 
 
 def _table(families: dict[str, Family]) -> str:

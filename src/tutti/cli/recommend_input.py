@@ -21,10 +21,9 @@ from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
 from tutti.kube.sources import Source, read_sources
 from tutti.kube.unknown_volumes import KnownVolumes
-from tutti.recommend.parse import build_request, is_pending, price_book
+from tutti.recommend.parse import assemble, build_request, is_pending, price_book
 from tutti.recommend.wire import reader
 from tutti.recommend.wire.advisor import has_constraint, read_constraint
-from tutti.recommend.wire.assemble import assemble
 
 if TYPE_CHECKING:
     from tutti.recommend.request import Options, Request

@@ -1,7 +1,8 @@
 """Files into a snapshot: everything is read and checked, or nothing.
 
-Contract: `load` takes paths as `-f` gives them and returns the objects just as they are written; defaults, expansion of
-workloads and admission of new pods are the next step (`kube.prepare`). Rules for what is ambiguous:
+Contract: `load` takes paths as `-f` gives them, `load_sources` what was read already; both return the objects just as
+they are written. Defaults, expansion of workloads and admission of new pods are the next step (`kube.prepare`). Rules
+for what is ambiguous:
 
 - An object that comes twice: in two files the later one replaces the earlier one, so that a second ``-f`` can
   override a dump (noted). Twice in one file it must say the same, else the file contradicts itself and is refused.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from tutti.kube.decode import Decoded, decode
 from tutti.kube.names import suffixed
 from tutti.kube.objects import KINDS, Object
 from tutti.kube.snapshot import Snapshot, by_kind
-from tutti.kube.sources import read_sources
+from tutti.kube.sources import Source, read_sources
 from tutti.kube.validate import validate
 
 _Key = tuple[str, str]
@@ -34,13 +35,18 @@ _Key = tuple[str, str]
 
 def load(paths: Sequence[str]) -> Snapshot:
     """All objects of files, directories and standard input (``-``)."""
+    return load_sources(read_sources(paths))
+
+
+def load_sources(sources: Iterable[Source]) -> Snapshot:
+    """All objects of documents."""
     found: dict[_Key, Object] = {}
     skipped: Counter[str] = Counter()
     present: set[str] = set()
     homeless: Counter[str] = Counter()
     replaced: Counter[str] = Counter()
     with _without_collector():
-        for source in read_sources(paths):
+        for source in sources:
             decoded = decode(source)
             skipped += decoded.skipped
             present |= decoded.present

@@ -1,9 +1,9 @@
 """Beside the peers: what others would buy for the same request, and what becomes of each purchase.
 
 Contract: pure but for the deadline, of which every peer has the same share. The first record is ours, the others follow
-in a fixed order. Every purchase, ours as well, is replayed: its nodes join the
-cluster, and kube-scheduler binds. A peer that cannot take the request, or is not done in its time, has a record that
-says so; nothing that goes wrong with a peer is raised. All look at the same pods and the same market: pods that nobody
+in a fixed order. Every purchase, ours as well, is replayed: its nodes join the cluster, and kube-scheduler binds. A
+peer that cannot take the request, or is not done in its time, has a record that says so; nothing that goes wrong with a
+peer is raised. All look at the same pods and the same market: pods that nobody
 tries to place, and offerings that have no price where prices decide, are left out for all alike.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -96,7 +97,7 @@ PEERS = (
     Peer("cluster-autoscaler/least-waste", _autoscaler("least-waste")),
     Peer("cluster-autoscaler/most-pods", _autoscaler("most-pods")),
     Peer("cluster-autoscaler/price", _autoscaler("price"), by_price=True),
-    Peer("karpenter", karpenter),
+    Peer("karpenter", partial(karpenter, as_in_go=True)),
     Peer(
         "original-recommender",
         lambda request, deadline: original_recommender(request, deadline=deadline),

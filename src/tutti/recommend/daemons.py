@@ -105,7 +105,8 @@ def _stand_in(key: str, pods: Sequence[Pod], *, nodes: Sequence[Node]) -> Daemon
     )
     workers = [node for node in nodes if not is_control_plane(node)]
     served = {node_of(each) for each in pods}
-    able = [node for node in workers if daemon_pods(made, OwnedPods(()), nodes=[node])]
+    could = {node_of(each) for each in daemon_pods(made, OwnedPods(()), nodes=workers)}
+    able = [node for node in workers if node.metadata.name in could]
     telling = _telling(
         [node for node in able if node.metadata.name in served],
         [node for node in able if node.metadata.name not in served],

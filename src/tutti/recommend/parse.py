@@ -10,11 +10,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tutti.kube.objects import KINDS, KarpenterPool, Object, Pod, PriorityClass
+from tutti.kube.objects import KINDS, DaemonSet, KarpenterPool, Object, Pod, PriorityClass
 from tutti.kube.owners import is_active
 from tutti.kube.snapshot import Snapshot
 from tutti.kube.sources import Source
-from tutti.recommend.daemons import daemon_sets_of, stand_ins
+from tutti.recommend.daemons import daemon_sets_of
+from tutti.recommend.offerings import Catalogue
 from tutti.recommend.pools.market import Market
 from tutti.recommend.pools.reader import catalogue_of
 from tutti.recommend.price_table import read_price_table
@@ -75,16 +76,25 @@ def build_request(
 ) -> Request:
     """Everything that a recommendation for a prepared snapshot is made from."""
     market = Market(price_book(prices), region=region, nodes=snapshot.nodes)
-    catalogue = catalogue_of(snapshot, market, source=pools)
-    notes = []
-    if guessed := stand_ins(snapshot):
-        names = ", ".join(each.key for each in guessed[:5]) + (" ..." if len(guessed) > 5 else "")
+    return assemble(snapshot, catalogue_of(snapshot, market, source=pools), options=options)
+
+
+def assemble(
+    snapshot: Snapshot, catalogue: Catalogue, *, options: Options = _DEFAULT, notes: Iterable[str] = ()
+) -> Request:
+    """The request for a prepared snapshot and what can be bought for it."""
+    daemons = daemon_sets_of(snapshot)
+    given = {each.key for each in snapshot.of(DaemonSet)}
+    guessed = [each.key for each in daemons if each.key not in given]
+    told = list(notes)
+    if guessed:
+        names = ", ".join(guessed[:5]) + (" ..." if len(guessed) > 5 else "")
         are = "daemon is" if len(guessed) == 1 else "daemons are"
-        notes.append(f"{len(guessed)} {are} known by pods alone, and expected where these run: {names}")
+        told.append(f"{len(guessed)} {are} known by pods alone, and expected where these run: {names}")
     return Request(
         objects=parse_snapshot(snapshot),
-        daemon_sets=daemon_sets_of(snapshot),
+        daemon_sets=daemons,
         catalogue=catalogue,
         options=options,
-        notes=tuple(notes),
+        notes=tuple(told),
     )

@@ -23,12 +23,13 @@ from tutti.recommend.down.candidates import Candidate
 from tutti.recommend.down.drainage import Drainage, Stuck
 from tutti.recommend.down.one_pass import Bit
 from tutti.recommend.down.plan import Step
-from tutti.recommend.down.without import objects_without, spent
+from tutti.recommend.down.without import objects_without
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 from tutti.recommend.recommend import recommend
 from tutti.recommend.request import Deadline, Down, Objective, Request, Strategy
 from tutti.recommend.settled import Offered
+from tutti.recommend.spent import spent
 
 _MOST, _SINGLES = 200, 24
 """How many nodes are taken away at once at most, and how many are looked at one by one."""

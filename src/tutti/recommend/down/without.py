@@ -1,4 +1,4 @@
-"""The same cluster without some nodes: their pods wait, and what may be bought is as before.
+"""The same cluster without some nodes: their pods wait.
 
 Contract: pure. Pods are where the picture has them, whatever their objects say; pods that wait there are left out,
 because nobody buys for them a second time.
@@ -6,13 +6,12 @@ because nobody buys for them a second time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.kube.objects import Object
-from tutti.recommend.offerings import Catalogue, Limit, Offering, takes
 
 
 def objects_without(cluster: Cluster, going: Collection[str], moving: Collection[str]) -> tuple[Object, ...]:
@@ -33,21 +32,3 @@ def objects_without(cluster: Cluster, going: Collection[str], moving: Collection
             pod = replace(pod, spec=replace(pod.spec, node_name=home), status=status)
         found.append(pod)
     return tuple(found)
-
-
-def spent(catalogue: Catalogue, bought: Iterable[Offering]) -> Catalogue:
-    """What may still be bought after this."""
-    listed = list(bought)
-    if not listed:
-        return catalogue
-    pools = tuple(
-        replace(pool, limits=_less(pool.limits, [each for each in listed if each.pool == pool.name]))
-        for pool in catalogue.pools
-    )
-    return replace(catalogue, pools=pools, limits=_less(catalogue.limits, listed))
-
-
-def _less(limits: Sequence[Limit], bought: Sequence[Offering]) -> tuple[Limit, ...]:
-    return tuple(
-        replace(limit, left=max(limit.left - sum(takes(limit, each) for each in bought), 0)) for limit in limits
-    )

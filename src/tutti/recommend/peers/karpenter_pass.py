@@ -10,7 +10,6 @@ holds within the pass.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
 
@@ -22,6 +21,7 @@ from tutti.cluster.columns import Ints, Rows
 from tutti.kube.objects import Namespace, Node, Pod
 from tutti.kube.owners import controller_of, is_active
 from tutti.recommend.peers.karpenter_market import Shelf
+from tutti.recommend.peers.karpenter_order import Claims, ClaimsAsInGo
 from tutti.recommend.peers.karpenter_places import Claim, Nodes, running_of
 from tutti.recommend.peers.karpenter_pods import Ask, Sorting, queue_order
 from tutti.recommend.peers.karpenter_rules import RuleBook, Rules
@@ -43,7 +43,7 @@ class _Limit:
 class Pass:
     """See the module's contract."""
 
-    def __init__(self, request: Request, order: Sequence[str] = ()) -> None:
+    def __init__(self, request: Request, order: Sequence[str] = (), *, as_in_go: bool = False) -> None:
         nodes = [each for each in request.objects if isinstance(each, Node)]
         pods = _promised([each for each in request.objects if isinstance(each, Pod)], nodes)
         self.pods = [pod for pod in pods if is_waiting(pod)]
@@ -65,9 +65,7 @@ class Pass:
         self.book = RuleBook(self.topology, self.shelves, self.nodes)
         self.limits = self._limits(request)
         self.some_prefer = any(shelf.rows.some_prefer for shelf in self.shelves)
-        self.claims: list[Claim] = []
-        """By their number of pods, which are in `sizes`."""
-        self.sizes: list[int] = []
+        self.claims = ClaimsAsInGo() if as_in_go else Claims()
         self.placed: dict[int, int] = {}
         self.version = 0
         """How many pods were placed: nothing that failed at this number need be tried again."""
@@ -137,7 +135,7 @@ class Pass:
                     memo[bits] = self.book.narrowed(ask, rules, bits)
                 narrowed = memo[bits]
             if narrowed is not None and self._joins(claim, pod, ask=ask, rules=rules, narrowed=narrowed):
-                self._moved(place)
+                self.claims.grew(place)
                 return True
         return False
 
@@ -179,9 +177,7 @@ class Pass:
             for limit in self.limits:
                 limit.left -= int(limit.takes[place][rows].max())
             self.book.settle(claim, ask, rules=rules, narrowed=narrowed)
-            behind = bisect_right(self.sizes, 1)
-            self.claims.insert(behind, claim)
-            self.sizes.insert(behind, 1)
+            self.claims.add(claim)
             return True
         return False
 
@@ -198,13 +194,6 @@ class Pass:
             taken = limit.takes[place][rows]
             rows = rows[(taken <= limit.left) | (taken == 0)]
         return rows
-
-    def _moved(self, place: int) -> None:
-        """Put a claim that has got one more pod where it belongs: before all others of its new size."""
-        claim, size = self.claims.pop(place), self.sizes.pop(place) + 1
-        place = bisect_left(self.sizes, size, lo=place)
-        self.claims.insert(place, claim)
-        self.sizes.insert(place, size)
 
     def _purchase(self, left: Sequence[int]) -> Purchase:
         keys = [pod.key for pod in self.pods]

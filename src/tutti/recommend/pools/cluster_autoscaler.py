@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from tutti.engine.new_nodes import like
-from tutti.exceptions import InputError
+from tutti.exceptions import InputError, PoolError
 from tutti.kube.durations import duration
 from tutti.kube.objects import Node, Quantities, Taint
 from tutti.kube.quantity import parse_nano
@@ -91,7 +91,7 @@ class _Group(msgspec.Struct, rename="pascal"):
         return {tag.key: tag.value for tag in self.tags or ()}
 
 
-class _UnknownTypeError(InputError):
+class _UnknownTypeError(PoolError):
     """A group of which nobody knows what its nodes are."""
 
 
@@ -129,7 +129,7 @@ def _group(tree: Any) -> _Group:
         raise InputError(text[:1].lower() + text[1:], obj=f"group {name}") from None
     if not 0 <= group.min_size <= group.max_size:
         problem = f"want 0 <= MinSize <= MaxSize, not {group.min_size} and {group.max_size}"
-        raise InputError(problem, obj=f"group {name}", field="MaxSize")
+        raise PoolError(problem, obj=f"group {name}", field="MaxSize")
     return group
 
 

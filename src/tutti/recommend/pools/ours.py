@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tutti.exceptions import InputError
+from tutti.exceptions import PoolError
 from tutti.kube.objects import Node
 from tutti.kube.sources import Source
 from tutti.recommend.offerings import NODES, Catalogue, Limit, NodePool, Offering
@@ -125,5 +125,5 @@ def _machine(text: PoolText, instance_type: str, *, market: Market, file: str) -
         return Machine(capacity=capacity, allocatable=left, labels=labels)
     if machine is None:
         problem = f"nobody knows what {instance_type} is: give a template, its size with --prices, or a node of it"
-        raise InputError(problem, file=file, obj=f"pool {text.name}", field="instanceTypes")
+        raise PoolError(problem, file=file, obj=f"pool {text.name}", field="instanceTypes")
     return machine

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tutti.exceptions import InputError
+from tutti.exceptions import InputError, PoolError
 from tutti.kube.durations import duration
 from tutti.kube.objects import Quantities, Taint
 from tutti.kube.pod_checks import EFFECTS
@@ -167,7 +167,8 @@ def _check(pool: PoolText, *, file: str, called: str) -> None:
     if not pool.capacity_types:
         raise refuse("at least one is required", "capacityTypes")
     if pool.max is not None and pool.min > pool.max:
-        raise refuse(f"the minimum {pool.min} is above the maximum {pool.max}", "min")
+        problem = f"the minimum {pool.min} is above the maximum {pool.max}"
+        raise PoolError(problem, file=file, obj=called, field="min")
     template = pool.template or TemplateText(capacity={})
     disk: Quantities = {"disk": pool.disk} if pool.disk is not None else {}
     for field, amounts in (
@@ -209,7 +210,7 @@ def _check_template(template: TemplateText, *, file: str, obj: str) -> None:
         most = whole.get(resource, 0)
         if parse_nano(left) > parse_nano(most):
             problem = f'"{left}" is more than the capacity "{most}"'
-            raise InputError(problem, file=file, obj=obj, field=f"template.allocatable.{resource}")
+            raise PoolError(problem, file=file, obj=obj, field=f"template.allocatable.{resource}")
 
 
 def _prices(prices: Prices | None, types: list[str], *, file: str, obj: str, field: str) -> None:

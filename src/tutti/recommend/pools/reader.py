@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tutti.exceptions import InputError
+from tutti.exceptions import InputError, PoolError
 from tutti.kube.decode import decode
 from tutti.kube.objects import KarpenterPool
 from tutti.kube.snapshot import Snapshot
@@ -61,8 +61,9 @@ def read_pools(source: Source, market: Market) -> Catalogue:
             pools, notes = read_groups(groups, market)
         else:
             pools, notes = read_karpenter(_karpenter_pools(source, trees), market)
-    except InputError as error:
-        raise InputError(error.problem, file=source.name, obj=error.obj, field=error.field) from None
+    except InputError as error:  # a pool that cannot be stays one
+        kind = PoolError if isinstance(error, PoolError) else InputError
+        raise kind(error.problem, file=source.name, obj=error.obj, field=error.field) from None
     if not pools:
         raise InputError(f"there is no pool in it: {_WANT}", file=source.name)
     return Catalogue(pools=tuple(pools), notes=tuple(notes))

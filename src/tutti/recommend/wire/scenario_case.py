@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tutti.exceptions import InputError
+from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Quantities, Taint
 from tutti.kube.prepare import prepare
 from tutti.kube.sizes import MOST_PODS, too_many
@@ -23,6 +23,7 @@ from tutti.kube.validate import validate
 from tutti.recommend.offerings import Catalogue, NodePool, Offering
 from tutti.recommend.pools.limits import nodes_limit
 from tutti.recommend.pools.market import Market, unpriced_note
+from tutti.recommend.pools.members import members_of
 from tutti.recommend.pools.types import (
     HOSTNAME,
     INSTANCE_TYPE,
@@ -163,9 +164,9 @@ def _pool(text: _Pool, market: Market, *, file: str) -> NodePool:
     machine = market.machine(kind)
     if machine is None:
         problem = f"nobody knows what {kind} is: give its size with --prices"
-        raise InputError(problem, file=file, obj=who, field="instanceType")
+        raise PoolError(problem, file=file, obj=who, field="instanceType")
     if not 0 <= text.current <= text.max:
-        raise InputError(f"it has {text.current} of {text.max} nodes", file=file, obj=who, field="current")
+        raise PoolError(f"it has {text.current} of {text.max} nodes", file=file, obj=who, field="current")
     own = {POOL: text.name, INSTANCE_TYPE: kind}
     offerings = []
     for zone in sorted(text.zones) or [""]:
@@ -178,10 +179,12 @@ def _pool(text: _Pool, market: Market, *, file: str) -> NodePool:
         )
         price = market.price(kind, zone=zone, capacity_type="on-demand")
         offerings.append(Offering(pool=text.name, instance_type=kind, zone=zone, price=price, node=node))
+    mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == text.name]
     return NodePool(
         name=text.name,
         offerings=tuple(offerings),
         limits=(nodes_limit(who, text.max, current=text.current),),
         current=text.current,
         maximum=text.max,
+        members=members_of(mine, offerings, market),
     )

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.engine.new_nodes import like
-from tutti.exceptions import InputError
+from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import Node, NodeSpec, NodeStatus, ObjectMeta, Quantities, Taint
 from tutti.kube.selectors import NODE_NAME_FIELD
 from tutti.kube.snapshot import Snapshot
@@ -23,6 +23,7 @@ from tutti.kube.trees import fault
 from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
 from tutti.recommend.pools.limits import nodes_limit
 from tutti.recommend.pools.market import Market, unpriced_note
+from tutti.recommend.pools.members import members_of
 from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, in_zone, less, template_name, template_node
 from tutti.recommend.prices import PriceBook, region_of
 from tutti.recommend.wire.scenario_case import POOL, prepared
@@ -180,18 +181,22 @@ def _pool(name: str, groups: Sequence[_Group], *, market: Market, system: Quanti
         current=current,
         minimum=groups[0].pool_min if groups[0].pool_min is not None else sum(group.min_size for group in groups),
         maximum=maximum,
+        members=members_of(_mine(name, market), offerings, market),
     )
+
+
+def _mine(name: str, market: Market) -> list[Node]:
+    return [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
 
 
 def _template(name: str, group: _Group, *, market: Market, file: str) -> Node:
     template = template_name(name, group.machine_type, zone=group.zone)
-    own = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
-    if own:
+    if own := _mine(name, market):
         return like(in_zone(own[0], group.zone), template)
     machine = market.machine(group.machine_type)
     if machine is None:
         problem = f"nobody knows what {group.machine_type} is: give its size with --prices"
-        raise InputError(problem, file=file, obj=f"group {group.name}", field="MachineType")
+        raise PoolError(problem, file=file, obj=f"group {group.name}", field="MachineType")
     where = {ZONE: group.zone, REGION: region_of(group.zone)} if group.zone else {}
     labels = machine.labels | where | {INSTANCE_TYPE: group.machine_type, POOL: name}
     return template_node(

@@ -1,0 +1,167 @@
+"""Karpenter's recorded purchases beside those of its model.
+
+Contract: one line is one `Bought`. The purchase is compared by nodes, cost and pods left after the first pass: it
+agrees if each is within what the runs gave. Claims are compared one by one where all runs made the same ones, whatever
+the zones are called: pool, type, and how many pods of each kind are on the node. Where later passes bought more, what
+stands at the end is compared, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple
+
+import msgspec
+
+from tutti.conformance.karpenter import KarpenterCase, read_karpenter
+from tutti.conformance.models import KARPENTER, PURCHASE, Check
+from tutti.exceptions import InputError
+from tutti.recommend.money import nano_dollars
+from tutti.recommend.peers.karpenter import karpenter
+from tutti.recommend.peers.purchase import Purchase
+
+CLAIMS, SETTLED = "claims", "settled"
+ROUNDING = 1_000
+"""Recorded costs are rounded to a millionth of a dollar."""
+_COMPARABLE = ("all", "zones")
+
+
+class _Camel(msgspec.Struct, frozen=True, rename="camel"):
+    pass
+
+
+class _Claim(_Camel, frozen=True):
+    count: int
+    node_pool: str
+    instance_type: str
+    pods: dict[str, int] = {}
+
+
+class _Settled(_Camel, frozen=True):
+    nodes: int
+    cost_per_hour: float
+    unscheduled: dict[str, int] = {}
+
+
+class _Expect(_Camel, frozen=True):
+    nodes: int
+    nodes_min: int
+    nodes_max: int
+    cost_per_hour: float
+    cost_per_hour_min: float
+    cost_per_hour_max: float
+    same: str = "none"
+    claims: tuple[_Claim, ...] = ()
+    unscheduled: dict[str, int] = {}
+    settled: _Settled | None = None
+
+
+class _Name(_Camel, frozen=True):
+    generate_name: str = ""
+
+
+class _Pod(_Camel, frozen=True):
+    metadata: _Name = _Name()
+
+
+class _Pods(_Camel, frozen=True):
+    count: int
+    pod: _Pod
+
+
+class _Line(_Camel, frozen=True):
+    expect: _Expect
+    pods: tuple[_Pods, ...] = ()
+
+
+class Totals(NamedTuple):
+    """What a purchase comes to."""
+
+    nodes: int
+    cost: int
+    """In nano-dollars an hour."""
+    left: int
+
+    def is_like(self, other: Totals) -> bool:
+        """Whether two are the same, but for the rounding of costs."""
+        return (self.nodes, self.left) == (other.nodes, other.left) and abs(self.cost - other.cost) <= ROUNDING
+
+
+class Bought(NamedTuple):
+    """One recorded purchase."""
+
+    karpenter: KarpenterCase
+    line: _Line
+
+    def first_pass(self) -> Purchase:
+        """What the model buys in one pass."""
+        return karpenter(self.karpenter.case.request, order=self.karpenter.order, passes=1, as_in_go=True)
+
+    def checks(self) -> Iterator[Check]:
+        """Run the model, and compare."""
+        expect, bought = self.line.expect, self.first_pass()
+        left = sum(expect.unscheduled.values())
+        recorded, ours = Totals(expect.nodes, nano_dollars(expect.cost_per_hour), left), totals(bought)
+        yield self._check(PURCHASE, recorded, ours, agrees=self.is_within(ours))
+        if expect.same in _COMPARABLE:
+            theirs, mine = self._claims(), self._nodes(bought)
+            yield self._check(CLAIMS, sorted((theirs - mine).items()), sorted((mine - theirs).items()))
+        if expect.settled is not None:
+            end = expect.settled
+            at_end = Totals(end.nodes, nano_dollars(end.cost_per_hour), sum(end.unscheduled.values()))
+            request, order = self.karpenter.case.request, self.karpenter.order
+            yield self._check(SETTLED, at_end, totals(karpenter(request, order=order, as_in_go=True)))
+
+    def is_within(self, ours: Totals) -> bool:
+        """Whether a purchase is within what the runs bought."""
+        expect = self.line.expect
+        low, high = nano_dollars(expect.cost_per_hour_min), nano_dollars(expect.cost_per_hour_max)
+        return (
+            expect.nodes_min <= ours.nodes <= expect.nodes_max
+            and low - ROUNDING <= ours.cost <= high + ROUNDING
+            and ours.left == sum(expect.unscheduled.values())
+        )
+
+    def _check(self, what: str, recorded: object, ours: object, *, agrees: bool = False) -> Check:
+        case = self.karpenter.case
+        exact = (
+            ours.is_like(recorded) if isinstance(recorded, Totals) and isinstance(ours, Totals) else recorded == ours
+        )
+        found = Check(KARPENTER, what, case.family, case.name, exact=exact, agrees=exact or agrees)
+        return found if exact else found._replace(recorded=recorded, ours=ours)
+
+    def _claims(self) -> Counter[tuple[str, str, tuple[tuple[int, int], ...]]]:
+        found: Counter[tuple[str, str, tuple[tuple[int, int], ...]]] = Counter()
+        for claim in self.line.expect.claims:
+            pods = tuple(sorted((int(place), number) for place, number in claim.pods.items()))
+            found[claim.node_pool, claim.instance_type, pods] += claim.count
+        return found
+
+    def _nodes(self, bought: Purchase) -> Counter[tuple[str, str, tuple[tuple[int, int], ...]]]:
+        """What was bought, with the pods by their place in the line."""
+        numbers = count()
+        place = {
+            f"default/{each.pod.metadata.generate_name}{next(numbers):05}": number
+            for number, each in enumerate(self.line.pods)
+            for _ in range(each.count)
+        }
+        return Counter(
+            (offering.pool, offering.instance_type, tuple(sorted(Counter(place[pod] for pod in pods).items())))
+            for offering, pods in bought.nodes
+        )
+
+
+def totals(bought: Purchase) -> Totals:
+    """What a purchase comes to."""
+    return Totals(len(bought.nodes), bought.cost, len(bought.left))
+
+
+def read_bought(path: str, number: int, line: bytes) -> Bought:
+    """Read one line of a file."""
+    case = read_karpenter(path, number, line)
+    try:
+        return Bought(case, msgspec.json.decode(line, type=_Line))
+    except msgspec.DecodeError as error:
+        raise InputError(str(error), file=path, obj=f"line {number}") from None

@@ -1,0 +1,182 @@
+"""The planner request of gardener/scaling-advisor, or its ScalingConstraint beside a cluster, as a request.
+
+Contract: pure. `read_advisor` takes a planner request (``constraint`` and ``snapshot``), or Kubernetes objects of which
+one is a ScalingConstraint. `read_constraint` gives what a constraint says can be bought, for a cluster that is told
+elsewhere. One offering for each template and zone of a pool; a node has the template's capacity less what kubelet and
+the system reserve, the labels that every node has, and those of the pool. A quota is a limit. Priorities of pools and
+templates are not looked at, because price decides; a note says so where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from tutti.exceptions import InputError, PoolError
+from tutti.kube.objects import Node, Quantities
+from tutti.kube.pod_checks import EFFECTS, check_quantities
+from tutti.kube.sources import Source
+from tutti.recommend.offerings import Catalogue, NodePool, Offering
+from tutti.recommend.parse import assemble
+from tutti.recommend.pools.limits import resource_limit
+from tutti.recommend.pools.market import Market, unpriced_note
+from tutti.recommend.pools.members import members_of
+from tutti.recommend.pools.types import (
+    ARCH,
+    INSTANCE_TYPE,
+    OS,
+    REGION,
+    ZONE,
+    amount_of,
+    less,
+    template_name,
+    template_node,
+)
+from tutti.recommend.prices import ON_DEMAND, PriceBook, region_of
+from tutti.recommend.request import Options, Request, Strategy
+from tutti.recommend.wire.advisor_cluster import read_cluster
+from tutti.recommend.wire.advisor_text import (
+    ConstraintText,
+    PoolText,
+    SnapshotText,
+    TemplateText,
+    constraint_of,
+    parse_constraint,
+    parse_planner,
+)
+from tutti.recommend.wire.cluster import snapshot_of
+
+POOL = "sa.gardener.cloud/node-pool-name"
+TEMPLATE = "sa.gardener.cloud/node-template-name"
+_DEFAULT = Options()
+_LEAST_WASTE = "least-waste"
+_STRATEGIES = (None, "", "least-cost", _LEAST_WASTE)
+
+
+def read_advisor(source: Source, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
+    """The request that a planner request, or a constraint among the objects of a cluster, stands for."""
+    tree = constraint_of(source) if b'"snapshot"' not in source.data else None
+    if tree is not None:
+        snapshot = snapshot_of(source)
+        catalogue = _catalogue(parse_constraint(tree, source), snapshot.nodes, book, file=source.name)
+        return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)
+    text = parse_planner(source)
+    if text.constraint is None:
+        raise InputError("it is required: a ScalingConstraint", file=source.name, field="constraint")
+    if text.scoring_strategy not in _STRATEGIES:
+        problem = f'"{text.scoring_strategy}" is not a strategy (want least-cost or least-waste)'
+        raise InputError(problem, file=source.name, field="scoringStrategy")
+    snapshot = read_cluster(text.snapshot or SnapshotText(), file=source.name)
+    catalogue = _catalogue(text.constraint, snapshot.nodes, book, file=source.name, under="constraint.")
+    if text.scoring_strategy == _LEAST_WASTE and options.strategy is None:
+        options = replace(options, strategy=Strategy.LEAST_WASTE)
+    return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)
+
+
+def has_constraint(source: Source) -> bool:
+    """Whether there is a ScalingConstraint among the objects of a document."""
+    return constraint_of(source) is not None
+
+
+def read_constraint(source: Source, nodes: Sequence[Node], book: PriceBook) -> Catalogue:
+    """What the constraint among the objects of a document says can be bought; `nodes` are those that are there."""
+    tree = constraint_of(source)
+    if tree is None:
+        raise InputError("there is no ScalingConstraint in it", file=source.name)
+    return _catalogue(parse_constraint(tree, source), nodes, book, file=source.name)
+
+
+def _catalogue(
+    text: ConstraintText, nodes: Sequence[Node], book: PriceBook, *, file: str, under: str = ""
+) -> Catalogue:
+    market = Market(book, nodes=nodes)
+    pools: dict[str, NodePool] = {}
+    for place, each in enumerate(text.spec.node_pools or ()):
+        name, path = each.name or "", f"{under}spec.nodePools[{place}]"
+        if not name or name in pools:
+            problem = "there is another pool of this name" if name else "a name is required"
+            raise InputError(problem, file=file, field=f"{path}.name")
+        _check(each, path, file=file)
+        pools[name] = _pool(each, market, path=path, file=file)
+    listed = tuple(pools[name] for name in sorted(pools))
+    missing = (o.instance_type for pool in listed for o in pool.offerings if o.price is None)
+    notes = unpriced_note(missing, region=market.region)
+    return Catalogue(pools=listed, notes=(*notes, *_unused(text)))
+
+
+def _unused(text: ConstraintText) -> Iterable[str]:
+    """Lines about what a constraint says and nobody looks at."""
+    pools = text.spec.node_pools or ()
+    ranks = {(pool.priority or 0, each.priority or 0) for pool in pools for each in pool.node_templates or ()}
+    if len(ranks) > 1:
+        yield "priorities of pools and templates are not looked at: price decides"
+    if any(each.max_volumes for pool in pools for each in pool.node_templates or ()):
+        yield "maxVolumes of templates is not looked at: new nodes take any number of volumes"
+
+
+def _check(pool: PoolText, path: str, *, file: str) -> None:
+    templates = pool.node_templates or ()
+    sizes: list[tuple[str, Quantities | None]] = [("quota", pool.quota)]
+    for place, each in enumerate(templates):
+        at = f"nodeTemplates[{place}]"
+        sizes += [(f"{at}.capacity", each.capacity), (f"{at}.kubeReservedCapacity", each.kube_reserved)]
+        sizes.append((f"{at}.systemReservedCapacity", each.system_reserved))
+    try:
+        for field, amounts in sizes:
+            check_quantities(amounts or {}, (field,))
+        for place, taint in enumerate(pool.taints or ()):
+            if taint.effect not in EFFECTS:
+                raise InputError(f'"{taint.effect}" is not an effect', field=f"taints[{place}].effect")
+    except InputError as error:
+        raise InputError(error.problem, file=file, field=f"{path}.{error.field}") from None
+
+
+def _pool(text: PoolText, market: Market, *, path: str, file: str) -> NodePool:
+    name = text.name or ""
+    mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
+    templates = text.node_templates or ()
+    if not templates:
+        raise PoolError("it has no node template", file=file, obj=f"pool {name}", field=f"{path}.nodeTemplates")
+    offerings = []
+    for place, template in enumerate(templates):
+        for zone in dict.fromkeys(text.availability_zones or [""]):
+            at = f"{path}.nodeTemplates[{place}]"
+            offerings.append(_offering(text, template, zone=zone, market=market, path=at, file=file))
+    limits = [resource_limit(f"pool {name}", what, most, nodes=mine) for what, most in (text.quota or {}).items()]
+    return NodePool(
+        name=name,
+        offerings=tuple(offerings),
+        limits=tuple(limits),
+        current=len(mine),
+        minimum=text.min or 0,
+        members=members_of(mine, offerings, market),
+    )
+
+
+def _offering(pool: PoolText, template: TemplateText, *, zone: str, market: Market, path: str, file: str) -> Offering:
+    name, kind = pool.name or "", template.instance_type or template.name or ""
+    capacity = {
+        resource: amount for resource, amount in (template.capacity or {}).items() if amount_of(resource, amount)
+    }
+    machine = market.machine(kind) if not capacity else None
+    if not capacity and machine is None:
+        problem = f"it has no capacity, and nobody knows what {kind or 'it'} is"
+        raise PoolError(problem, file=file, obj=f"pool {name}", field=f"{path}.capacity")
+    pods: Quantities = {"pods": "110"}
+    whole = machine.capacity if machine is not None else pods | capacity
+    left = machine.allocatable if machine is not None else whole
+    for reserved in (template.kube_reserved, template.system_reserved):
+        left = less(left, reserved or {})
+    region = pool.region or region_of(zone) or market.region
+    own = {ARCH: template.architecture or "amd64", OS: "linux", INSTANCE_TYPE: kind, REGION: region, ZONE: zone}
+    labels = own | (pool.labels or {}) | {POOL: name, TEMPLATE: template.name or kind}
+    node = template_node(
+        template_name(name, template.name or kind, zone=zone),
+        labels={key: value for key, value in labels.items() if value},
+        taints=pool.taints or (),
+        capacity=whole,
+        allocatable=left,
+    )
+    price = market.price(kind, zone=zone, capacity_type=ON_DEMAND, region=region)
+    return Offering(pool=name, instance_type=kind, zone=zone, price=price, node=node)

@@ -1,0 +1,26 @@
+"""Gardener's ClusterSnapshot, as the scaling recommender's clients post it, as a request.
+
+Contract: pure. The pods are those of the body. `gardener_text` has the fields, `gardener_cluster` the objects that they
+become, `gardener_pools` what can be bought. What cannot be read raises `InputError` with the field, a pool that cannot
+be `PoolError`.
+"""
+
+from __future__ import annotations
+
+from tutti.kube.sources import Source
+from tutti.recommend.parse import assemble
+from tutti.recommend.prices import PriceBook
+from tutti.recommend.request import Options, Request
+from tutti.recommend.wire.gardener_cluster import read_cluster
+from tutti.recommend.wire.gardener_pools import read_catalogue
+from tutti.recommend.wire.gardener_text import parse_gardener
+
+_DEFAULT = Options()
+
+
+def read_gardener(source: Source, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
+    """The request that a snapshot stands for."""
+    text = parse_gardener(source)
+    snapshot = read_cluster(text, file=source.name)
+    catalogue = read_catalogue(text, snapshot.nodes, book, file=source.name)
+    return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)

@@ -1,0 +1,47 @@
+"""Purchases and removals for formats that have one list of each.
+
+Contract: pure. Where a plan that gives nodes back buys others in their place, the two belong together. `purchases` and
+`removals` have all of both, for a format whose readers do both. `free_removals` has the nodes that can go before
+anything is bought in their place, for a format whose readers may do one and leave the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.bought import ScaleUp
+from tutti.recommend.down.plan import Removal
+
+
+def purchases(answer: Recommendation) -> list[ScaleUp]:
+    """All scale-ups, one for each pool, zone, type and way of buying, in the order in which they come up."""
+    more: Sequence[ScaleUp] = answer.down.scale_up if answer.down is not None else ()
+    found: dict[tuple[str, str, str, str], ScaleUp] = {}
+    for each in (*answer.scale_up, *more):
+        key = (each.pool, each.zone, each.instance_type, each.capacity_type)
+        before = found.get(key)
+        if before is not None:
+            names = (*before.node_names, *each.node_names)
+            each = replace(before, increment=before.increment + each.increment, node_names=names)
+        found[key] = each
+    return list(found.values())
+
+
+def removals(answer: Recommendation) -> list[Removal]:
+    """All nodes that can go."""
+    return list(answer.down.removals) if answer.down is not None else []
+
+
+def free_removals(answer: Recommendation) -> list[Removal]:
+    """The nodes that can go without a purchase in their place: those of the steps before the first that adds a node."""
+    if answer.down is None or not answer.down.scale_up:
+        return removals(answer)
+    gone: set[str] = set()
+    for step in answer.down.steps:
+        if step.adds:
+            break
+        gone.update(step.removes)
+    return [each for each in answer.down.removals if each.node in gone]

@@ -1,0 +1,189 @@
+"""The drain rules: each alone, their order, budgets, and what is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tutti.kube.objects import Pod, PodDisruptionBudget
+from tutti.kube.times import micros
+from tutti.recommend.drain import (
+    DAEMON_POD,
+    MIRROR,
+    SAFE_LOCAL_VOLUMES,
+    SAFE_TO_EVICT,
+    BudgetsLeft,
+    DrainRules,
+    Fate,
+    Verdict,
+    latest_moment,
+)
+
+NOW = "2026-08-01T12:00:00Z"
+OLD, YOUNG = "2026-08-01T02:00:00Z", "2026-08-01T11:30:00Z"
+STAYS, MOVES, WAITS = Verdict(Fate.STAYS_WITH_NODE), Verdict(Fate.MOVES), Verdict(Fate.WAITS)
+
+
+def blocks(reason: str) -> Verdict:
+    return Verdict(Fate.BLOCKS, reason)
+
+
+def pod(
+    name: str = "p",
+    *,
+    kind: str | None = "ReplicaSet",
+    namespace: str = "default",
+    created: str | None = OLD,
+    deleted: str | None = None,
+    phase: str = "Running",
+    policy: str | None = None,
+    volumes: list[dict[str, Any]] | None = None,
+    **annotations: str,
+) -> Pod:
+    owners = [{"apiVersion": "apps/v1", "kind": kind, "name": "own", "controller": True}] if kind else []
+    raw = {
+        "metadata": {
+            "name": name, "namespace": namespace, "labels": {"app": "a"}, "creationTimestamp": created,
+            "deletionTimestamp": deleted, "ownerReferences": owners,
+            "annotations": {{"evict": SAFE_TO_EVICT, "local": SAFE_LOCAL_VOLUMES, "mirror": MIRROR,
+                             "daemon": DAEMON_POD}[key]: value for key, value in annotations.items()},
+        },
+        "spec": {"nodeName": "n", "volumes": volumes, "restartPolicy": policy},
+        "status": {"phase": phase},
+    }  # fmt: skip
+    return msgspec.convert(raw, Pod)
+
+
+def budget(
+    allowed: int | None, *, namespace: str = "default", name: str = "b", app: str | None = "a"
+) -> PodDisruptionBudget:
+    selector = {"matchLabels": {"app": app}} if app else {}
+    status = {} if allowed is None else {"disruptionsAllowed": allowed}
+    raw = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}, "status": status}
+    return msgspec.convert(raw, PodDisruptionBudget)
+
+
+def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> DrainRules:
+    known = None if now is None else micros(now)
+    return DrainRules(BudgetsLeft(budgets), now=known, gone=frozenset(filter(None, [gone])))
+
+
+EMPTY_DIR, HOST_PATH = {"name": "scratch", "emptyDir": {}}, {"name": "data", "hostPath": {"path": "/var"}}
+IN_MEMORY = {"name": "shm", "emptyDir": {"medium": "Memory"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (pod(), MOVES),
+        (pod(kind="StatefulSet"), MOVES),
+        (pod(kind="Job"), MOVES),
+        (pod(kind="ReplicationController"), MOVES),
+        (pod(kind=None), blocks("NotReplicated")),
+        (pod(kind="Workflow"), blocks("NotReplicated")),
+        (pod(kind="DaemonSet"), STAYS),
+        (pod(daemon="true"), STAYS),
+        (pod(mirror="x", kind=None), STAYS),
+        (pod(kind=None, phase="Failed"), STAYS),
+        (pod(kind=None, phase="Succeeded", policy="Never"), STAYS),
+        (pod(kind=None, phase="Succeeded", policy="Always"), blocks("NotReplicated")),
+        (pod(deleted="2026-08-01T11:58:59Z", kind=None), STAYS),
+        (pod(deleted="2026-08-01T11:59:01Z", kind=None), blocks("NotReplicated")),
+        (pod(evict="true"), MOVES),
+        (pod(evict="false"), blocks("NotSafeToEvictAnnotation")),
+        (pod(evict="on-completion"), WAITS),
+        (pod(namespace="kube-system"), MOVES),
+        (pod(namespace="kube-system", created=YOUNG), blocks("UnmovableKubeSystemPod")),
+        (pod(namespace="kube-system", created="2026-08-01T11:00:00Z"), blocks("UnmovableKubeSystemPod")),
+        (pod(namespace="kube-system", created="2026-08-01T10:59:59Z"), MOVES),
+        (pod(namespace="kube-system", created=None), blocks("UnmovableKubeSystemPod")),
+        (pod(volumes=[EMPTY_DIR]), blocks("LocalStorageRequested")),
+        (pod(volumes=[HOST_PATH]), blocks("LocalStorageRequested")),
+        (pod(volumes=[IN_MEMORY, {"name": "other"}]), MOVES),
+        (pod(volumes=[EMPTY_DIR, HOST_PATH], local="scratch,data"), MOVES),
+        (pod(volumes=[EMPTY_DIR, HOST_PATH], local="scratch"), blocks("LocalStorageRequested")),
+    ],
+)  # fmt: skip
+def test_each_rule(given: Pod, expected: Verdict) -> None:
+    assert rules().verdict(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        # The first that answers wins, from the front of the list of rules to its end.
+        (pod(mirror="x", evict="false", volumes=[HOST_PATH]), STAYS),
+        (pod(evict="true"), blocks("ControllerNotFound")),
+        (pod(evict="on-completion"), blocks("ControllerNotFound")),
+        (pod(phase="Failed"), blocks("ControllerNotFound")),
+        (pod(kind="DaemonSet"), blocks("ControllerNotFound")),
+        (pod(kind="Workflow"), blocks("NotReplicated")),
+        (pod(deleted="2026-08-01T10:00:00Z"), STAYS),
+    ],
+)
+def test_a_controller_that_is_gone(given: Pod, expected: Verdict) -> None:
+    owner = (given.metadata.owner_references or [])[0]
+    assert rules(gone=f"default/{owner.kind}/own").verdict(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (pod(kind="DaemonSet", evict="false", volumes=[HOST_PATH]), STAYS),
+        (pod(kind=None, evict="true", namespace="kube-system", created=YOUNG, volumes=[EMPTY_DIR]), MOVES),
+        (pod(kind=None, evict="on-completion", namespace="kube-system", created=YOUNG), WAITS),
+        (pod(kind=None, namespace="kube-system", created=OLD), blocks("NotReplicated")),
+        (pod(namespace="kube-system", evict="false", volumes=[EMPTY_DIR]), MOVES),
+        (pod(namespace="kube-system", created=YOUNG, evict="false"), blocks("UnmovableKubeSystemPod")),
+        (pod(evict="false", volumes=[EMPTY_DIR]), blocks("NotSafeToEvictAnnotation")),
+    ],
+)
+def test_the_order_of_the_rules(given: Pod, expected: Verdict) -> None:
+    assert rules().verdict(given) == expected
+
+
+def test_budgets_come_last() -> None:
+    spent = (budget(0), budget(0, namespace="kube-system"))
+    assert rules(*spent).verdict(pod()) == blocks("NotEnoughPdb")
+    assert rules(*spent).verdict(pod(volumes=[EMPTY_DIR])) == blocks("LocalStorageRequested")
+    assert rules(*spent).verdict(pod(evict="true")) == MOVES
+    # A kube-system pod with a budget is judged by it, however young or old.
+    assert rules(*spent).verdict(pod(namespace="kube-system")) == blocks("NotEnoughPdb")
+    left = budget(1, namespace="kube-system")
+    assert rules(left).verdict(pod(namespace="kube-system", created=YOUNG)) == MOVES
+    assert rules(left).verdict(pod(namespace="kube-system", evict="false")) == blocks("NotSafeToEvictAnnotation")
+    assert rules(budget(0, app="b"), budget(0, namespace="other")).verdict(pod()) == MOVES
+
+
+def test_a_budget_is_spent_by_every_move_and_asked_for_one() -> None:
+    budgets = BudgetsLeft([budget(1), budget(3, name="c")])
+    found = DrainRules(budgets)
+    assert (budgets.left(pod()), budgets.has_budget(pod())) == (1, True)
+    assert budgets.allows_together([pod()])
+    assert not budgets.allows_together([pod("p"), pod("q")])
+    assert found.verdict(pod("q")) == MOVES, "one is left, and that is all that is asked"
+    kept = budgets.copy()
+    budgets.spend(pod("p"))
+    budgets.spend(pod("q"))
+    assert (budgets.left(pod()), kept.left(pod())) == (-1, 1)
+    assert found.verdict(pod("q")) == blocks("NotEnoughPdb")
+    assert not budgets.allows_together([pod()])
+
+
+def test_which_pods_a_budget_selects() -> None:
+    whole = BudgetsLeft([budget(2, app=None)])
+    assert whole.left(pod()) == 2, "an empty selector is the whole namespace"
+    assert whole.left(pod(namespace="other")) is None
+    assert BudgetsLeft().left(pod()) is None
+    assert BudgetsLeft([budget(None)]).left(pod()) == 0, "a status that says nothing allows nothing"
+
+
+def test_without_a_clock_nobody_is_old() -> None:
+    timeless = rules(now=None)
+    assert timeless.verdict(pod(namespace="kube-system")) == blocks("UnmovableKubeSystemPod")
+    assert timeless.verdict(pod(kind=None, deleted=OLD)) == blocks("NotReplicated")
+    assert timeless.verdict(pod()) == MOVES
+    assert latest_moment([]) is None
+    assert latest_moment([pod(), pod(created=YOUNG), budget(0)]) == micros(YOUNG)
