@@ -2,21 +2,25 @@
 
 Contract: `initialise` builds the cluster from a request and splits its pods: those with a node, those that a node was
 promised (they count as placed there), those that wait, in the order of the scheduler's queue, and those that nobody
-tries to place. `join` buys: it puts a node of an offering into the cluster with the pods that its daemon sets would
-start there. Whatever is tried is undone with a `Trial`.
+tries to place. `schedule_now` is for a binder that is somebody else: what fits is placed at once. `join` buys: it puts
+a node of an offering into the cluster with the pods that its daemon sets would start there. Whatever is tried is undone
+with a `Trial`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
 from tutti.engine.engine import Engine
 from tutti.engine.new_nodes import belongs_to_node, companion, like
-from tutti.engine.plan import NotConsidered
+from tutti.engine.plan import NotConsidered, Plan
 from tutti.engine.profile import Profile
+from tutti.engine.schedule import schedule
 from tutti.engine.standing import Gangs
 from tutti.engine.turns import Turn, turns
 from tutti.kube.objects import KINDS, DaemonSet, Object, Pod
@@ -57,6 +61,20 @@ class Picture:
         waiting = [key for key in waiting if not belongs_to_node(cluster.pod(key))]
         self.turns, self.not_considered = turns(cluster, self.gangs, waiting, profile=self.profile)
         self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))
+
+    def schedule_now(self) -> Plan:
+        """Let the scheduler place whom it can on the nodes that are there; whoever gets a node counts as promised it.
+
+        It does not wait for nodes that are yet to be bought: what fits now is bound long before they join.
+        """
+        plan = schedule(self.cluster, self.pending, self.profile, preemption=False)
+        if not plan.binds:
+            return plan
+        self.promised |= {each.pod: each.node for each in plan.binds}
+        waiting = [pod for pod in self.pending if pod not in self.promised]
+        self.turns, _ = turns(self.cluster, self.gangs, waiting, profile=self.profile)
+        self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))
+        return plan
 
     def join(self, offering: Offering, name: str) -> None:
         """Put a bought node into the cluster, with its daemons."""
@@ -101,3 +119,16 @@ def initialise(request: Request, profile: Profile | None = None) -> Picture:
     picture = Picture(cluster, request.daemon_sets, profile or Profile.default())
     picture.split()
     return picture
+
+
+def with_places(request: Request, where: Mapping[str, str]) -> Request:
+    """The request with pods on the nodes that they were promised."""
+    if not where:
+        return request
+    objects = [
+        replace(obj, spec=replace(obj.spec, node_name=where[obj.key]))
+        if isinstance(obj, Pod) and obj.key in where
+        else obj
+        for obj in request.objects
+    ]
+    return replace(request, objects=tuple(objects))

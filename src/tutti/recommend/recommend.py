@@ -1,6 +1,7 @@
 """The flow: from a request to a recommendation.
 
 1. *Initialise the picture*: the cluster as it is, pods split into those with a node and those that wait (`picture`).
+   Where kube-scheduler binds, whoever fits gets a node now: it does not wait for what is yet to be bought.
 2. *Pose the problem*: every class of waiting pods on a node of every offering, in one pass (`problem`, `rules`).
 3. *Filter the pools* that can help (`eligible`).
 4. *Simulate*: strategies buy node by node (`greedy`, whose literal form is `simulate`), as the peers would (`peers`),
@@ -21,15 +22,18 @@ from tutti.recommend.answer import Recommendation
 from tutti.recommend.compose import compose
 from tutti.recommend.eligible import filter_eligible
 from tutti.recommend.matter import Matter, Progress, Tell
-from tutti.recommend.picture import initialise
+from tutti.recommend.picture import initialise, with_places
 from tutti.recommend.problem import Problem, pose
-from tutti.recommend.request import Deadline, Objective, Request
+from tutti.recommend.request import Binder, Deadline, Objective, Request
 from tutti.recommend.selection import Selection
 
 
 def recommend(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
     """What to buy for the pods that wait."""
     picture = initialise(request)
+    if request.options.binder is Binder.KUBE_SCHEDULER:
+        picture.schedule_now()
+        request = with_places(request, picture.promised)
     problem = pose(picture, request.catalogue)
     objective, notes = _objective(request, problem)
     eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)

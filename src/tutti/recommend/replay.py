@@ -12,10 +12,13 @@ from tutti.recommend.request import Request
 
 
 def replay_purchase(request: Request, bought: Sequence[tuple[Offering, int]]) -> int:
-    """How many of the waiting pods get a node when so many nodes of each offering join and kube-scheduler binds."""
+    """How many of the waiting pods get a node when kube-scheduler binds, now and once these nodes have joined."""
     picture = initialise(request)
+    waited = len(picture.pending)
+    picture.schedule_now()
+    now = waited - len(picture.pending)
     cluster = picture.cluster
     with Trial(cluster):
         picture.join_all([offering for offering, count in bought for _ in range(count)])
         plan = schedule(cluster, picture.pending, picture.profile, preemption=False)
-    return len(plan.binds)
+    return now + len(plan.binds)

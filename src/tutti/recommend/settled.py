@@ -31,13 +31,19 @@ class Settled(NamedTuple):
 def settle(answer: Recommendation, request: Request) -> Settled:
     """Buy what is recommended, and place the pods."""
     picture = initialise(request)
+    now = picture.schedule_now() if answer.binder == Binder.KUBE_SCHEDULER else None
     offered = Offered(request.catalogue)
     for node in answer.nodes:
         picture.join(offered.of(node), node.name)
     queue = [turn for turn in picture.turns if not turn.surplus]
-    if answer.binder == Binder.TUTTI:
+    if now is None:
         return Settled(_followed(answer, picture), picture, queue)
-    return Settled(schedule(picture.cluster, None, picture.profile, preemption=False), picture, queue)
+    then = schedule(picture.cluster, picture.pending, picture.profile, preemption=False)
+    gangs = {each.gang: each for each in (*now.gangs, *then.gangs)}
+    plan = Plan.of(
+        (*now.binds, *then.binds), (), then.unschedulable, picture.not_considered, gangs=tuple(gangs.values())
+    )
+    return Settled(plan, picture, queue)
 
 
 class Offered:
