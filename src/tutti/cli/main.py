@@ -22,6 +22,8 @@ COMMANDS = {
     "schedule": "Say where pending pods go, and why the rest cannot",
     "explain": "Give the verdict of every node on one pod, or say why a gang waits",
     "recommend": "Say which nodes to buy for pending pods, and what they cost",
+    "recommender": "Run the recommender as an HTTP service",
+    "scalesim": "Play a scaling simulation from a Gardener snapshot, round by round",
     "conformance": "Compare with recorded answers of kube-scheduler",
     "demo": "Tour the main jobs on a packaged example",
     "completion": "Print the completion script for a shell",

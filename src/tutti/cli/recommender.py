@@ -6,10 +6,12 @@ running requests are answered, Ctrl-C in the same way with 130. Files are read b
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,6 +116,8 @@ def command(
     """
     from tutti.serve.settings import Settings
 
+    if sys.platform == "win32":
+        raise click.UsageError("the service runs on Linux and macOS.")
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key go together.")
     if time_limit > max_time_limit:
@@ -163,10 +167,12 @@ def _check(settings: Settings) -> None:
     """Read prices and pools once: what is wrong with them is said now, and not to the first client."""
     if settings.prices is None and settings.pools is None:
         return
+    from tutti.exceptions import PoolError
     from tutti.kube.snapshot import Snapshot
     from tutti.recommend.parse import build_request
 
-    build_request(Snapshot(objects={}), pools=settings.pools, prices=settings.prices, region=settings.region)
+    with contextlib.suppress(PoolError):  # some pools are sound only beside a cluster's nodes
+        build_request(Snapshot(), pools=settings.pools, prices=settings.prices, region=settings.region)
 
 
 def _source(path: str | None) -> Source | None:

@@ -1,0 +1,202 @@
+"""Requests side by side, workers that end, clients that leave, servers that are told to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.serve.conftest import SLOW, START, Server, case, is_running, wait_until
+from tutti.serve.embedded import running
+from tutti.serve.settings import Settings
+
+
+def post_aside(server: Server, body: object = SLOW, path: str = "/v1/recommendations?timeLimit=20") -> list:
+    """Post from another thread; what comes back, answer or error, is put into the list."""
+    got: list = []
+
+    def post() -> None:
+        try:
+            got.append(httpx.post(server.url + path, json=body, timeout=60))
+        except httpx.HTTPError as error:
+            got.append(error)
+
+    threading.Thread(target=post, daemon=True).start()
+    return got
+
+
+def leave(server: Server) -> None:
+    """Post something slow, and go away while it is planned."""
+    parts = urlsplit(server.url)
+    body = json.dumps(SLOW).encode()
+    with socket.create_connection((parts.hostname, parts.port)) as connection:
+        head = f"POST /recommend?timeLimit=20 HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = head.replace("/recommend", "/v1/recommendations")
+        connection.sendall(head.encode() + body)
+        server.wait_running()
+
+
+def test_eight_at_once_are_answered_as_alone(server: Server) -> None:
+    bodies = [case(5 + number) for number in range(8)]
+    alone = [server.post(body).content for body in bodies]
+    with ThreadPoolExecutor(8) as many:
+        together = list(many.map(lambda body: server.post(body).content, bodies))
+    assert together == alone
+    assert all(json.loads(text)["counts"]["placed"] for text in alone)
+
+
+def test_a_large_body_does_not_stop_the_health_check(server: Server) -> None:
+    padded = json.dumps(case()).encode() + b" " * 30_000_000
+    took: list[float] = []
+    with ThreadPoolExecutor(1) as aside:
+        posting = aside.submit(server.post, padded)
+        while not posting.done():
+            started = time.monotonic()
+            assert server.client.get("/healthz").status_code == 200
+            took.append(time.monotonic() - started)
+    assert posting.result().status_code == 200
+    assert max(took) < 0.5
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[Server]:
+    """A server with one worker, which tests may kill."""
+    started = Server("--workers", "1", "--queue", "1", "--timeout", "15s")
+    yield started
+    started.close()
+
+
+def starts(server: Server, after: str) -> float:
+    """How many workers were started after one that ended so."""
+    found = re.search(rf'after="{after}"}} (\d+)', server.client.get("/metrics").text)
+    return int(found[1]) if found else 0
+
+
+def test_a_client_that_leaves_stops_its_work(one: Server) -> None:
+    one.wait_ready()
+    (worker,) = one.workers()
+    leave(one)
+    wait_until(lambda: not is_running(worker))
+    assert one.post(case()).status_code == 200
+    assert starts(one, "disconnect") == 1
+    assert one.metric("tutti_plans_running") == 0
+    one.wait_until(lambda: "POST /v1/recommendations 499 " in one.log)
+
+
+def test_a_worker_that_dies_fails_its_own_request_alone(one: Server) -> None:
+    one.wait_ready()
+    before = starts(one, "died")
+    got, (worker,) = post_aside(one), one.workers()
+    one.wait_running()
+    waiting = post_aside(one, case())
+    one.wait_until(lambda: one.metric("tutti_plans_waiting") == 1)
+    full = one.post(case(), "/recommend")
+    assert full.status_code == 503
+    assert int(full.headers["retry-after"]) > 0
+    assert "1 requests wait" in full.json()["error"]
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: bool(got) and bool(waiting))
+    assert got[0].status_code == 500
+    assert "died" in got[0].json()["error"]
+    assert waiting[0].status_code == 200
+    assert starts(one, "died") == before + 1
+
+
+def test_an_idle_worker_that_dies_is_replaced(one: Server) -> None:
+    one.wait_ready()
+    before, (worker,) = starts(one, "died"), one.workers()
+    os.kill(worker, signal.SIGKILL)
+    one.wait_until(lambda: starts(one, "died") == before + 1)
+    assert one.post(case()).status_code == 200
+    assert one.workers() != [worker]
+
+
+def test_a_request_that_takes_too_long_is_given_up(start: START) -> None:
+    server = start("--workers", "1", "--timeout", "2s")
+    (worker,) = server.workers()
+    started = time.monotonic()
+    response = server.post(SLOW, "/v1/recommendations?timeLimit=20")
+    assert response.status_code == 504
+    assert "2 seconds" in response.json()["error"]
+    assert time.monotonic() - started < 6
+    wait_until(lambda: not is_running(worker))
+    server.wait_ready()
+    assert server.post(case()).status_code == 200
+    assert starts(server, "timeout") == 1
+
+
+def test_sigterm_finishes_what_runs(start: START) -> None:
+    server = start("--workers", "1")
+    got, workers = post_aside(server, path="/v1/recommendations?timeLimit=1"), server.workers()
+    server.wait_running()
+    assert server.end() == 0
+    assert got[0].status_code == 200
+    assert not any(map(is_running, workers))
+    assert "Traceback" not in server.log
+    with pytest.raises(httpx.ConnectError):
+        server.client.get("/healthz")
+
+
+def test_grace_has_an_end(start: START) -> None:
+    server = start("--workers", "1", "--grace", "0.5s")
+    got, workers = post_aside(server), server.workers()
+    server.wait_running()
+    started = time.monotonic()
+    assert server.end() == 0
+    assert time.monotonic() - started < 4
+    wait_until(lambda: bool(got))
+    assert got[0].status_code == 503
+    assert not any(map(is_running, workers))
+    assert "Traceback" not in server.log
+
+
+def test_interrupts_end_it_with_130(start: START) -> None:
+    server = start("--workers", "1", ready=False)
+    assert server.end(signal.SIGINT) == 130
+    assert "Traceback" not in server.log
+
+
+def test_a_killed_server_leaves_no_workers(start: START) -> None:
+    server = start("--workers", "2")
+    post_aside(server)
+    server.wait_running()
+    workers = server.workers()
+    assert len(workers) == 2
+    server.process.kill()
+    wait_until(lambda: not any(map(is_running, workers)))
+
+
+def test_workers_leave_signals_to_the_server(one: Server) -> None:
+    one.wait_ready()
+    (worker,) = one.workers()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(worker, number)
+    assert one.post(case()).status_code == 200
+    assert one.workers() == [worker]
+
+
+def test_a_worker_that_holds_too_much_is_replaced() -> None:
+    with running(Settings(workers=1, worker_memory=1)) as url, httpx.Client(base_url=url, timeout=30) as client:
+        for _ in range(2):
+            assert client.post("/v1/recommendations", json=case()).status_code == 200
+        wait_until(lambda: 'after="memory"} 2' in client.get("/metrics").text)
+
+
+def test_a_server_inside_a_program_comes_and_goes() -> None:
+    before = threading.active_count()
+    with running() as url:
+        assert url.startswith("http://127.0.0.1:")
+        assert httpx.post(f"{url}/v1/recommendations", json=case(), timeout=30).status_code == 200
+    assert threading.active_count() == before
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/healthz")

@@ -1,0 +1,45 @@
+"""The OpenAPI document, and schemathesis on it for some seconds; benchmarks/service.py takes minutes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.serve.conftest import Server
+
+CONFIG = """
+# A body that has the right shape may still say nonsense.
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", "400", "422"]
+"""
+
+
+def test_the_document_says_what_there_is(server: Server) -> None:
+    document = server.client.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert set(document["paths"]) == {"/recommend", "/v1/recommendations", "/healthz", "/readyz", "/metrics"}
+    for path in ("/recommend", "/v1/recommendations"):
+        operation = document["paths"][path]["post"]
+        body = operation["requestBody"]["content"]["application/json"]
+        assert len(body["examples"]) >= 2
+        assert {"200", "400", "401", "408", "413", "415", "422", "500", "503", "504"} <= set(operation["responses"])
+        assert [each["name"] for each in operation["parameters"]] == [
+            "objective", "strategy", "binder", "weights", "timeLimit", "down",
+        ]  # fmt: skip
+    assert document["components"]["schemas"]["Body"]["required"] == ["cluster"]
+
+
+@pytest.mark.parametrize("phases", ["examples,fuzzing"])
+def test_schemathesis_finds_nothing(server: Server, tmp_path: Path, phases: str) -> None:
+    (tmp_path / "schemathesis.toml").write_text(CONFIG)
+    program = Path(sys.executable).parent / "schemathesis"
+    done = subprocess.run(
+        [program, "--config-file", tmp_path / "schemathesis.toml", "run", f"{server.url}/openapi.json",
+         "--phases", phases, "--max-examples", "15", "--seed", "1", "--no-color"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "Traceback" not in server.log

@@ -1,0 +1,210 @@
+"""Every route and status, over HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.serve.conftest import START, Server, case
+from tutti.serve.answers import RecommendationAnswer, RecommendationResponse
+from tutti.serve.examples import GARDENER, OURS
+from tutti.serve.refusals import Problem
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "recommend"
+
+
+def gardener_error(text: bytes) -> str:
+    answer = msgspec.json.decode(text, type=RecommendationResponse)
+    assert answer.recommendation.scale_up == []
+    return answer.error
+
+
+@pytest.mark.parametrize("name", GARDENER)
+@pytest.mark.parametrize("path", ["/recommend", "/recommend/"])
+def test_gardener_examples_have_plans(server: Server, name: str, path: str) -> None:
+    response = server.post(GARDENER[name], path)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    answer = msgspec.json.decode(response.content, type=RecommendationResponse)
+    assert answer.error == ""
+    assert answer.run_time.endswith(" millis")
+
+
+def test_the_gardener_example_buys_a_node(server: Server) -> None:
+    answer = server.post(GARDENER["one pool"], "/recommend/").json()
+    (bought,) = answer["recommendation"]["scaleUp"]
+    assert (bought["nodePoolName"], bought["zone"], bought["incrementBy"]) == ("workers", "eu-west-1a", 1)
+    assert answer["unscheduledPods"] == []
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_examples_have_plans(server: Server, name: str) -> None:
+    response = server.post(OURS[name])
+    assert response.status_code == 200, response.text
+    answer = msgspec.json.decode(response.content, type=RecommendationAnswer)
+    assert answer.counts.placed == answer.counts.pending > 0
+    assert answer.cost is not None
+    assert answer.cost.per_hour > 0
+
+
+def test_nodes_that_can_go_are_told_when_asked_for(server: Server) -> None:
+    snapshot = json.loads((EXAMPLES / "gardener-snapshot.json").read_text())
+    response = server.post(snapshot, params={"down": "true"})
+    answer = msgspec.json.decode(response.content, type=RecommendationAnswer)
+    assert answer.scale_down is not None
+    assert answer.scale_down.counts.stay + answer.scale_down.counts.remove > 0
+    theirs = [server.post(snapshot, f"/recommend{query}").json() for query in ("", "?down=true", "?down=false")]
+    assert theirs[0]["recommendation"] == theirs[1]["recommendation"]
+    assert theirs[2]["recommendation"]["scaleDown"] == []
+
+
+def test_a_bare_list_takes_its_options_from_the_query(server: Server) -> None:
+    response = server.post(OURS["cluster and pools"]["cluster"], params={"objective": "nodes"})
+    assert response.status_code == 422  # there are pods, and nothing says what can be bought
+    answer = server.post(case(), params={"objective": "nodes", "binder": "tutti", "strategy": "least-cost"}).json()
+    assert (answer["objective"], answer["binder"], answer["strategy"]) == ("nodes", "tutti", "least-cost")
+    assert len(answer["holds"]) == 3
+
+
+def test_options_of_the_body_come_before_those_of_the_query(server: Server) -> None:
+    answer = server.post(OURS["cluster and pools"], params={"objective": "nodes", "binder": "tutti"}).json()
+    assert (answer["objective"], answer["binder"]) == ("cost", "tutti")
+
+
+def test_pools_and_prices_of_the_server_are_for_requests_without(start: START, tmp_path) -> None:
+    pools = tmp_path / "pools.json"
+    pools.write_text(json.dumps({"pools": [{"name": "ours", "instanceType": "x1", "zones": ["z"]}]}))
+    prices = tmp_path / "prices.csv"
+    prices.write_text("instance_type,usd_hour,cpu,memory\nx1,0.5,8,32Gi\n")
+    server = start("--workers", "1", "--pools", str(pools), "--prices", str(prices))
+    answer = server.post(OURS["cluster and pools"]["cluster"]).json()
+    (bought,) = answer["scaleUp"]
+    assert (bought["nodePool"], bought["instanceType"], bought["pricePerHour"]) == ("ours", "x1", 0.5)
+    for none in ({}, {"pools": None}):
+        body = {"cluster": OURS["cluster and pools"]["cluster"], **none}
+        assert server.post(body).json()["scaleUp"] == [bought]
+    own = server.post(OURS["cluster and pools"]).json()
+    assert own["scaleUp"][0]["nodePool"] == "general"
+    assert server.post(case()).status_code == 200  # it has pools of its own
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("objective=beauty", "objective"),
+        ("strategy=", "strategy"),
+        ("binder=me", "binder"),
+        ("weights=cpu", "weights"),
+        ("weights=cpu=1,cpu=2", "weights"),
+        ("weights=cpu=0,memory=0,gpu=0", "weights"),
+        ("timeLimit=nan", "timeLimit"),
+        ("timeLimit=-1", "timeLimit"),
+        ("timeLimit=61", "timeLimit"),
+        ("timeLimit=1e999", "timeLimit"),
+        ("timeLimit=1&timeLimit=2", "timeLimit"),
+        ("down=maybe", "down"),
+        ("objectve=nodes", "objectve"),
+    ],
+)
+def test_a_wrong_query_is_told_by_its_name(server: Server, query: str, field: str) -> None:
+    response = server.post(case(), f"/v1/recommendations?{query}")
+    assert response.status_code == 400
+    told = msgspec.json.decode(response.content, type=Problem)
+    assert told.field == field
+    assert told.error
+    assert told.request_id == response.headers["x-request-id"]
+    response = server.post(case(), f"/recommend?{query}")
+    assert response.status_code == 400
+    assert gardener_error(response.content).startswith(f"{field}: ")
+
+
+def test_a_time_limit_of_the_body_is_held_to_the_most(server: Server) -> None:
+    body = {**OURS["cluster and pools"], "options": {"timeLimit": 600}}
+    response = server.post(body)
+    assert (response.status_code, response.json()["field"]) == (400, "timeLimit")
+
+
+def test_what_is_wrong_with_an_object_is_told_by_object_and_field(server: Server) -> None:
+    body = json.loads(json.dumps(OURS["cluster and pools"]))
+    body["cluster"]["items"][1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
+    told = server.post(body)
+    assert told.status_code == 400
+    assert told.json()["object"].endswith("pod shop/web-1")
+    assert "cpu" in told.json()["field"]
+    snapshot = json.loads(json.dumps(GARDENER["one pool"]))
+    snapshot["WorkerPools"][0]["Maximum"] = "three"
+    response = server.post(snapshot, "/recommend/")
+    assert response.status_code == 400
+    assert "WorkerPools[0].Maximum" in gardener_error(response.content)
+
+
+def test_a_pool_that_cannot_be_is_unprocessable(server: Server) -> None:
+    body = {**OURS["cluster and pools"], "pools": {"pools": []}}
+    assert server.post(body).status_code in (400, 422)
+    del body["pools"]
+    response = server.post(body)
+    assert response.status_code == 422
+    assert "nothing can be bought" in response.json()["error"]
+
+
+def test_no_such_route_and_no_such_method(server: Server) -> None:
+    response = server.client.get("/nowhere")
+    assert response.status_code == 404
+    assert msgspec.json.decode(response.content, type=Problem).error
+    response = server.client.put("/recommend/", json={})
+    assert response.status_code == 405
+    assert "POST" in response.headers["allow"]
+    assert gardener_error(response.content)
+    assert server.client.post("/healthz").status_code == 405
+    assert server.client.get("/").status_code == 404
+
+
+def test_content_type_is_not_looked_at(server: Server) -> None:
+    body = json.dumps(case()).encode()
+    for kind in ("application/x-www-form-urlencoded", "text/plain", "application/yaml", ""):
+        assert server.post(body, headers={"Content-Type": kind}).status_code == 200
+    assert server.post(body, headers={"Content-Type": "multipart/form-data"}).status_code == 200
+
+
+def test_gzip_is_unpacked_and_other_encodings_are_refused(server: Server) -> None:
+    body = json.dumps(case()).encode()
+    packed = server.post(gzip.compress(body), headers={"Content-Encoding": "gzip"})
+    assert packed.status_code == 200
+    assert packed.json() == server.post(body).json()
+    for encoding in ("br", "deflate", "gzip, gzip"):
+        response = server.post(body, headers={"Content-Encoding": encoding})
+        assert response.status_code == 415
+        assert response.json()["field"] == "Content-Encoding"
+
+
+def test_health_readiness_and_metrics(server: Server) -> None:
+    assert server.client.get("/healthz").text == "ok\n"
+    assert server.client.get("/readyz").text == "ok\n"
+    before = server.metric("tutti_http_request_body_bytes_total")
+    server.post(b"[]")
+    assert server.metric("tutti_http_request_body_bytes_total") == before + 2
+    response = server.client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert 'route="/v1/recommendations",method="POST",code="400"' in response.text
+    assert server.metric("tutti_workers_ready") == 2
+    assert server.metric("tutti_plans_running") == server.metric("tutti_plans_waiting") == 0
+    assert server.metric("process_resident_memory_bytes") > 10_000_000
+    assert server.metric("tutti_worker_resident_memory_bytes") > 50_000_000
+
+
+def test_every_request_has_a_line_in_the_log_and_none_has_its_body(server: Server) -> None:
+    body = case()
+    body["pods"][0]["namePrefix"] = "secret-name-"
+    response = server.post(body, "/v1/recommendations?objective=nodes", headers={"X-Request-Id": "my-own.id_1"})
+    assert response.headers["x-request-id"] == "my-own.id_1"
+    server.wait_until(lambda: "id my-own.id_1" in server.log)
+    (line,) = [line for line in server.lines if "my-own.id_1" in line]
+    assert "POST /v1/recommendations 200 " in line
+    assert "pods 3" in line
+    assert "secret-name" not in server.log
+    other = server.post(case(), headers={"X-Request-Id": "two words"})
+    assert other.headers["x-request-id"] != "two words"
