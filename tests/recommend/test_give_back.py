@@ -154,7 +154,7 @@ def test_a_gang_moves_whole_or_not_at_all():
     # And not at all if the budget never lets two go at once.
     held = plan_of(*pods, ("db-0", "n2", 900, NAKED), nodes=kinds, more=[gang("train", 2), budget("train", 1)])
     assert not held.removals
-    assert "one gang" in held.stays[0].message
+    assert "its gang" in held.stays[0].message
 
 
 def test_pools_keep_their_minimum():

@@ -44,3 +44,8 @@ def _is_extended(resource: str) -> bool:
         and _DNS_NAME.fullmatch(quota_domain) is not None
         and _QUALIFIED.fullmatch(name) is not None
     )
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether a resource is a vendor's GPUs."""
+    return resource.endswith("/gpu")

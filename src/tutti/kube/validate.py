@@ -7,6 +7,7 @@ cost microseconds: texts are checked through remembered parsers, and paths are p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -34,6 +35,8 @@ from tutti.kube.pod_checks import (
     fault_at,
 )
 from tutti.kube.quantity import parse_nano
+
+_PERCENT = re.compile(r"[0-9]{1,9}%")
 
 
 def validate(obj: Object) -> None:
@@ -132,6 +135,10 @@ def _capacity(capacity: CSIStorageCapacity) -> None:
 
 
 def _budget(budget: Any) -> None:
+    for field, text in (("minAvailable", budget.spec.min_available), ("maxUnavailable", budget.spec.max_unavailable)):
+        good = text is None or (text >= 0 if isinstance(text, int) else _PERCENT.fullmatch(text) is not None)
+        if not good:
+            raise InputError(f'"{text}" is not a number of pods or a percentage', field=f"spec.{field}")
     if budget.spec.selector is not None:
         check_selector(budget.spec.selector, ("spec.selector",))
 

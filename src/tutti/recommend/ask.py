@@ -20,7 +20,7 @@ from tutti.recommend.matter import Tell
 from tutti.recommend.parse import is_pending
 from tutti.recommend.pools.karpenter_objects import NO_TYPE
 from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Deadline, Request, Strategy
 from tutti.recommend.unpriced import unpriced_left_out
 
 
@@ -33,7 +33,13 @@ def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Re
         answer = replace(answer, notes=(*answer.notes, *unpriced_left_out(answer, request.catalogue)))
     else:
         answer = Recommendation(
-            strategy=str(chosen.strategy), objective=chosen.objective, binder=chosen.binder, cost=0, bound=0, gap=0.0
+            strategy=chosen.strategy or Strategy.OPTIMAL,
+            objective=chosen.objective,
+            binder=chosen.binder,
+            cost=0,
+            bound=0,
+            gap=0.0,
+            notes=(*request.catalogue.notes, *request.notes) if chosen.down is not None else (),
         )
     if chosen.down is None:
         return answer

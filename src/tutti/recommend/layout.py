@@ -178,7 +178,7 @@ class _Planner:
     def _estimate(self, key: str, value: str, number: int) -> float:
         """What the pods of a class would cost in a domain, by the share of a node that each takes."""
         problem = self.problem
-        inside = np.array([each == value for each in self._domains[key]]) & problem.allowed[:, number]
+        inside = np.array([each == value for each in self._domains[key]], dtype=bool) & problem.allowed[:, number]
         if not inside.any():
             welcome = any(
                 problem.welcome[node, number] and labels.get(key) == value

@@ -65,7 +65,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """In nano-dollars an hour; None when nobody knows."""
 
 
-class Shrinking(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class DownRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a pool says about giving nodes back; None where it leaves that to the options."""
 
     threshold: float | None = None
@@ -87,11 +87,13 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many nodes it has."""
     minimum: int = 0
     """How many it shall have at least."""
+    zone_minimums: dict[str, int] = {}
+    """How many it shall have at least in single zones."""
     maximum: int | None = None
     """How many it may have at most, over all zones; there is a limit for it as well."""
     members: tuple[Member, ...] = ()
     """The nodes of the picture that are known to be its own."""
-    shrinking: Shrinking = Shrinking()
+    down_rules: DownRules = DownRules()
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, gc=False):

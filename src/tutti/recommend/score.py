@@ -19,6 +19,7 @@ import numpy as np
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.engine.plugins.base import Floats
 from tutti.kube.quantity import value
+from tutti.kube.resource_names import is_gpu
 from tutti.recommend.problem import Problem
 from tutti.recommend.request import Strategy, Weights
 
@@ -37,7 +38,7 @@ def unit_weights(resources: Sequence[str], weights: Weights) -> Ints:
         elif name == "memory":
             found.append(weights.memory * _PER_BYTE)
         else:
-            found.append(weights.gpu * _PER_GPU if name.endswith("/gpu") else 0)
+            found.append(weights.gpu * _PER_GPU if is_gpu(name) else 0)
     return np.array(found, dtype=np.int64)
 
 
@@ -133,7 +134,7 @@ class Scorer:
 
 
 def _is_shared(resource: str) -> bool:
-    return resource in ("cpu", "memory") or resource.endswith("/gpu")
+    return resource in ("cpu", "memory") or is_gpu(resource)
 
 
 def _prices(problem: Problem) -> Ints:
@@ -159,7 +160,7 @@ def _idle(problem: Problem) -> list[int]:
     found = []
     for offering in problem.offerings:
         amounts = offering.node.status.allocatable or {}
-        gpus = [name for name in amounts if name.endswith("/gpu") and name not in problem.resources]
+        gpus = [name for name in amounts if is_gpu(name) and name not in problem.resources]
         found.append(sum(1 for name in gpus if value(amounts[name]) > 0))
     return found
 

@@ -15,26 +15,17 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import CPU, MEMORY
-from tutti.engine.new_nodes import belongs_to_node, pods_on
-from tutti.kube.objects import Node, Pod
-from tutti.kube.owners import is_active
+from tutti.kube.objects import Node
+from tutti.kube.resource_names import is_gpu
+from tutti.recommend.down.leaving import DO_NOT_DISRUPT, blocking, leaving
 from tutti.recommend.down.plan import Stay
-from tutti.recommend.drain import DrainRules, Fate, Verdict
+from tutti.recommend.drain import DrainRules
 from tutti.recommend.offerings import Catalogue, Member, NodePool
 from tutti.recommend.pools.market import is_control_plane
 from tutti.recommend.request import Down
 
-_DISABLED = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
-_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+_DISABLED = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", DO_NOT_DISRUPT)
 _CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
-_WORDS = {
-    "NotReplicated": "has no controller that would make it again",
-    "ControllerNotFound": "has a controller that is gone: nobody would make it again",
-    "LocalStorageRequested": "has local storage, which it would lose",
-    "NotSafeToEvictAnnotation": "is annotated as not safe to evict",
-    "UnmovableKubeSystemPod": "is a young pod of kube-system without a disruption budget",
-    "NotEnoughPdb": "has a disruption budget that allows no eviction now",
-}
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -43,6 +34,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     member: Member
     pool: str
     utilization: float
+    limit: float
+    """Up to which utilisation it is underused."""
     pods: tuple[str, ...]
     """Those that would have to move, by name."""
     underused: bool
@@ -75,7 +68,7 @@ def utilizations(cluster: Cluster) -> dict[str, float]:
     nodes, names = cluster.nodes, cluster.resources.names
     shares = np.divide(nodes.used, nodes.alloc, out=np.zeros(nodes.alloc.shape), where=nodes.alloc > 0)
     chosen = np.maximum(shares[CPU], shares[MEMORY])
-    for place in reversed([number for number, name in enumerate(names) if name.endswith("/gpu")]):
+    for place in reversed([number for number, name in enumerate(names) if is_gpu(name)]):
         chosen = np.where(nodes.alloc[place] > 0, shares[place], chosen)
     return {name: float(chosen[row]) for name, row in nodes.row_of.items()}
 
@@ -115,62 +108,40 @@ def _judge(
     def stay(reason: str, message: str, pod: str = "") -> Stay:
         return Stay(node=name, pool=pool.name, reason=reason, message=message, pod=pod, utilization=share)
 
-    if pool.shrinking.disabled:
+    if pool.down_rules.disabled:
         return stay("ScaleDownDisabled", f"pool {pool.name} gives no node back")
     for mark in _DISABLED:
         if marks.get(mark) == "true":
             return stay("ScaleDownDisabledAnnotation", f"it is annotated with {mark}")
-    replaceable = down.consolidate and not pool.shrinking.empty_only and member.price is not None
-    if pool.current <= pool.minimum and not replaceable:
-        many = f"{pool.minimum} node{'s' if pool.minimum != 1 else ''}"
-        return stay("NodeGroupMinSizeReached", f"pool {pool.name} has its minimum of {many}")
-    moving: list[str] = []
-    for pod in pods_on(cluster, name):
-        if belongs_to_node(pod) or not is_active(pod):
-            continue
-        verdict = rules.verdict(pod)
-        if verdict.fate is Fate.STAYS_WITH_NODE:
-            continue
-        blocked = blocking(pod, rules, verdict)
-        if blocked is not None:
+    replaceable = down.consolidate and not pool.down_rules.empty_only and bool(member.price)
+    moving = leaving(cluster, name, rules)
+    for pod in moving:
+        if (blocked := blocking(pod, rules)) is not None:
             return stay(blocked[0], f"pod {pod.key} {blocked[1]}", pod.key)
-        moving.append(pod.key)
-    limit = pool.shrinking.threshold if pool.shrinking.threshold is not None else down.threshold
-    underused = not moving or (share <= limit and not pool.shrinking.empty_only)
+    limit = pool.down_rules.threshold if pool.down_rules.threshold is not None else down.threshold
+    underused = not moving or (share <= limit and not pool.down_rules.empty_only)
     if not underused and not replaceable:
         why = f"{share:.0%} of it is asked for, more than {limit:.0%}"
-        if pool.shrinking.empty_only:
+        if pool.down_rules.empty_only:
             why = f"pool {pool.name} gives only empty nodes back"
         return stay("NotUnderutilized", why)
     return Candidate(
         member=member,
         pool=pool.name,
         utilization=share,
-        pods=tuple(moving),
+        limit=limit,
+        pods=tuple(pod.key for pod in moving),
         underused=underused,
         replaceable=replaceable,
         wait=_wait(node, pool, down=down),
     )
 
 
-def blocking(pod: Pod, rules: DrainRules, verdict: Verdict) -> tuple[str, str] | None:
-    """Why a pod keeps its node, as a word and in words; None if it may leave."""
-    if (pod.metadata.annotations or {}).get(_DO_NOT_DISRUPT) == "true":
-        return "BlockedByPod", f"is annotated with {_DO_NOT_DISRUPT}"
-    if verdict.fate is Fate.WAITS:
-        return "BlockedByOnCompletionPod", "is to finish first"
-    if verdict.fate is Fate.BLOCKS:
-        return "BlockedByPod", _WORDS.get(verdict.reason, verdict.reason)
-    if verdict.fate is Fate.MOVES and rules.budgets.number(pod) > 1:
-        return "BlockedByPod", "is under several disruption budgets, which the eviction API refuses"
-    return None
-
-
 def _wait(node: Node, pool: NodePool, *, down: Down) -> int:
     """How long a node must still be unneeded: Cluster Autoscaler's mark tells since when it has been."""
-    unneeded = pool.shrinking.unneeded
+    unneeded = pool.down_rules.unneeded
     if unneeded is None:
-        has_gpu = any(name.endswith("/gpu") and str(amount) != "0" for name, amount in _capacity(node).items())
+        has_gpu = any(is_gpu(name) and str(amount) != "0" for name, amount in _capacity(node).items())
         unneeded = down.unneeded_gpu if has_gpu else down.unneeded
     since = next((taint.value for taint in node.spec.taints or () if taint.key == _CANDIDATE), None)
     if down.now is None or since is None or not since.isdecimal():

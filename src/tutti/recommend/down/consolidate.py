@@ -9,7 +9,6 @@ their pools while the old ones are still there, because they come first.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -23,6 +22,7 @@ from tutti.recommend.down.candidates import Candidate
 from tutti.recommend.down.drainage import Drainage, Stuck
 from tutti.recommend.down.one_pass import Bit
 from tutti.recommend.down.plan import Step
+from tutti.recommend.down.sizes import PoolSizes
 from tutti.recommend.down.without import objects_without
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
@@ -50,34 +50,35 @@ class Consolidation:
     """See the module's contract."""
 
     def __init__(
-        self, request: Request, picture: Picture, drainage: Drainage, *, down: Down, deadline: Deadline
+        self,
+        request: Request,
+        picture: Picture,
+        drainage: Drainage,
+        *,
+        sizes: PoolSizes,
+        bought: Iterable[Offering],
+        down: Down,
+        deadline: Deadline,
     ) -> None:
-        self._request, self._picture, self._drainage = request, picture, drainage
-        self._catalogue, self._offered = request.catalogue, Offered(request.catalogue)
+        """`bought` was bought before, and counts against limits."""
+        self._request, self._picture, self._drainage, self._sizes = request, picture, drainage, sizes
+        self._catalogue, self._offered = spent(request.catalogue, bought), Offered(request.catalogue)
         self._down, self._deadline = down, deadline
-        self._sizes = Counter({pool.name: pool.current - pool.minimum for pool in request.catalogue.pools})
-        """How many nodes each pool can give."""
 
-    def run(
-        self, candidates: Iterable[Candidate], *, gone: Iterable[Candidate], bought: Iterable[Offering]
-    ) -> list[Swap]:
-        """Look for swaps among nodes that are there; `gone` went before, `bought` was bought before."""
-        bought = list(bought)
-        self._sizes.subtract(each.pool for each in gone)
-        self._sizes.update(each.pool for each in bought)
-        self._catalogue = spent(self._catalogue, bought)
+    def run(self, candidates: Iterable[Candidate]) -> list[Bit]:
+        """Look for swaps among nodes that are there."""
         left = list(candidates)
-        swaps: list[Swap] = []
+        swaps: list[Bit] = []
         while left and not self._deadline.is_over():
             swap = self._best(left)
             if swap is None:
                 break
-            swaps.append(swap)
-            self._sizes.subtract(each.pool for each in swap.bit.gone)
-            self._sizes.update(node.pool for node in swap.bit.nodes)
-            self._catalogue = spent(self._catalogue, map(self._offered.of, swap.bit.nodes))
+            bit = swap.bit
+            swaps.append(bit)
+            self._sizes.change(bit.gone, bit.nodes)
+            self._catalogue = spent(self._catalogue, map(self._offered.of, bit.nodes))
             # Nodes that took pods now are not emptied again: nobody moves twice.
-            names = {each.node for each in swap.bit.gone} | {move.target for step in swap.steps for move in step.moves}
+            names = {*bit.names, *(move.target for step in swap.steps for move in step.moves)}
             left = [each for each in left if each.node not in names]
         return swaps
 
@@ -116,11 +117,9 @@ class Consolidation:
             options=options,
         )
         answer = recommend(request, deadline)
-        sizes = self._sizes.copy()
-        sizes.subtract(each.pool for each in chosen)
-        sizes.update(node.pool for node in answer.nodes)
-        fits = all(sizes[each.pool] >= 0 for each in chosen)
-        return answer if fits and not answer.left and answer.cost is not None else None
+        if answer.left or answer.cost is None or self._sizes.refusal(chosen, answer.nodes):
+            return None
+        return answer
 
     def _carried_out(self, chosen: Sequence[Candidate]) -> Swap | None:
         """Drain a set, with the best that can be bought for it; the picture is as before if it does not pay."""

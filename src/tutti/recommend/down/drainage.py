@@ -1,10 +1,10 @@
 """Drainage: nodes emptied on the picture, step by step, as it would be done.
 
-Contract: `drain` cordons all nodes that shall go, lets new ones join, and then empties one node after the other. A step
+Contract: `drain` cordons the nodes that shall go, lets new ones join, and then empties one node after the other. A step
 evicts pods at once: never more of a disruption budget's than it allows, and of a gang either members above its minimum
 or all of them together. What was evicted in a step is placed by the engine before the next begins. A node goes in the
-step in which its last pod left it; nodes with nothing on them go in the first. If some pod finds no place, it gives
-`Stuck`, and the picture is as it was.
+step in which its last pod left it; nodes with nothing on them go first. If some pod finds no place, it gives `Stuck`,
+and the picture is as it was. `cordon` keeps pods off nodes that shall go later.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from tutti.cluster.edits import Put, Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.engine.failure import fit_error
-from tutti.engine.new_nodes import belongs_to_node, cordoned, node_of, pods_on
+from tutti.engine.new_nodes import cordoned, node_of, pods_on
 from tutti.engine.schedule import schedule
 from tutti.kube.gangs.gang import Disruption
 from tutti.kube.objects import Node, Pod
-from tutti.kube.owners import is_active
-from tutti.recommend.down.candidates import blocking
+from tutti.recommend.down.leaving import blocking, leaving
 from tutti.recommend.down.plan import Move, Step
-from tutti.recommend.drain import DrainRules, Fate
+from tutti.recommend.drain import DrainRules
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
+
+_GOING = "tutti.dev/going"
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -50,7 +52,15 @@ class Drainage:
 
     def __init__(self, picture: Picture, rules: DrainRules) -> None:
         self._picture, self._cluster, self._rules = picture, picture.cluster, rules
-        self._going: frozenset[str] = frozenset()
+
+    def cordon(self, nodes: Iterable[str]) -> None:
+        """Keep pods off nodes that shall go. The mark is in the picture, and goes when that is rolled back."""
+        for name in nodes:
+            node = node_of(self._cluster, name)
+            if not _is_going(node):
+                marks = {**(node.metadata.annotations or {}), _GOING: ""}
+                marked = replace(node, metadata=replace(node.metadata, annotations=marks))
+                self._cluster.apply(Put(cordoned(marked)))
 
     def drain(self, nodes: Sequence[str], bought: Mapping[str, Offering] | None = None) -> list[Step] | Stuck:
         """Empty the nodes in this order, after new ones have joined; give the steps."""
@@ -63,15 +73,14 @@ class Drainage:
         return steps
 
     def _drain(self, nodes: Sequence[str], bought: Mapping[str, Offering]) -> list[Step]:
-        self._going = frozenset(nodes)
-        for name, offering in bought.items():
-            self._picture.join(offering, name)
-        for name in nodes:
-            self._cluster.apply(Put(cordoned(node_of(self._cluster, name))))
-        empty = tuple(name for name in nodes if not self._movers(name))
+        self.cordon(nodes)
+        empty = tuple(name for name in nodes if not leaving(self._cluster, name, self._rules))
         for name in empty:
             self._remove(name)
-        steps = [Step(adds=tuple(bought), removes=empty)] if bought or empty else []
+        for name, offering in bought.items():
+            self._picture.join(offering, name)
+        steps = [Step(removes=empty)] if empty else []
+        steps += [Step(adds=tuple(bought))] if bought else []
         for name in nodes:
             if name not in empty:
                 steps += self._empty(name)
@@ -80,20 +89,14 @@ class Drainage:
     def _empty(self, name: str) -> list[Step]:
         """Move everybody off a node, in as few steps as budgets and gangs allow."""
         steps = []
-        while movers := self._movers(name):
+        while movers := leaving(self._cluster, name, self._rules):
             moves = self._move(self._evicted_at_once(name, movers), name)
-            last = not self._movers(name)
+            last = not leaving(self._cluster, name, self._rules)
             steps.append(Step(moves=moves, removes=(name,) if last else ()))
         if not steps:  # its last pods left with their gang, for another node's sake
             steps = [Step(removes=(name,))]
         self._remove(name)
         return steps
-
-    def _movers(self, name: str) -> list[Pod]:
-        """The pods that must leave a node, the most important first."""
-        there = [pod for pod in pods_on(self._cluster, name) if not belongs_to_node(pod) and is_active(pod)]
-        leaving = [pod for pod in there if self._rules.verdict(pod).fate is not Fate.STAYS_WITH_NODE]
-        return sorted(leaving, key=lambda pod: (-(pod.spec.priority or 0), pod.key))
 
     def _evicted_at_once(self, name: str, movers: Iterable[Pod]) -> list[Pod]:
         """As many of the pods of a node as may be evicted together, with those of their gangs that must come along."""
@@ -103,29 +106,32 @@ class Drainage:
                 continue
             unit = self._unit(pod, taken)
             for each in unit:
-                if (blocked := blocking(each, self._rules, self._rules.verdict(each))) is not None:
+                if (blocked := blocking(each, self._rules)) is not None:
                     word, why = blocked
                     raise _StuckError(Stuck(node=name, reason=word, message=f"pod {each.key} {why}", pod=each.key))
             if self._rules.budgets.allows_together([*taken.values(), *unit]):
                 taken |= {each.key: each for each in unit}
             elif not self._rules.budgets.allows_together(unit):
-                message = f"a disruption budget does not allow that {len(unit)} pods of one gang leave at once"
+                message = f"a disruption budget does not allow that the {len(unit)} pods of its gang leave at once"
                 raise _StuckError(Stuck(node=name, reason="BlockedByPod", message=message, pod=pod.key))
         return list(taken.values())
 
     def _unit(self, pod: Pod, taken: Mapping[str, Pod]) -> list[Pod]:
-        """The pod, or its whole gang where the gang would not survive its leaving alone."""
+        """The pod, or its whole gang where the gang would fall below its minimum without it.
+
+        A gang that says that its pods may be disrupted one by one still falls below its minimum: it moves whole too.
+        """
         cluster, gangs = self._cluster, self._picture.gangs
         key = gangs.key_of(cluster.pod_row(pod.key))
         if key is None:
             return [pod]
         gang, running = gangs.gang(key), gangs.standing(key, ()).running
-        if gang.disruption is Disruption.SINGLE or len(running) == 1:
+        if len(running) == 1:
             return [pod]
         members = [each for row in running if (each := cluster.pods.objects[row]) is not None]
         gone = sum(each.key in taken for each in members)
         spare = len(running) - gang.minimum - gone
-        if gang.disruption is Disruption.WHOLE and not gang.parts and spare > 0:
+        if gang.disruption is not Disruption.ALL and not gang.parts and spare > 0:
             return [pod]
         return [each for each in members if each.key not in taken]
 
@@ -146,7 +152,7 @@ class Drainage:
         moves = []
         for key, source in sources.items():
             target = cluster.pods.node_names[cluster.pod_row(key)]
-            if target is None or target in self._going:  # it tolerates the cordon
+            if target is None or _is_going(node_of(cluster, target)):  # it tolerates the cordon
                 raise _StuckError(_no_place(node, key, f"it goes back to {target}" if target else "nobody tries"))
             moves.append(Move(pod=key, source=source, target=target))
         return tuple(moves)
@@ -156,6 +162,10 @@ class Drainage:
         for pod in pods_on(self._cluster, name):
             self._cluster.apply(Remove(Pod.KIND, pod.key))
         self._cluster.apply(Remove(Node.KIND, name))
+
+
+def _is_going(node: Node) -> bool:
+    return _GOING in (node.metadata.annotations or {})
 
 
 def _no_place(node: str, pod: str, why: str) -> Stuck:

@@ -29,13 +29,24 @@ from tutti.recommend.down.drainage import Drainage
 from tutti.recommend.down.one_pass import Bit, Pass, in_one_pass
 from tutti.recommend.down.plan import DownPlan, Removal, Stay, Why
 from tutti.recommend.down.shrink import Shrinking, stay_of
-from tutti.recommend.drain import DrainRules, latest_moment
+from tutti.recommend.down.sizes import PoolSizes
+from tutti.recommend.drain import REPLICATED, DrainRules, latest_moment
 from tutti.recommend.merge import merge
 from tutti.recommend.picture import Picture
 from tutti.recommend.request import Deadline, Down, Request
 from tutti.recommend.settled import Offered, settle
 
-_OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
+
+class _Ground(NamedTuple):
+    """What the search goes on."""
+
+    request: Request
+    answer: Recommendation
+    picture: Picture
+    drainage: Drainage
+    offered: Offered
+    sizes: PoolSizes
+    down: Down
 
 
 class _Found(NamedTuple):
@@ -52,53 +63,44 @@ class _Found(NamedTuple):
 def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, down: Down) -> DownPlan:
     """What the cluster can give back once an answer has been followed."""
     picture = settle(answer, request).picture
-    cluster = picture.cluster
+    cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
     rules = DrainRules(budgets_of(cluster), now=now, gone=_gone_controllers(cluster))
-    sorted_out = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
+    every = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
     takers = {each.node for each in answer.on_existing}
-    candidates = [each for each in sorted_out.candidates if each.node not in takers]
-    stays = [
-        *sorted_out.stays,
-        *(
-            stay_of(each, "TakesPendingPods", "a pending pod goes there")
-            for each in sorted_out.candidates
-            if each.node in takers
-        ),
-    ]
-    drainage, offered = Drainage(picture, rules), Offered(request.catalogue)
-    # Buying may have taken all the time there was; giving back gets at least half of it.
-    deadline = deadline.at_least(deadline.seconds / 2)
-    with Trial(cluster):
-        found = _find(request, answer, picture, drainage=drainage, candidates=candidates, deadline=deadline, down=down)
-    chosen = in_one_pass(picture, drainage, offered, bits=found.bits)
+    candidates = [each for each in every.candidates if each.node not in takers]
+    taking = [each for each in every.candidates if each.node in takers]
+    stays = [*every.stays, *(stay_of(each, "TakesPendingPods", "a pending pod goes there") for each in taking)]
+    offered = Offered(request.catalogue)
+    ground = _Ground(request, answer, picture, Drainage(picture, rules), offered, PoolSizes(pools), down)
+    # Buying may have taken all the time there was; giving back gets at least half of it. Looking gets a part of that,
+    # because what was found is drained once more.
+    found = _find(ground, candidates, deadline.at_least(deadline.seconds / 2).part(0.6))
+    chosen = in_one_pass(picture, ground.drainage, offered, bits=found.bits, sizes=ground.sizes, down=down)
     return _plan(request, found, chosen, candidates=candidates, stays=stays)
 
 
-def _find(
-    request: Request,
-    answer: Recommendation,
-    picture: Picture,
-    *,
-    drainage: Drainage,
-    candidates: Sequence[Candidate],
-    deadline: Deadline,
-    down: Down,
-) -> _Found:
-    """Look for what can go, first by itself, then for cheaper nodes; the picture is left without it."""
-    offered = Offered(request.catalogue)
-    shrinking = Shrinking(picture, drainage, request.catalogue.pools, down=down, deadline=deadline)
-    underused = shrinking.run([each for each in candidates if each.underused])
-    went = {each.node for each in underused.gone}
-    rest = [each for each in candidates if each.node not in went and each.replaceable]
-    busy = shrinking.run([each for each in rest if not each.underused])
-    went |= {each.node for each in busy.gone}
-    swaps = Consolidation(request, picture, drainage, down=down, deadline=deadline).run(
-        [each for each in rest if each.node not in went],
-        gone=(*underused.gone, *busy.gone),
-        bought=map(offered.of, answer.nodes),
-    )
-    bits = [*(Bit(gone=(each,)) for each in (*underused.gone, *busy.gone)), *(swap.bit for swap in swaps)]
+def _find(ground: _Ground, candidates: Sequence[Candidate], deadline: Deadline) -> _Found:
+    """Look for what can go, first by itself, then for cheaper nodes; the picture is as before afterwards."""
+    sizes, down = ground.sizes.copy(), ground.down
+    with Trial(ground.picture.cluster):
+        shrinking = Shrinking(ground.picture, ground.drainage, sizes, down=down, deadline=deadline)
+        underused = shrinking.run([each for each in candidates if each.underused])
+        went = {each.node for each in underused.gone}
+        rest = [each for each in candidates if each.node not in went and each.replaceable]
+        busy = shrinking.run([each for each in rest if not each.underused])
+        went |= {each.node for each in busy.gone}
+        consolidation = Consolidation(
+            ground.request,
+            ground.picture,
+            ground.drainage,
+            sizes=sizes,
+            bought=map(ground.offered.of, ground.answer.nodes),
+            down=down,
+            deadline=deadline,
+        )
+        swaps = consolidation.run(each for each in rest if each.node not in went)
+    bits = [*(Bit(gone=(each,)) for each in (*underused.gone, *busy.gone)), *swaps]
     stays = {stay.node: stay for stay in (*busy.stays, *underused.stays)}
     return _Found(bits, frozenset(each.node for each in underused.gone), stays)
 
@@ -106,18 +108,18 @@ def _find(
 def _gone_controllers(cluster: Cluster) -> frozenset[str]:
     """Controllers that pods name and that are not there, where others of their kind and namespace are."""
     there = {
-        f"{each.metadata.namespace or 'default'}/{kind}": True
-        for kind in _OWNERS
+        (each.metadata.namespace or "default", kind)
+        for kind in REPLICATED
         for each in cluster.objects.get(kind, {}).values()
     }
     gone = set()
     for row in cluster.pods.row_of.values():
         pod = cluster.pods.objects[row]
         owner = controller_of(pod) if pod is not None else None
-        if pod is None or owner is None or owner.kind not in _OWNERS:
+        if pod is None or owner is None or owner.kind not in REPLICATED:
             continue
         home = pod.metadata.namespace or "default"
-        if f"{home}/{owner.kind}" in there and f"{home}/{owner.name}" not in cluster.objects[owner.kind]:
+        if (home, owner.kind) in there and f"{home}/{owner.name}" not in cluster.objects[owner.kind]:
             gone.add(f"{home}/{owner.kind}/{owner.name}")
     return frozenset(gone)
 
@@ -135,17 +137,20 @@ def _plan(
         for bit in chosen.bits
         for node in bit.nodes
     )
-    known = all(each.member.price is not None for each in gone)
+    known = any(each.price for each in gone) or not gone
     worth = change(
         removed=[each.price for each in gone], bought=[n.price or 0 for n in nodes], moves=len(moves), down=down
     )
     before = bill_of(catalogue)
     notes = []
     if number := unpriced(catalogue):
-        notes.append(f"{number} node{'s have' if number > 1 else ' has'} no known price, and count for nothing")
+        said = (
+            "1 node has no known price, and counts" if number == 1 else f"{number} nodes have no known price, and count"
+        )
+        notes.append(f"{said} for nothing in the bill")
     return DownPlan(
         removals=tuple(sorted(removals, key=lambda each: each.node)), scale_up=merge(nodes), nodes=nodes,
-        stays=tuple(sorted([*stays, *_stayed(found, gone, candidates, down=down)], key=lambda each: each.node)),
+        stays=tuple(sorted([*stays, *_stayed(found, gone, candidates)], key=lambda each: each.node)),
         steps=chosen.steps, moves=len(moves),
         before=before if known else None, after=before - worth.saving if known else None,
         saving=worth.saving if known else None, churn=worth.churn if known else None,
@@ -163,7 +168,7 @@ def _removal(each: Candidate, *, moves: int, underused: Collection[str]) -> Remo
     )  # fmt: skip
 
 
-def _stayed(found: _Found, gone: Iterable[Candidate], candidates: Iterable[Candidate], *, down: Down) -> Iterator[Stay]:
+def _stayed(found: _Found, gone: Iterable[Candidate], candidates: Iterable[Candidate]) -> Iterator[Stay]:
     """Why candidates stay: for want of room or of use, as far as that was found out; else because nothing pays."""
     names = {each.node for each in gone}
     bits = {each.node for bit in found.bits for each in bit.gone}
@@ -176,6 +181,6 @@ def _stayed(found: _Found, gone: Iterable[Candidate], candidates: Iterable[Candi
         elif each.underused and known is not None:
             yield known
         else:
-            share = f"{each.utilization:.0%} of it is asked for, more than {down.threshold:.0%}"
+            share = f"{each.utilization:.0%} of it is asked for, more than {each.limit:.0%}"
             why = known.message if known is not None else "nothing cheaper was found for its pods"
             yield stay_of(each, "NotUnderutilized", f"{share}; and {why}")

@@ -1,27 +1,29 @@
 """One pass: everything that was found, drained from the beginning, so that nobody moves twice.
 
 Contract: what can go was found bit by bit, and a pod that made room for one node may have gone to another that went
-later. Here all nodes that go are cordoned first. If the pods then find no way in any of a few orders, or a new node
-stays empty, bits are taken back: those are kept, in the order in which they were found, with which it works. The
-picture is left as the plan leaves it.
+later. Here all nodes that go are cordoned first, and then drained bit by bit, in the order in which they were found. A
+bit that finds no way any more, does not pay any more, or whose pool would fall below its minimum is taken back: its
+nodes stay. The picture is left as the plan leaves it. It takes about as long as finding the bits took.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from tutti.cluster.edits import Put
 from tutti.cluster.trial import Trial
+from tutti.engine.new_nodes import node_of
 from tutti.recommend.bought import NewNode
+from tutti.recommend.down.bill import change
 from tutti.recommend.down.candidates import Candidate
 from tutti.recommend.down.drainage import Drainage, Stuck
 from tutti.recommend.down.plan import Step
-from tutti.recommend.offerings import Offering
+from tutti.recommend.down.sizes import PoolSizes
 from tutti.recommend.picture import Picture
+from tutti.recommend.request import Down
 from tutti.recommend.settled import Offered
-
-Order = Callable[[Candidate], tuple[object, ...]]
 
 
 class Bit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -29,6 +31,11 @@ class Bit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     gone: tuple[Candidate, ...]
     nodes: tuple[NewNode, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The nodes that go."""
+        return [each.node for each in self.gone]
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -38,48 +45,52 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     steps: tuple[Step, ...] = ()
 
 
-def in_one_pass(picture: Picture, drainage: Drainage, offered: Offered, *, bits: Sequence[Bit]) -> Pass:
-    """Drain as many bits as can be; all, if there is a way."""
-    found = _tried(picture, drainage, offered, bits=bits)
-    if found is not None or not bits:
-        return Pass(bits=tuple(bits), steps=tuple(found or ()))
+def in_one_pass(
+    picture: Picture, drainage: Drainage, offered: Offered, *, bits: Sequence[Bit], sizes: PoolSizes, down: Down
+) -> Pass:
+    """Drain as many bits as can be; `sizes` are those of the pools before."""
+    cluster, sizes = picture.cluster, sizes.copy()
+    before = {name: node_of(cluster, name) for bit in bits for name in bit.names}
+    drainage.cordon(before)
     kept: list[Bit] = []
+    steps: list[Step] = []
     for bit in bits:
-        with Trial(picture.cluster):
-            if _tried(picture, drainage, offered, bits=[*kept, bit]) is not None:
-                kept.append(bit)
-    return Pass(bits=tuple(kept), steps=tuple(_tried(picture, drainage, offered, bits=kept) or ()))
+        found = None if sizes.refusal(bit.gone, bit.nodes) else _drained(picture, drainage, offered, bit=bit, down=down)
+        if found is None:
+            for name in bit.names:
+                cluster.apply(Put(before[name]))
+            continue
+        sizes.change(bit.gone, bit.nodes)
+        kept.append(bit)
+        steps += found
+    return Pass(bits=tuple(kept), steps=tuple(_joined(steps)))
 
 
-def _tried(picture: Picture, drainage: Drainage, offered: Offered, *, bits: Sequence[Bit]) -> list[Step] | None:
-    """The steps for all bits, in the first order that works; None if none does, and the picture is as it was."""
-    gone = [each for bit in bits for each in bit.gone]
-    bought = {node.name: offered.of(node) for bit in bits for node in bit.nodes}
-    orders: list[list[Candidate]] = [gone, sorted(gone, key=_fullest), sorted(gone, key=_emptiest)]
-    for order in orders:
-        steps = _drained(picture, drainage, order, bought=bought)
-        if steps is not None:
-            return steps
-    return None
-
-
-def _fullest(each: Candidate) -> tuple[object, ...]:
-    return -each.utilization, each.node
-
-
-def _emptiest(each: Candidate) -> tuple[object, ...]:
-    return each.utilization, each.node
-
-
-def _drained(
-    picture: Picture, drainage: Drainage, order: Sequence[Candidate], *, bought: Mapping[str, Offering]
-) -> list[Step] | None:
+def _drained(picture: Picture, drainage: Drainage, offered: Offered, *, bit: Bit, down: Down) -> list[Step] | None:
+    """The steps for one bit; None, and the picture is as it was, if it cannot go or is not worth it."""
     with Trial(picture.cluster) as trial:
-        steps = drainage.drain([each.node for each in order], bought)
+        steps = drainage.drain(bit.names, {node.name: offered.of(node) for node in bit.nodes})
         if isinstance(steps, Stuck):
             return None
-        used = {move.target for step in steps for move in step.moves}
-        if not used.issuperset(bought):
+        moves = [move for step in steps for move in step.moves]
+        if not {move.target for move in moves}.issuperset(node.name for node in bit.nodes):
             return None
+        prices = [each.price for each in bit.gone]
+        if moves and all(prices):
+            worth = change(removed=prices, bought=[node.price or 0 for node in bit.nodes], moves=len(moves), down=down)
+            if not worth.is_worth(down):
+                return None
         trial.keep()
     return steps
+
+
+def _joined(steps: Iterable[Step]) -> list[Step]:
+    """Removals of empty nodes that follow each other are one step."""
+    joined: list[Step] = []
+    for step in steps:
+        last = joined[-1] if joined else None
+        if last is not None and not (last.adds or last.moves or step.adds or step.moves):
+            joined[-1] = Step(removes=last.removes + step.removes)
+        else:
+            joined.append(step)
+    return joined

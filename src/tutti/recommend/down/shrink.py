@@ -7,8 +7,7 @@ run to its end; the others only while there is time, and only where something ot
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -17,7 +16,7 @@ from tutti.recommend.down.bill import change
 from tutti.recommend.down.candidates import Candidate
 from tutti.recommend.down.drainage import Drainage, Stuck
 from tutti.recommend.down.plan import Stay, Step
-from tutti.recommend.offerings import NodePool
+from tutti.recommend.down.sizes import PoolSizes
 from tutti.recommend.picture import Picture
 from tutti.recommend.request import Deadline, Down
 
@@ -53,25 +52,25 @@ class Shrinking:
     """See the module's contract."""
 
     def __init__(
-        self, picture: Picture, drainage: Drainage, pools: Iterable[NodePool], *, down: Down, deadline: Deadline
+        self, picture: Picture, drainage: Drainage, sizes: PoolSizes, *, down: Down, deadline: Deadline
     ) -> None:
-        self._cluster, self._drainage = picture.cluster, drainage
-        self._pools = {pool.name: pool for pool in pools}
+        self._cluster, self._drainage, self._sizes = picture.cluster, drainage, sizes
         self._down, self._deadline = down, deadline
-        self._removed: Counter[str] = Counter()
-        """How many nodes of each pool have gone."""
 
     def run(self, asked: Sequence[Candidate]) -> Shrunk:
         """Remove what can go of these."""
-        others = (_by_use, _by_price) if any(each.pods for each in asked) else ()
-        best = self._tried(asked, _by_saving)
-        for order in others:
-            if self._deadline.left < self._deadline.seconds / 2:
-                break
-            best = max(best, self._tried(asked, order), key=lambda found: found.worth)
-        for each in best.gone:
-            self._drainage.drain([each.node])  # as when it was tried: the same picture, the same order
-            self._removed[each.pool] += 1
+        with Trial(self._cluster) as trial:
+            best = self._run(asked, _by_saving)
+            alone = not any(each.pods for each in asked) or self._deadline.left < self._deadline.seconds / 2
+            if alone:
+                trial.keep()
+        if not alone:
+            for order in (_by_use, _by_price):
+                if self._deadline.left > self._deadline.seconds / 2:
+                    best = max(best, self._tried(asked, order), key=lambda found: found.worth)
+            for each in best.gone:
+                self._drainage.drain([each.node])  # as when it was tried: the same picture, the same order
+        self._sizes.change(best.gone)
         return best
 
     def _tried(self, asked: Sequence[Candidate], order: Order) -> Shrunk:
@@ -82,19 +81,16 @@ class Shrinking:
         gone: list[Candidate] = []
         steps: list[Step] = []
         stays: list[Stay] = []
-        removed = self._removed.copy()
+        sizes = self._sizes.copy()
         for each in sorted(asked, key=order):
-            pool = self._pools[each.pool]
-            if pool.current - removed[each.pool] <= pool.minimum:
-                many = f"{pool.minimum} node{'s' if pool.minimum != 1 else ''}"
-                why = f"pool {pool.name} comes to its minimum of {many}"
+            if why := sizes.refusal([each]):
                 stays.append(stay_of(each, "NodeGroupMinSizeReached", why))
                 continue
             found = self._ask(each)
             if isinstance(found, Stay):
                 stays.append(found)
             else:
-                removed[each.pool] += 1
+                sizes.change([each])
                 gone.append(each)
                 steps += found
         return Shrunk(gone=tuple(gone), steps=tuple(steps), stays=tuple(stays))
@@ -108,7 +104,7 @@ class Shrinking:
             if isinstance(found, Stuck):
                 return stay_of(each, found.reason, found.message, found.pod)
             moves = sum(len(step.moves) for step in found)
-            if each.member.price is not None and moves:
+            if each.price and moves:
                 worth = change(removed=[each.price], bought=(), moves=moves, down=self._down)
                 if not worth.is_worth(self._down):
                     why = f"{moves} moves would not pay within {self._down.payback:g} hours"

@@ -11,6 +11,7 @@ from math import tanh
 
 import msgspec
 
+from tutti.kube.resource_names import is_gpu
 from tutti.recommend.money import dollars
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.estimator import Option
@@ -88,7 +89,7 @@ def price(market: Market, option: Option) -> float | None:
 
 def _unfitness(market: Market, offering: Offering, nodes: int) -> float:
     offered = capacity(offering)
-    if any(name.endswith("/gpu") and amount for name, amount in offered.items()):
+    if any(is_gpu(name) and amount for name, amount in offered.items()):
         return _GPU_UNFITNESS
     preferred = next((cores for most, cores in _PREFERRED if market.nodes <= most), 32)
     share = offered.get("cpu", 0) / (1000 * preferred)

@@ -20,7 +20,8 @@ from tutti.exceptions import InputError, PoolError
 from tutti.kube.durations import duration
 from tutti.kube.objects import Node, Quantities, Taint
 from tutti.kube.quantity import parse_nano
-from tutti.recommend.offerings import NodePool, Offering, Shrinking
+from tutti.kube.resource_names import is_gpu
+from tutti.recommend.offerings import DownRules, NodePool, Offering
 from tutti.recommend.pools.limits import nodes_limit
 from tutti.recommend.pools.market import Market, label_of, unpriced_note
 from tutti.recommend.pools.members import members_of
@@ -174,18 +175,18 @@ def _pool(group: _Group, market: Market) -> NodePool:
         minimum=group.min_size,
         maximum=group.max_size,
         members=members_of(mine, offerings, market),
-        shrinking=_shrinking(group),
+        down_rules=_down_rules(group),
     )
 
 
-def _shrinking(group: _Group) -> Shrinking:
+def _down_rules(group: _Group) -> DownRules:
     """What the group's tags say about scale-down; they stand before Cluster Autoscaler's flags."""
     tags = dict(_under(group.tagged(), "autoscaling-options/"))
-    gpu = any(resource.endswith("/gpu") for resource, _ in _under(group.tagged(), "resources/"))
+    gpu = any(is_gpu(resource) for resource, _ in _under(group.tagged(), "resources/"))
     threshold = tags.get("scaledowngpuutilizationthreshold" if gpu else "scaledownutilizationthreshold")
     unneeded = tags.get("scaledownunneededtime")
     try:
-        return Shrinking(
+        return DownRules(
             threshold=float(threshold) if threshold else None,
             unneeded=duration(unneeded) // 1_000_000 if unneeded else None,
         )

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tutti.exceptions import InputError
 from tutti.kube.durations import duration
 from tutti.kube.objects import KarpenterPool, PoolRequirement
-from tutti.recommend.offerings import NodePool, Shrinking
+from tutti.recommend.offerings import DownRules, NodePool
 from tutti.recommend.pools.karpenter import POOL, karpenter_pool
 from tutti.recommend.pools.market import Market, region_hint, unpriced_note
 from tutti.recommend.pools.members import members_of
@@ -72,7 +72,7 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list
             raise InputError(error.problem, obj=f"nodepool {name}", field=f"spec.template.spec.{error.field}") from None
         mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
         members = members_of(mine, found.offerings, market)
-        found = replace(found, members=members, shrinking=_shrinking(pool))
+        found = replace(found, members=members, down_rules=_down_rules(pool))
         if not found.offerings:
             notes.append(f"pool {name}: {_why_nothing(market)}")
         unpriced = (o.instance_type for o in found.offerings if o.price is None)
@@ -85,18 +85,18 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list
     return made, notes
 
 
-def _shrinking(pool: KarpenterPool) -> Shrinking:
+def _down_rules(pool: KarpenterPool) -> DownRules:
     """What a pool says about its nodes' end; budgets are Karpenter's pace, and not looked at."""
     said = pool.spec.disruption
     after = said.consolidate_after if said is not None else None
     if said is None or after == "Never":
-        return Shrinking(disabled=after == "Never")
+        return DownRules(disabled=after == "Never")
     try:
         unneeded = duration(after) // 1_000_000 if after else 0
     except InputError as error:
         where = f"nodepool {pool.metadata.name}"
         raise InputError(error.problem, obj=where, field="spec.disruption.consolidateAfter") from None
-    return Shrinking(unneeded=unneeded, empty_only=said.consolidation_policy == "WhenEmpty")
+    return DownRules(unneeded=unneeded, empty_only=said.consolidation_policy == "WhenEmpty")
 
 
 def _region(pools: Iterable[KarpenterPool]) -> str:

@@ -18,7 +18,7 @@ from tutti.recommend.pools.limits import nodes_limit, resource_limit
 from tutti.recommend.pools.market import Machine, Market, label_of, unpriced_note
 from tutti.recommend.pools.members import members_of
 from tutti.recommend.pools.membership import capacity_labels, pool_of
-from tutti.recommend.pools.ours_text import PoolText, parse_pools, price_of, shrinking_of, taints_of
+from tutti.recommend.pools.ours_text import PoolText, down_rules_of, parse_pools, price_of, taints_of
 from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, amount_of, less, template_name, template_node
 from tutti.recommend.prices import SPOT, region_of
 
@@ -61,7 +61,7 @@ def _pool(text: PoolText, market: Market, *, file: str) -> NodePool:
         minimum=text.min,
         maximum=text.max,
         members=members_of(mine, offerings, market),
-        shrinking=shrinking_of(text.scale_down, file=file, who=f"pool {text.name}"),
+        down_rules=down_rules_of(text.scale_down, file=file, who=f"pool {text.name}"),
     )
 
 

@@ -19,7 +19,7 @@ from tutti.kube.quantity import parse_nano
 from tutti.kube.sources import Source
 from tutti.kube.trees import fault
 from tutti.recommend.money import nano_dollars
-from tutti.recommend.offerings import Shrinking
+from tutti.recommend.offerings import DownRules
 from tutti.recommend.prices import ON_DEMAND, SPOT
 
 _Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -127,15 +127,15 @@ def price_of(prices: Prices | None, instance_type: str) -> int | None:
     return nano_dollars(prices) if prices is not None else None
 
 
-def shrinking_of(text: ScaleDownText | None, *, file: str, who: str) -> Shrinking:
+def down_rules_of(text: ScaleDownText | None, *, file: str, who: str) -> DownRules:
     """What a pool says about giving nodes back."""
     if text is None:
-        return Shrinking()
+        return DownRules()
     try:
         unneeded = duration(text.unneeded) // 1_000_000 if text.unneeded is not None else None
     except InputError as error:
         raise InputError(error.problem, file=file, obj=who, field="scaleDown.unneeded") from None
-    return Shrinking(threshold=text.threshold, unneeded=unneeded, empty_only=text.empty_only, disabled=text.disabled)
+    return DownRules(threshold=text.threshold, unneeded=unneeded, empty_only=text.empty_only, disabled=text.disabled)
 
 
 def _fault(error: msgspec.ValidationError, source: Source, *, called: str, tree: Any) -> InputError:
@@ -182,7 +182,7 @@ def _check(pool: PoolText, *, file: str, called: str) -> None:
         for place, taint in enumerate(taints):
             if taint.effect not in EFFECTS:
                 raise refuse(f'"{taint.effect}" is not an effect', f"{field}[{place}].effect")
-    shrinking_of(pool.scale_down, file=file, who=called)
+    down_rules_of(pool.scale_down, file=file, who=called)
     for field, prices in (("price", pool.price), ("spotPrice", pool.spot_price)):
         _prices(prices, pool.types, file=file, obj=called, field=field)
 
