@@ -8,6 +8,7 @@ examples/, and must succeed; a line with `kubectl` needs a cluster, so only its 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import shlex
@@ -32,7 +33,9 @@ DOCUMENTS = [
 ]
 CONSOLE_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
-UNCHECKED = {"git", "pip", "python3"}
+SERVES = ["tutti", "recommender"]
+"""What does not end by itself; tests of its own start and stop it."""
+UNCHECKED = {"aws", "git", "pip", "python3"}
 
 
 class Command(NamedTuple):
@@ -82,7 +85,7 @@ def test_commands_are_collected() -> None:
 
 
 def test_every_documented_program_is_known() -> None:
-    known = {"make", "tutti", "kubectl"} | UNCHECKED
+    known = {"make", "tutti", "kubectl", "curl"} | UNCHECKED
     unknown = [c for c in documented_commands() if not c.programs or not set(c.programs) <= known]
     assert not unknown
 
@@ -95,7 +98,18 @@ def test_documented_make_targets_exist(line: str) -> None:
     assert set(asked) <= targets
 
 
-@pytest.mark.parametrize("line", having("tutti"))
+@pytest.mark.parametrize("line", having("curl"))
+def test_documented_requests_are_answered(line: str) -> None:
+    from tutti.serve.embedded import running
+
+    with running() as url:
+        asked = line.replace("http://127.0.0.1:8080", url).replace("curl ", "curl --silent --show-error --fail ")
+        done = subprocess.run(["bash", "-c", asked], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("line", [c for c in having("tutti") if str(c.values[0]).split()[:2] != SERVES])
 def test_documented_tutti_commands_succeed(line: str, tmp_path: Path) -> None:
     here = shutil.copytree(EXAMPLES, tmp_path / "examples")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -41,8 +41,8 @@ def text_of(browser: Chromium, selector: str) -> str:
 
 def test_the_page_is_there_and_nothing_complains(browser: Chromium, report: Path) -> None:
     browser.open(report)
-    assert text_of(browser, "h1") == "Buy 5 nodes for $1,305.24 a month"
-    assert browser.run(SHOWN) == 6
+    assert text_of(browser, "h1") == "Buy 6 nodes for $1,305.24 a month"
+    assert browser.run(SHOWN) == 7
     assert browser.run("document.querySelectorAll('#compare .bar-row').length") == 6
     assert browser.run("document.querySelectorAll('figure rect.t').length") >= 2 * 15 - 4
     assert browser.complaints() == []
@@ -80,12 +80,12 @@ def test_the_filter_shows_what_it_finds(browser: Chromium, report: Path) -> None
         )
         return int(browser.run(SHOWN))
 
-    assert looked_for("search") == 2
-    assert text_of(browser, "#shown") == "2 of 8 nodes"
-    assert looked_for("TRAIN us-east-1c") == 1
-    assert looked_for("ml/train-2") == 1
+    assert looked_for("search") == 1
+    assert text_of(browser, "#shown") == "2 of 9 nodes"
+    assert looked_for("TRAIN us-east-1b") == 1
+    assert looked_for("ml/train-1") == 1
     assert looked_for("nobody") == 0
-    assert looked_for("") == 6
+    assert looked_for("") == 7
     assert browser.complaints() == []
 
 
@@ -101,7 +101,7 @@ def test_a_workload_can_be_picked(browser: Chromium, report: Path) -> None:
 
 def test_without_scripts_everything_but_the_filter_is_there(browser: Chromium, report: Path) -> None:
     browser.open(report, scripts=False)
-    assert browser.run(SHOWN) == 6
+    assert browser.run(SHOWN) == 7
     assert browser.run("document.querySelector('.controls').offsetParent === null")
     assert browser.complaints() == []
 

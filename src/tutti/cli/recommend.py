@@ -190,9 +190,11 @@ def _ask(request: Request, seconds: float) -> Recommendation:
 
 def _compare(answer: Recommendation, request: Request, seconds: float) -> tuple[Compared, ...]:
     """What peers would buy; each has as much time as our search."""
+    from tutti.cli.loading import busy, remark
+
     if not answer.pods:
+        remark("nobody waits for a node: there is nothing to compare")
         return ()
-    from tutti.cli.loading import busy
     from tutti.recommend.compare import PEERS, compare
     from tutti.recommend.request import Deadline
 

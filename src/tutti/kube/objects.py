@@ -457,9 +457,19 @@ class PoolTemplate(Wire, frozen=True):
     spec: PoolTemplateSpec = PoolTemplateSpec()
 
 
+class DisruptionBudget(Wire, frozen=True):
+    """How many nodes of a Karpenter pool may go at a time."""
+
+    nodes: str | int | None = None
+    reasons: list[str] | None = None
+    schedule: str | None = None
+    duration: str | None = None
+
+
 class Disruption(Wire, frozen=True):
     """When Karpenter gives nodes of a pool back."""
 
+    budgets: list[DisruptionBudget] | None = None
     consolidate_after: str | None = None
     consolidation_policy: str | None = None
 

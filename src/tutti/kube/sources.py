@@ -64,6 +64,11 @@ def _read(file: Path) -> bytes:
 def _text(data: bytes, name: str) -> bytes:
     data = _unpacked(data, name)
     if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            codecs.utf_8_decode(data)  # half a second for a gigabyte: decoders tell only a part's place
+        except UnicodeDecodeError as error:
+            problem = f"not UTF-8 text: byte {error.start + 1} is 0x{data[error.start]:02x}"
+            raise InputError(problem, file=name) from None
         return data
     try:
         return data.decode("utf-16").encode()

@@ -89,7 +89,7 @@ class Scorer:
             rows, pods = self._best_at(rows, mine, level, pods)
             if pods.any():
                 rows = rows[pods > 0]
-        if not some:
+        if not some or not len(rows):  # requests that overflow, as in Kubernetes, leave nothing to compare
             return None
         return int(rows[self._rank[rows].argmin()])
 

@@ -12,10 +12,11 @@ from tutti.cli.recommend_table import a_month
 from tutti.cli.report.markup import Child, Markup, el, joined
 from tutti.cli.report.tables import data_table, names_text
 from tutti.cli.tables import counted
+from tutti.recommend.bought import ScaleUp
 from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step
 from tutti.recommend.money import NANO
 
-_STEPS = 60
+_STEPS, _ROWS = 60, 200
 
 
 def giving_back(plan: DownPlan) -> Markup:
@@ -23,19 +24,24 @@ def giving_back(plan: DownPlan) -> Markup:
     parts: list[Child] = [el("p", _sentence(plan), class_="lead")]
     if plan.removals:
         columns = ("Node", "Pool", "Zone", "Type", "Because", "#Used", "#Pods move", "#After", "#Saves a month")
-        parts += (el("h3", "Nodes that can go"), data_table(columns, [_removal(each) for each in plan.removals]))
+        going = data_table(columns, [_removal(each) for each in plan.removals[:_ROWS]])
+        parts += (el("h3", "Nodes that can go"), going, _more(len(plan.removals) - _ROWS, "node"))
     if plan.scale_up:
-        bought = [(each.pool, each.zone or "–", each.instance_type, f"+{each.increment:,}") for each in plan.scale_up]
-        parts += (el("h3", "Bought in their place"), data_table(("Pool", "Zone", "Type", "#Nodes"), bought))
+        heads = ("Pool", "Zone", "Type", "Capacity", "#Nodes", "#Price a month")
+        bought = data_table(heads, [_bought(each) for each in plan.scale_up])
+        parts += (el("h3", "Bought in their place"), bought)
     if plan.steps:
         steps = [el("li", _step(each)) for each in plan.steps[:_STEPS]]
-        more = len(plan.steps) - _STEPS
-        parts += (el("h3", "Steps"), el("ol", *steps, class_="steps"))
-        parts.append(el("p", f"and {counted(more, 'step')} more", class_="more") if more > 0 else None)
+        parts += (el("h3", "Steps"), el("ol", *steps, class_="steps"), _more(len(plan.steps) - _STEPS, "step"))
     if plan.stays:
-        stays = data_table(("#Nodes", "Reason", "Why", "Which"), _stays(plan.stays))
-        parts += (el("h3", "Nodes that stay"), stays)
+        kinds = _stays(plan.stays)
+        stays = data_table(("#Nodes", "Reason", "Why", "Which"), kinds[:_ROWS])
+        parts += (el("h3", "Nodes that stay"), stays, _more(len(kinds) - _ROWS, "reason"))
     return joined((*parts, *(el("p", note, class_="quiet") for note in plan.notes)))
+
+
+def _more(number: int, noun: str) -> Child:
+    return el("p", f"and {counted(number, noun)} more", class_="more") if number > 0 else None
 
 
 def _sentence(plan: DownPlan) -> str:
@@ -59,6 +65,11 @@ def _removal(each: Removal) -> Sequence[Child]:
         each.node, each.pool, each.zone or "–", each.instance_type or "–", str(each.why),
         f"{100 * each.utilization:.0f} %", f"{each.moves:,}", how_long(each.wait), a_month(each.price),
     )  # fmt: skip
+
+
+def _bought(each: ScaleUp) -> Sequence[Child]:
+    price = a_month(each.price)
+    return each.pool, each.zone or "–", each.instance_type, each.capacity_type, f"+{each.increment:,}", price
 
 
 def _step(step: Step) -> str:

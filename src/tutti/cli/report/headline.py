@@ -37,7 +37,8 @@ def title_of(answer: Recommendation) -> str:
     down = answer.down
     if not answer.nodes and down is not None and down.removals:
         less = f": {a_month(down.saving)} a month less" if down.saving else ""
-        return f"Give back {counted(len(down.removals), 'node')}{less}"
+        instead = f" for {counted(len(down.nodes), 'new one')}" if down.nodes else ""
+        return f"Give back {counted(len(down.removals), 'node')}{instead}{less}"
     if not answer.pods:
         return "No pod waits for a node"
     if not answer.nodes:

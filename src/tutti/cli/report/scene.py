@@ -16,11 +16,11 @@ from tutti.kube.owners import controller_of
 from tutti.kube.resources import allocatable, incoming_requests, placed_requests
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.daemons import daemon_pods_for
-from tutti.recommend.offerings import Offering
 from tutti.recommend.pools.market import label_of
 from tutti.recommend.pools.membership import capacity_type_of, pool_of
 from tutti.recommend.pools.types import INSTANCE_TYPE, ZONE
 from tutti.recommend.request import Request
+from tutti.recommend.settled import Offered
 
 COLOURS = 12
 """The workloads with most pods have a colour of their own; the others share one."""
@@ -134,14 +134,11 @@ Located = tuple[str, str, Box]
 
 def _new(request: Request, answer: Recommendation, *, loads: Mapping[str, Load]) -> list[Located]:
     """The bought nodes."""
-    offered: dict[tuple[str, str, str, str], Offering] = {}
-    for pool in request.catalogue.pools:
-        for each in pool.offerings:
-            offered.setdefault((each.pool, each.zone, each.instance_type, each.capacity_type), each)
+    offered = Offered(request.catalogue)
     known: dict[int, tuple[Amounts, Amounts, int]] = {}
     found = []
     for node in answer.nodes:
-        offering = offered[node.pool, node.zone, node.instance_type, node.capacity_type]
+        offering = offered.of(node)
         if id(offering) not in known:
             daemons = daemon_pods_for(request.daemon_sets, offering.node)
             known[id(offering)] = allocatable(offering.node), _sum(map(incoming_requests, daemons)), len(daemons)
@@ -193,7 +190,8 @@ def _key(item: tuple[tuple[bool, str, str], object]) -> tuple[bool, str, str]:
 
 def _looks(box: Box) -> object:
     loads = sorted((load.workload, tuple(sorted(load.requests.items()))) for load in box.loads)
-    return box.instance_type, box.capacity_type, box.price, tuple(sorted(box.before.items())), tuple(loads)
+    size = tuple(sorted(box.room.items())) if box.new else ()  # templates of one type may differ
+    return box.instance_type, box.capacity_type, box.price, size, tuple(sorted(box.before.items())), tuple(loads)
 
 
 def _sum(amounts: Iterable[Amounts]) -> Amounts:

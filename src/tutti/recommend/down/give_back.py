@@ -137,7 +137,7 @@ def _plan(
         for bit in chosen.bits
         for node in bit.nodes
     )
-    known = any(each.price for each in gone) or not gone
+    known = any(each.member.price is not None for each in gone) or not gone
     worth = change(
         removed=[each.price for each in gone], bought=[n.price or 0 for n in nodes], moves=len(moves), down=down
     )
