@@ -82,7 +82,7 @@ def test_the_filter_shows_what_it_finds(browser: Chromium, report: Path) -> None
 
     assert looked_for("search") == 1
     assert text_of(browser, "#shown") == "2 of 9 nodes"
-    assert looked_for("TRAIN us-east-1b") == 1
+    assert looked_for("TRAIN us-east-1b") == 2
     assert looked_for("ml/train-1") == 1
     assert looked_for("nobody") == 0
     assert looked_for("") == 7

@@ -2,14 +2,18 @@
 
 Contract: `-f` is a cluster, as for every command, or one document of another format that says itself what can be bought
 (`recommend.wire.reader` knows them): a Gardener snapshot, a planner request, a scenario file, the body of a request to
-the server. Whatever cannot be read raises `InputError`; remarks about the input go to standard error.
+the server; from a file or from standard input alike. Whatever cannot be read raises `InputError`; remarks about the
+input go to standard error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -21,11 +25,14 @@ from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
 from tutti.kube.sources import Source, read_sources
 from tutti.kube.unknown_volumes import KnownVolumes
-from tutti.recommend.parse import assemble, build_request, is_pending, price_book
+from tutti.recommend.parse import assemble, is_pending, price_book
 from tutti.recommend.wire import reader
-from tutti.recommend.wire.advisor import has_constraint, read_constraint
+from tutti.recommend.wire.advisor import has_constraint
+from tutti.recommend.wire.catalogue import catalogue_for
+from tutti.recommend.wire.first_level import plain
 
 if TYPE_CHECKING:
+    from tutti.kube.snapshot import Snapshot
     from tutti.recommend.request import Options, Request
 
 _CALLED = {
@@ -36,37 +43,58 @@ _CALLED = {
 }
 
 
+class Given(NamedTuple):
+    """What a recommendation is made from, and the document that says how."""
+
+    request: Request
+    source: Source | None = None
+    """The document that says everything itself, or the one with a ScalingConstraint for the cluster."""
+    form: reader.Format = reader.Format.KUBERNETES
+    """What the source is."""
+
+    @property
+    def constraint(self) -> Source | None:
+        """The document with the ScalingConstraint that is asked about, if one is."""
+        return self.source if self.form is reader.Format.ADVISOR else None
+
+    def seconds(self, asked: float) -> float:
+        """For how many seconds to search if so many are asked for: the document has its own say."""
+        return asked if self.source is None else reader.seconds_for(self.source, self.form, asked=asked)
+
+
 def read_request(
     paths: Sequence[str], *, pools: str | None, prices: str | None, region: str, options: Options
 ) -> Request:
+    """The request alone."""
+    return read_given(paths, pools=pools, prices=prices, region=region, options=options).request
+
+
+def read_given(paths: Sequence[str], *, pools: str | None, prices: str | None, region: str, options: Options) -> Given:
     """Read everything that a recommendation is made from."""
     table = one_source(prices) if prices is not None else None
-    whole = _whole(paths)
+    typed: list[Source] = []
+    whole = _whole(paths, typed)
     if whole is not None:
         source, form = whole
         for option, given in (("--pools", pools), ("--region", region)):
             if given:
                 raise click.UsageError(f"{option} cannot be given with {_CALLED[form]}, which has pools of its own.")
         with busy("reading"):
-            return reader.read_request(source, price_book(table), options=options)
-    from msgspec.structs import replace
-
-    snapshot = load_cluster(paths).snapshot
+            return Given(reader.read_request(source, price_book(table), options=options), source, form)
+    with _read_again(typed):
+        snapshot = load_cluster(paths).snapshot
     with busy("reading pools and prices"):
-        known = KnownVolumes(snapshot)
-        objects = snapshot.objects | {Pod.KIND: [known.within(pod) for pod in snapshot.pods]}
-        within = replace(snapshot, objects=objects)
-        given_pools = one_source(pools) if pools is not None else None
-        if given_pools is not None and has_constraint(given_pools):
-            catalogue = read_constraint(given_pools, snapshot.nodes, price_book(table))
-            request = assemble(within, catalogue, options=options)
-        else:
-            request = build_request(within, pools=given_pools, prices=table, region=region, options=options)
+        bought_from = one_source(pools) if pools is not None else None
+        within = _within(snapshot)
+        catalogue = catalogue_for(within, price_book(table), pools=bought_from, region=region)
+        request = assemble(within, catalogue, options=options)
     profile = Profile.default()
     asked = [pod for pod in snapshot.pods if is_pending(pod) and left_out(pod, profile) is None]
     for line in missing_kinds(snapshot, asked):
         remark(line)
-    return request
+    if bought_from is not None and has_constraint(bought_from):
+        return Given(request, bought_from, reader.Format.ADVISOR)
+    return Given(request)
 
 
 def one_source(path: str) -> Source:
@@ -74,18 +102,42 @@ def one_source(path: str) -> Source:
     if path != "-" and Path(path).is_dir():
         raise InputError("want one file, not a directory", file=path)
     (source,) = read_sources([path])
-    return source
+    return plain(source)
 
 
-def _whole(paths: Sequence[str]) -> tuple[Source, reader.Format] | None:
-    """The document that says everything itself, if that is what was given."""
+def _within(snapshot: Snapshot) -> Snapshot:
+    """The cluster without volumes that nothing is known about."""
+    from msgspec.structs import replace
+
+    known = KnownVolumes(snapshot)
+    return replace(snapshot, objects=snapshot.objects | {Pod.KIND: [known.within(pod) for pod in snapshot.pods]})
+
+
+def _whole(paths: Sequence[str], typed: list[Source]) -> tuple[Source, reader.Format] | None:
+    """The document that says everything itself, if that is what was given; `typed` gets what standard input said."""
     for path in paths:
-        if path == "-" or not Path(path).is_file():
+        if path != "-" and not Path(path).is_file():
             continue
         source = one_source(path)
+        if path == "-":
+            typed.append(source)
         form = reader.format_of(source)
         if form is not reader.Format.KUBERNETES:
             if len(paths) > 1:
-                raise InputError(f"{_CALLED[form]} stands alone: give one -f", file=path)
+                raise InputError(f"{_CALLED[form]} stands alone: give one -f", file=source.name)
             return source, form
     return None
+
+
+@contextmanager
+def _read_again(typed: Sequence[Source]) -> Iterator[None]:
+    """Let standard input, which can be read once, say the same to who reads it next."""
+    if not typed:
+        yield
+        return
+    before = sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(typed[0].data), encoding="utf-8")
+    try:
+        yield
+    finally:
+        sys.stdin = before

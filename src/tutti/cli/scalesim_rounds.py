@@ -19,9 +19,12 @@ from tutti.engine.schedule import schedule
 from tutti.exceptions import TuttiError
 from tutti.kube.objects import Node, Pod, PriorityClass
 from tutti.kube.sources import Source
+from tutti.recommend.bought import ScaleUp
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture, initialise
+from tutti.recommend.prices import ON_DEMAND
 from tutti.recommend.request import Request
+from tutti.recommend.settled import Offered
 
 Ask = Callable[[bytes], Answer]
 _MOST_NODES = 100_000
@@ -88,7 +91,7 @@ def play(source: Source, request: Request, ask: Ask, *, rounds: int, tell: Calla
     numbers = _numbers(request)
     bound = {obj.key for obj in request.objects if isinstance(obj, Pod) and obj.spec.node_name}
     picture, story = initialise(request), Story(source)
-    offerings = _offerings(request)
+    offered = Offered(request.catalogue)
     plan = schedule(picture.cluster, None, picture.profile, preemption=False)
     placed = {key: node for key, node in _bindings(picture).items() if key not in bound}
     story.bind(placed)
@@ -102,9 +105,9 @@ def play(source: Source, request: Request, ask: Ask, *, rounds: int, tell: Calla
         before = _bindings(picture)
         answer = ask(story.body)
         joined = [
-            _join(bought, name, picture, offerings, story=story)
+            _join(bought, name, picture, offered, story=story)
             for bought in answer.recommendation.scale_up
-            for name in _names(bought, picture, offerings, counts=counts)
+            for name in _names(bought, picture, offered, counts=counts)
         ]
         daemons = {pod.key for each in joined for pod in pods_on(picture.cluster, each.name)}
         if joined:
@@ -139,33 +142,28 @@ def _bindings(picture: Picture) -> dict[str, str]:
     return {key: node for key, row in pods.row_of.items() if (node := pods.node_names[row]) is not None}
 
 
-def _offerings(request: Request) -> dict[tuple[str, str, str], Offering]:
-    """What can be bought, by what an answer calls it."""
-    found: dict[tuple[str, str, str], Offering] = {}
-    for pool in request.catalogue.pools:
-        for each in pool.offerings:
-            found.setdefault((each.pool, each.zone, each.instance_type), each)
-    return found
-
-
-def _offering(bought: Bought, offerings: dict[tuple[str, str, str], Offering]) -> Offering:
-    key = (bought.node_pool_name, bought.zone, bought.instance_type)
-    if key not in offerings:
-        pool, zone, kind = key
+def _offering(bought: Bought, offered: Offered) -> Offering:
+    """What an answer buys; it names no template, and a pool of a snapshot has one for each zone."""
+    pool, zone, kind = bought.node_pool_name, bought.zone, bought.instance_type
+    try:
+        return offered.of(
+            ScaleUp(
+                pool=pool, zone=zone, instance_type=kind, capacity_type=ON_DEMAND, increment=bought.increment_by,
+                node_names=(),
+            )
+        )  # fmt: skip
+    except KeyError:
         raise TuttiError(
             f"the answer adds nodes of pool {pool or '(none)'} in {zone or '(no zone)'} of type {kind or '(none)'}, "
             "which the snapshot does not have"
-        )
-    return offerings[key]
+        ) from None
 
 
-def _names(
-    bought: Bought, picture: Picture, offerings: dict[tuple[str, str, str], Offering], *, counts: dict[str, int]
-) -> list[str]:
+def _names(bought: Bought, picture: Picture, offered: Offered, *, counts: dict[str, int]) -> list[str]:
     """The names of new nodes: those of the answer as far as they are free, made up otherwise."""
     if bought.increment_by > _MOST_NODES:
         raise TuttiError(f"the answer adds {bought.increment_by:,} nodes at once, more than {_MOST_NODES:,}")
-    offering = _offering(bought, offerings)
+    offering = _offering(bought, offered)
     names: list[str] = []
     for number in range(bought.increment_by):
         name = bought.node_names[number] if number < len(bought.node_names) else ""
@@ -175,10 +173,8 @@ def _names(
     return names
 
 
-def _join(
-    bought: Bought, name: str, picture: Picture, offerings: dict[tuple[str, str, str], Offering], *, story: Story
-) -> Joined:
-    offering = _offering(bought, offerings)
+def _join(bought: Bought, name: str, picture: Picture, offered: Offered, *, story: Story) -> Joined:
+    offering = _offering(bought, offered)
     picture.join(offering, name)
     story.join(node_of(picture.cluster, name), pods_on(picture.cluster, name))
     return Joined(name, offering)

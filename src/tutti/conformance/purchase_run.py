@@ -9,7 +9,7 @@ kube-scheduler then does not, does not count for the peer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from tutti.recommend.answer import Recommendation
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.karpenter_pass import is_waiting
 from tutti.recommend.request import Binder, Deadline, Request
+from tutti.recommend.settled import Offered
 
 ROUNDING = 1_000
 """Recorded costs are rounded to a millionth of a dollar; a difference within that is none."""
@@ -127,17 +128,8 @@ def run_purchase(
 
 def bought_of(request: Request, answer: Recommendation) -> Bought:
     """What an answer buys, as offerings of the request."""
-    offered: dict[tuple[str, str, str, str], Offering] = {}
-    for offering in _offerings(request):
-        offered.setdefault((offering.pool, offering.instance_type, offering.zone, offering.capacity_type), offering)
-    return [
-        (offered[each.pool, each.instance_type, each.zone, each.capacity_type], each.increment)
-        for each in answer.scale_up
-    ]
-
-
-def _offerings(request: Request) -> Iterable[Offering]:
-    return (offering for pool in request.catalogue.pools for offering in pool.offerings)
+    offered = Offered(request.catalogue)
+    return [(offered.of(each), each.increment) for each in answer.scale_up]
 
 
 def _recommend(request: Request, deadline: Deadline) -> Recommendation:

@@ -1,4 +1,4 @@
-"""Nodes that are bought: one by one, and counted by pool, type and zone."""
+"""Nodes that are bought: one by one, and counted by pool, zone, type and template."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class ScaleUp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """So many more nodes of one pool, type and zone."""
+    """So many more nodes of one pool, zone, type and template."""
 
     pool: str
     zone: str
@@ -16,6 +16,8 @@ class ScaleUp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node_names: tuple[str, ...]
     price: int | None = None
     """Of one node."""
+    template: str = ""
+    """The name of the offering's node: what tells offerings of the same pool, zone and type apart."""
 
 
 class NewNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -27,4 +29,6 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_type: str
     capacity_type: str
     price: int | None = None
+    template: str = ""
+    """As for `ScaleUp`."""
     pods: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ from tutti.recommend.peers.purchase import Purchase
 from tutti.recommend.picture import initialise
 from tutti.recommend.replay import replay_purchase
 from tutti.recommend.request import Binder, Deadline, Objective, Request
+from tutti.recommend.settled import Offered
 
 OURS = "tutti"
 NO_PRICES = "it chooses by price, and no price is known"
@@ -183,14 +184,8 @@ def _same_market(request: Request, answer: Recommendation) -> Request:
 
 def _ours(request: Request, answer: Recommendation) -> Compared:
     """What was answered, as a purchase."""
-    offered: dict[tuple[str, str, str, str], Offering] = {}
-    for pool in request.catalogue.pools:
-        for each in pool.offerings:
-            offered.setdefault((each.pool, each.zone, each.instance_type, each.capacity_type), each)
-    bought = tuple(
-        (offered[each.pool, each.zone, each.instance_type, each.capacity_type], each.increment)
-        for each in answer.scale_up
-    )
+    offered = Offered(request.catalogue)
+    bought = tuple((offered.of(each), each.increment) for each in answer.scale_up)
     return Compared(
         who=OURS, bought=bought, cost=answer.cost, placed=answer.placed, left=answer.pods - answer.placed, change=0.0,
         follows=answer.binder == Binder.TUTTI,

@@ -1,4 +1,4 @@
-"""Merging: single nodes into scale-ups, one for every pool, zone, type and capacity type."""
+"""Merging: single nodes into scale-ups, one for every pool, zone, type, capacity type and template."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Iterable
 from tutti.recommend.bought import NewNode, ScaleUp
 from tutti.recommend.offerings import Offering
 
+Kind = tuple[str, str, str, str, str]
 
-def in_order(of: NewNode | Offering) -> tuple[str, str, str, str]:
+
+def in_order(of: NewNode | ScaleUp | Offering) -> Kind:
     """What makes nodes one scale-up, and puts scale-ups in order."""
-    return of.pool, of.zone, of.instance_type, of.capacity_type
+    template = of.node.metadata.name if isinstance(of, Offering) else of.template
+    return of.pool, of.zone, of.instance_type, of.capacity_type, template
 
 
 def merge(nodes: Iterable[NewNode]) -> tuple[ScaleUp, ...]:
-    """The scale-ups that bring these nodes, by pool, zone, type and capacity type."""
-    groups: dict[tuple[str, str, str, str], list[NewNode]] = {}
+    """The scale-ups that bring these nodes, in order."""
+    groups: dict[Kind, list[NewNode]] = {}
     for node in nodes:
         groups.setdefault(in_order(node), []).append(node)
     return tuple(
@@ -27,6 +30,7 @@ def merge(nodes: Iterable[NewNode]) -> tuple[ScaleUp, ...]:
             increment=len(members),
             node_names=tuple(node.name for node in members),
             price=members[0].price,
+            template=template,
         )
-        for (pool, zone, instance_type, capacity_type), members in sorted(groups.items())
+        for (pool, zone, instance_type, capacity_type, template), members in sorted(groups.items())
     )

@@ -14,7 +14,8 @@ from tutti.engine.plan import Bound, Plan, Unschedulable
 from tutti.engine.schedule import schedule
 from tutti.engine.turns import Turn
 from tutti.recommend.answer import Recommendation
-from tutti.recommend.bought import NewNode
+from tutti.recommend.bought import NewNode, ScaleUp
+from tutti.recommend.merge import Kind, in_order
 from tutti.recommend.offerings import Catalogue, Offering
 from tutti.recommend.picture import Picture, initialise
 from tutti.recommend.request import Binder, Request
@@ -47,17 +48,25 @@ def settle(answer: Recommendation, request: Request) -> Settled:
 
 
 class Offered:
-    """What can be bought, by what a new node says of itself; of several that say the same, the first."""
+    """What can be bought, by what new nodes say of themselves.
+
+    Nodes that do not name a template, or one that is not there, are of the first offering with their pool, zone, type
+    and capacity type.
+    """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._found: dict[tuple[str, str, str, str], Offering] = {}
+        self._found: dict[Kind, Offering] = {}
         for pool in catalogue.pools:
             for each in pool.offerings:
-                self._found.setdefault((each.pool, each.zone, each.instance_type, each.capacity_type), each)
+                key = in_order(each)
+                self._found.setdefault(key, each)
+                self._found.setdefault((*key[:4], ""), each)
 
-    def of(self, node: NewNode) -> Offering:
-        """The offering that a node was bought by."""
-        return self._found[node.pool, node.zone, node.instance_type, node.capacity_type]
+    def of(self, bought: NewNode | ScaleUp) -> Offering:
+        """The offering that nodes were bought by; `KeyError` if there is none."""
+        key = in_order(bought)
+        found = self._found.get(key)
+        return found if found is not None else self._found[*key[:4], ""]
 
 
 def _followed(answer: Recommendation, picture: Picture) -> Plan:

@@ -4,14 +4,13 @@ Contract: pure. `read_advisor` takes a planner request (``constraint`` and ``sna
 one is a ScalingConstraint. `read_constraint` gives what a constraint says can be bought, for a cluster that is told
 elsewhere. One offering for each template and zone of a pool; a node has the template's capacity less what kubelet and
 the system reserve, the labels that every node has, and those of the pool. A quota is a limit. Priorities of pools and
-templates are not looked at, because price decides; a note says so where they differ.
+templates are not looked at, because price decides; a note says so where they differ. Notes also say which wishes of a
+planner request are not followed (`advisor_wishes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-from msgspec.structs import replace
 
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import Node, Quantities
@@ -34,29 +33,29 @@ from tutti.recommend.pools.types import (
     template_node,
 )
 from tutti.recommend.prices import ON_DEMAND, PriceBook, region_of
-from tutti.recommend.request import Options, Request, Strategy
+from tutti.recommend.request import Options, Request
 from tutti.recommend.wire.advisor_cluster import read_cluster
 from tutti.recommend.wire.advisor_text import (
     ConstraintText,
     PoolText,
     SnapshotText,
     TemplateText,
+    constraint_beside,
     constraint_of,
     parse_constraint,
     parse_planner,
 )
+from tutti.recommend.wire.advisor_wishes import wished
 from tutti.recommend.wire.cluster import snapshot_of
 
 POOL = "sa.gardener.cloud/node-pool-name"
 TEMPLATE = "sa.gardener.cloud/node-template-name"
 _DEFAULT = Options()
-_LEAST_WASTE = "least-waste"
-_STRATEGIES = (None, "", "least-cost", _LEAST_WASTE)
 
 
 def read_advisor(source: Source, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
     """The request that a planner request, or a constraint among the objects of a cluster, stands for."""
-    tree = constraint_of(source) if b'"snapshot"' not in source.data else None
+    tree = constraint_beside(source)
     if tree is not None:
         snapshot = snapshot_of(source)
         catalogue = _catalogue(parse_constraint(tree, source), snapshot.nodes, book, file=source.name)
@@ -64,14 +63,10 @@ def read_advisor(source: Source, book: PriceBook, *, options: Options = _DEFAULT
     text = parse_planner(source)
     if text.constraint is None:
         raise InputError("it is required: a ScalingConstraint", file=source.name, field="constraint")
-    if text.scoring_strategy not in _STRATEGIES:
-        problem = f'"{text.scoring_strategy}" is not a strategy (want least-cost or least-waste)'
-        raise InputError(problem, file=source.name, field="scoringStrategy")
+    options, notes = wished(text, options, file=source.name)
     snapshot = read_cluster(text.snapshot or SnapshotText(), file=source.name)
     catalogue = _catalogue(text.constraint, snapshot.nodes, book, file=source.name, under="constraint.")
-    if text.scoring_strategy == _LEAST_WASTE and options.strategy is None:
-        options = replace(options, strategy=Strategy.LEAST_WASTE)
-    return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)
+    return assemble(snapshot, catalogue, options=options, notes=(*snapshot.notes, *notes))
 
 
 def has_constraint(source: Source) -> bool:
@@ -79,11 +74,14 @@ def has_constraint(source: Source) -> bool:
     return constraint_of(source) is not None
 
 
-def read_constraint(source: Source, nodes: Sequence[Node], book: PriceBook) -> Catalogue:
-    """What the constraint among the objects of a document says can be bought; `nodes` are those that are there."""
+def read_constraint(source: Source, nodes: Sequence[Node], book: PriceBook) -> Catalogue | None:
+    """What the constraint among the objects of a document says can be bought; None when there is no constraint.
+
+    `nodes` are those that are there.
+    """
     tree = constraint_of(source)
     if tree is None:
-        raise InputError("there is no ScalingConstraint in it", file=source.name)
+        return None
     return _catalogue(parse_constraint(tree, source), nodes, book, file=source.name)
 
 
@@ -117,6 +115,11 @@ def _unused(text: ConstraintText) -> Iterable[str]:
 
 def _check(pool: PoolText, path: str, *, file: str) -> None:
     templates = pool.node_templates or ()
+    names = [template.name or template.instance_type or "" for template in templates]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            field = f"{path}.nodeTemplates[{place}].name"
+            raise InputError("there is another template of this name in the pool", file=file, field=field)
     sizes: list[tuple[str, Quantities | None]] = [("quota", pool.quota)]
     for place, each in enumerate(templates):
         at = f"nodeTemplates[{place}]"

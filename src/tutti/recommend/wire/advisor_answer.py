@@ -1,6 +1,6 @@
 """A recommendation in the words of gardener/scaling-advisor: its planner's response, and a ScalingAdvice object.
 
-Contract: pure. ``source`` is the document that was asked; its id comes back. The scale-out plan has also the nodes that
+Contract: pure. ``source`` is the document that was asked; its id comes back. Notes are a label of the response. The scale-out plan has also the nodes that
 replace those of the scale-in plan; that one is there only when nodes that can go were asked for and found.
 """
 
@@ -14,16 +14,16 @@ from tutti.kube.objects import Node
 from tutti.kube.sources import Source
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.ask import not_considered
-from tutti.recommend.offerings import Offering
 from tutti.recommend.pools.market import label_of
 from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE
 from tutti.recommend.request import Request
+from tutti.recommend.settled import Offered
 from tutti.recommend.wire.advisor import POOL, TEMPLATE
 from tutti.recommend.wire.advisor_text import (
     GROUP,
     ConstraintText,
     PlannerText,
-    constraint_of,
+    constraint_beside,
     parse_constraint,
     parse_planner,
 )
@@ -42,6 +42,7 @@ def advisor_answer(answer: Recommendation, request: Request, *, source: Source, 
         "plan-generate-duration": f"{millis}ms",
         "constraint-num-pools": str(len(request.catalogue.pools)),
         "snapshot-num-unscheduled-pods": str(answer.pods),
+        "notes": "; ".join((*answer.notes, *(answer.down.notes if answer.down is not None else ()))),
     }
     return {
         "RequestRef": _reference(text),
@@ -73,7 +74,7 @@ def _asked(source: Source | None) -> PlannerText:
     if source is None:
         return PlannerText()
     try:
-        if b'"snapshot"' not in source.data and (tree := constraint_of(source)) is not None:
+        if (tree := constraint_beside(source)) is not None:
             return PlannerText(constraint=parse_constraint(tree, source))
         return parse_planner(source)
     except InputError:
@@ -105,14 +106,11 @@ def _plans(answer: Recommendation, request: Request) -> Data:
 
 
 def _out(answer: Recommendation, request: Request) -> list[Data]:
-    offerings: dict[tuple[str, str, str], Offering] = {}
-    for pool in request.catalogue.pools:
-        for offering in pool.offerings:
-            offerings.setdefault((offering.pool, offering.zone, offering.instance_type), offering)
+    offered = Offered(request.catalogue)
     there = [_key(obj) for obj in request.objects if isinstance(obj, Node)]
     items = []
     for each in purchases(answer):
-        node = offerings[each.pool, each.zone, each.instance_type].node
+        node = offered.of(each).node
         placed = _placement(each.pool, node, zone=each.zone, instance_type=each.instance_type)
         items.append({**placed, "currentReplicas": there.count(_key(node)), "delta": each.increment})
     return items

@@ -2,7 +2,8 @@
 
 Contract: pure. `parse_planner` and `parse_constraint` give records or raise `InputError` with the path of the field.
 Names may be in any case, as Go reads them and as older samples have them; unknown names are accepted; a null is an
-absent field. `constraint_of` finds the constraint among Kubernetes objects.
+absent field. `constraint_of` finds the constraint among Kubernetes objects, `constraint_beside` that of a document
+which is no planner request. Documents begin without a byte order mark.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ from tutti.kube.objects import (
 )
 from tutti.kube.sources import Source
 from tutti.kube.yaml_text import parse_yaml
+from tutti.recommend.wire.first_level import first_level, is_planner
 from tutti.recommend.wire.folding import fault_at, fold, parse_json
 
 GROUP = "sa.gardener.cloud"
+TIMEOUT = "AdviceGenerationTimeout"
 _KINDS = ("ScalingConstraint", "ClusterScalingConstraint")
 _Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -176,10 +179,11 @@ class PlannerText(_Text, frozen=True):
     id: str | None = None
     correlation_id: str | None = msgspec.field(default=None, name="correlationID")
     constraint: ConstraintText | None = None
+    simulator_strategy: str | None = None
     scoring_strategy: str | None = None
     advice_generation_mode: str | None = None
-    timeout: int | None = msgspec.field(default=None, name="AdviceGenerationTimeout")
-    """In nanoseconds."""
+    timeout: Annotated[int, msgspec.Meta(ge=0)] | None = msgspec.field(default=None, name=TIMEOUT)
+    """In nanoseconds; 0 stands for none, as in Go."""
     snapshot: SnapshotText | None = None
 
 
@@ -203,6 +207,12 @@ def _converted(tree: Any, kind: type[_Some], source: Source) -> _Some:
         raise fault_at(error, source, tree=folded) from None
 
 
+def constraint_beside(source: Source) -> Any | None:
+    """The tree of the constraint among the objects of a document; None as well for a planner request."""
+    names = first_level(source)
+    return None if names is not None and is_planner(names) else constraint_of(source)
+
+
 def constraint_of(source: Source) -> Any | None:
     """The tree of the ScalingConstraint among the Kubernetes objects of a document; None when there is none."""
     if GROUP.encode() not in source.data or b"ScalingConstraint" not in source.data:
@@ -218,9 +228,9 @@ def constraint_of(source: Source) -> Any | None:
 
 
 def _documents(source: Source) -> list[Any]:
-    if source.data[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+    if source.data[:64].lstrip()[:1] in (b"{", b"["):
         try:
-            trees = [parse_json(Source(source.name, source.data.removeprefix(b"\xef\xbb\xbf")))]
+            trees = [parse_json(source)]
         except InputError:
             trees = list(parse_yaml(source))
     else:

@@ -2,9 +2,9 @@
 
 Contract: pure. Pods are those of the snapshot, with their namespaces and names; those of kube-system run like all
 others. A pod is on the node that it names. One that is committed to a node without naming it is somewhere else: it
-neither waits nor counts, and a note says so. Snapshots do not tell who owns a pod: one that is bound to its node by an
-affinity on the node's name is a daemon's. A node that is on its way out takes no more pods. What an API server would
-have filled in is filled in; what it would refuse raises `InputError` with the object and the field.
+neither waits nor counts, and a note says so. Snapshots do not tell who owns a pod: that is told from what controllers
+leave on their pods (`controllers`). A node that is on its way out takes no more pods. What an API server would have
+filled in is filled in; what it would refuse raises `InputError` with the object and the field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from tutti.kube.objects import (
     NodeStatus,
     Object,
     ObjectMeta,
-    OwnerReference,
     Pod,
     PodSpec,
     PodStatus,
@@ -34,11 +33,11 @@ from tutti.kube.objects import (
     ResourceRequirements,
     Volume,
 )
-from tutti.kube.selectors import NODE_NAME_FIELD
 from tutti.kube.snapshot import Snapshot
 from tutti.kube.unknown_volumes import KnownVolumes
 from tutti.kube.validate import validate
 from tutti.recommend.pools.types import HOSTNAME
+from tutti.recommend.wire.controllers import controllers_of
 from tutti.recommend.wire.gardener_text import ZERO_TIME, NodeText, PodText, PriorityClassText, SnapshotText
 
 _Some = TypeVar("_Some", bound=Object)
@@ -141,7 +140,7 @@ def _pods(texts: Iterable[PodText]) -> Iterator[Pod]:
                 labels=text.labels,
                 creation_timestamp=time_of(text.creation_timestamp),
                 deletion_timestamp=time_of(text.deletion_timestamp),
-                owner_references=[_daemon_of(text)] if _is_daemon(spec) else None,
+                owner_references=controllers_of(text.name or "", text.labels, spec),
             ),
             spec=_spec(text, spec, node),
             status=PodStatus(phase=text.pod_phase or None, nominated_node_name=text.nominated_node_name or None),
@@ -164,22 +163,6 @@ def _spec(text: PodText, spec: PodSpec, node: str | None) -> PodSpec:
 def _asks(container: Container) -> bool:
     resources = container.resources
     return resources is not None and bool(resources.requests or resources.limits)
-
-
-def _daemon_of(text: PodText) -> OwnerReference:
-    name = (text.name or "").rpartition("-")[0] or text.name or ""
-    return OwnerReference(api_version="apps/v1", kind="DaemonSet", name=name, uid="", controller=True)
-
-
-def _is_daemon(spec: PodSpec) -> bool:
-    """Whether a pod's affinity names its node, as that of every daemon pod does."""
-    if spec.affinity is None or spec.affinity.node_affinity is None or spec.affinity.node_affinity.required is None:
-        return False
-    return any(
-        field.key == NODE_NAME_FIELD
-        for term in spec.affinity.node_affinity.required.node_selector_terms or ()
-        for field in term.match_fields or ()
-    )
 
 
 # Checks ---------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ Contract: pure. An offering for each zone of a pool. Its node is what the first 
 zone and the pool's label (or that of the pool's node group in the zone), the pool's template of another zone, a node
 that the pool has, what the price book knows of the machine type (`gardener_nodes`); when none does, `PoolError` names
 pool and zone. Limits are the pool's maximum, that of its node group in a zone (CASettings.NodeGroupsMinMax before the
-group's own), and MaxNodesTotal over all. Machines that were ordered and have not joined (TargetSize) count.
+group's own, each bound for itself), and MaxNodesTotal over all. The minimums of node groups hold in their zones, beside
+the pool's over all of them. Machines that were ordered and have not joined (TargetSize) count.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ def _groups(autoscaler: AutoscalerText, *, file: str) -> dict[str, GroupText]:
     groups = {}
     for key, group in (autoscaler.node_groups or {}).items():
         if (sizes := told.get(key)) is not None:
-            group = replace(group, min_size=sizes.min, max_size=sizes.max)
+            least = group.min_size if sizes.min is None else sizes.min
+            group = replace(group, min_size=least, max_size=group.max_size if sizes.max is None else sizes.max)
         least, most = group.min_size or 0, group.max_size
         if most is not None and least > most:
             problem = f"the minimum {least} is above the maximum {most}"
@@ -162,10 +164,19 @@ def _pool(text: WorkerPoolText, world: _World) -> NodePool:
         offerings=offerings,
         limits=tuple(_limits(text, groups, mine, current=current)),
         current=current,
-        minimum=least,
+        minimum=max(least, sum(group.min_size or 0 for group in groups)),
+        zone_minimums=_zone_minimums(groups),
         maximum=most,
         members=members_of(mine, offerings, world.market),
     )
+
+
+def _zone_minimums(groups: Iterable[GroupText]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for group in groups:
+        if group.zone and group.min_size:
+            found[group.zone] = found.get(group.zone, 0) + group.min_size
+    return found
 
 
 def _limits(text: WorkerPoolText, groups: Iterable[GroupText], mine: Sequence[Node], *, current: int) -> list[Limit]:

@@ -1,8 +1,8 @@
 """The text of Gardener's ClusterSnapshot: its records, and how they are decoded.
 
 Contract: pure. `parse_gardener` gives the records of a document or raises `InputError` with the path of the field.
-Names are Go's, in any case; unknown names are accepted; a null is an absent field. A document with the usual names is
-decoded straight into records. The first name that is not one of them, or a pod without containers or names in it,
+Names are Go's and Kubernetes', in any case; unknown names are accepted; a null is an absent field. A document with the
+usual names is decoded straight into records. The first name that is not one of them, at whatever depth (`usual_names`),
 makes the whole document go the slower way on which the case of names does not matter.
 """
 
@@ -16,6 +16,7 @@ from tutti.exceptions import InputError
 from tutti.kube.objects import ObjectMeta, PodSpec, Quantities, Taint
 from tutti.kube.sources import Source
 from tutti.recommend.wire.folding import fault_at, fold, malformed, parse_json
+from tutti.recommend.wire.usual_names import checker
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
 """What Go writes for a time that is not set."""
@@ -170,20 +171,14 @@ def parse_gardener(source: Source) -> SnapshotText:
     """The records of a document."""
     try:
         text = _DECODER.decode(source.data)
+        checker(SnapshotText).decode(source.data)
     except msgspec.ValidationError:
         return _in_any_case(source)
     except msgspec.DecodeError as error:
         raise malformed(error, source) from None
     except RecursionError:
         raise InputError("it is nested too deeply", file=source.name) from None
-    if any(_is_odd(pod.spec) for pod in text.pods or ()):
-        return _in_any_case(source)
     return text
-
-
-def _is_odd(spec: PodSpec | None) -> bool:
-    """Whether a spec looks as if its names were in another case."""
-    return spec is not None and (not spec.containers or not spec.containers[0].name)
 
 
 def _in_any_case(source: Source) -> SnapshotText:

@@ -22,12 +22,10 @@ from tutti.kube.sources import Source
 from tutti.kube.times import micros
 from tutti.recommend.money import NANO
 from tutti.recommend.parse import assemble
-from tutti.recommend.pools.market import Market
-from tutti.recommend.pools.reader import catalogue_of
 from tutti.recommend.price_table import read_price_table
 from tutti.recommend.prices import PriceBook
 from tutti.recommend.request import Binder, Down, Objective, Options, Request, Strategy
-from tutti.recommend.wire.advisor import has_constraint, read_constraint
+from tutti.recommend.wire.catalogue import catalogue_for
 from tutti.recommend.wire.cluster import snapshot_of
 from tutti.recommend.wire.folding import fault_at, malformed
 
@@ -123,10 +121,7 @@ def read_ours(source: Source, book: PriceBook, *, options: Options = _DEFAULT) -
     snapshot = snapshot_of(Source("cluster", cluster))
     given = bytes(body.pools).strip()
     pools = Source("pools", given) if given != b"null" else None
-    if pools is not None and has_constraint(pools):
-        catalogue = read_constraint(pools, snapshot.nodes, book)
-    else:
-        catalogue = catalogue_of(snapshot, Market(book, region=body.region or "", nodes=snapshot.nodes), source=pools)
+    catalogue = catalogue_for(snapshot, book, pools=pools, region=body.region or "")
     return assemble(snapshot, catalogue, options=chosen, notes=snapshot.notes)
 
 

@@ -14,14 +14,15 @@ from msgspec.structs import replace
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.bought import ScaleUp
 from tutti.recommend.down.plan import Removal
+from tutti.recommend.merge import Kind, in_order
 
 
 def purchases(answer: Recommendation) -> list[ScaleUp]:
-    """All scale-ups, one for each pool, zone, type and way of buying, in the order in which they come up."""
+    """All scale-ups, one for each pool, zone, type, way of buying and template, in the order in which they come up."""
     more: Sequence[ScaleUp] = answer.down.scale_up if answer.down is not None else ()
-    found: dict[tuple[str, str, str, str], ScaleUp] = {}
+    found: dict[Kind, ScaleUp] = {}
     for each in (*answer.scale_up, *more):
-        key = (each.pool, each.zone, each.instance_type, each.capacity_type)
+        key = in_order(each)
         before = found.get(key)
         if before is not None:
             names = (*before.node_names, *each.node_names)

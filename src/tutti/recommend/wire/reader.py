@@ -1,32 +1,33 @@
 """Telling the wire formats apart: whatever a user or a client sends becomes the one `Request`.
 
 Contract: pure. `format_of` looks at the first level of a document only, and takes what it does not know for Kubernetes
-objects, whose reader says what is wrong with it. `read_request` reads any of them. `pools` and `region` are for
-Kubernetes objects, which do not say what can be bought: with the others they are refused.
+objects, whose reader says what is wrong with it. `read_request` reads any of them, and `seconds_for` tells how long to
+search. `pools` and `region` are for Kubernetes objects, which do not say what can be bought: with the others they are
+refused. A byte order mark is taken off here; no reader sees one.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-import msgspec
-
 from tutti.exceptions import InputError
 from tutti.kube.sources import Source
 from tutti.recommend.parse import assemble
-from tutti.recommend.pools.market import Market
-from tutti.recommend.pools.reader import catalogue_of
 from tutti.recommend.prices import PriceBook
 from tutti.recommend.request import Options, Request
-from tutti.recommend.wire.advisor import has_constraint, read_advisor, read_constraint
+from tutti.recommend.wire.advisor import has_constraint, read_advisor
+from tutti.recommend.wire.advisor_wishes import most_seconds
+from tutti.recommend.wire.catalogue import catalogue_for
 from tutti.recommend.wire.cluster import snapshot_of
+from tutti.recommend.wire.first_level import are_objects, first_level, is_planner, plain
 from tutti.recommend.wire.gardener import read_gardener
-from tutti.recommend.wire.ours import read_ours
+from tutti.recommend.wire.ours import read_ours, time_limit_of
 from tutti.recommend.wire.scenario import read_scenario
 
 _DEFAULT = Options()
-_BOM = b"\xef\xbb\xbf"
-_FIRST_LEVEL = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+_OF_SNAPSHOTS = {"autoscalerconfig", "workerpools", "pods", "nodes", "snapshottime"}
 
 
 class Format(StrEnum):
@@ -46,24 +47,17 @@ class Format(StrEnum):
 
 def format_of(source: Source) -> Format:
     """What a document is, by its first level."""
-    if source.data[:64].lstrip(_BOM + b" \t\r\n")[:1] != b"{":
-        return Format.ADVISOR if has_constraint(source) else Format.KUBERNETES
-    try:
-        names = set(_FIRST_LEVEL.decode(source.data.removeprefix(_BOM)))
-    except (msgspec.DecodeError, RecursionError):
-        names = {"kind"}  # several documents, YAML, or malformed
-    lower = {name.lower() for name in names}
-    if names & {"kind", "items"}:
+    source = plain(source)
+    names = first_level(source)
+    if names is None or are_objects(names):
         return Format.ADVISOR if has_constraint(source) else Format.KUBERNETES
     if "cluster" in names:
         return Format.TUTTI
-    if "constraint" in lower or "snapshot" in lower:
+    if is_planner(names):
         return Format.ADVISOR
-    if names & {"nodePools", "Scenarios"}:
+    if "nodePools" in names or "Scenarios" in names:
         return Format.SCENARIO
-    if lower & {"autoscalerconfig", "workerpools", "pods", "nodes", "snapshottime"}:
-        return Format.GARDENER
-    return Format.KUBERNETES
+    return Format.KUBERNETES if _OF_SNAPSHOTS.isdisjoint(name.lower() for name in names) else Format.GARDENER
 
 
 def read_request(
@@ -75,6 +69,7 @@ def read_request(
     region: str = "",
 ) -> Request:
     """The request that a document stands for, whatever its format."""
+    source = plain(source)
     form = format_of(source)
     if form is not Format.KUBERNETES:
         for given, what in ((pools, "pools"), (region, "a region")):
@@ -97,8 +92,17 @@ def read_objects(
 ) -> Request:
     """The request that Kubernetes objects stand for."""
     snapshot = snapshot_of(source)
-    if pools is not None and has_constraint(pools):
-        catalogue = read_constraint(pools, snapshot.nodes, book)
-    else:
-        catalogue = catalogue_of(snapshot, Market(book, region=region, nodes=snapshot.nodes), source=pools)
+    catalogue = catalogue_for(snapshot, book, pools=pools, region=region)
     return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)
+
+
+def seconds_for(source: Source, form: Format, *, asked: float) -> float:
+    """For how many seconds to search where `asked` are given with a document.
+
+    What a body of ours says comes before; the timeout of a planner request is the most.
+    """
+    source = plain(source)
+    if form is Format.TUTTI:
+        return time_limit_of(source) or asked
+    most = most_seconds(source) if form is Format.ADVISOR else None
+    return asked if most is None else min(asked, most)

@@ -2,7 +2,8 @@
 
 Contract: pure. A group's new nodes are like the node that it has, else what the price book knows of its type. What the
 recording says system components take of every node (SystemComponentRequests) is taken off new nodes, and off those that
-are there unless their kube-system pods are listed. Listed pods that are bound to their node by its name are daemons'.
+are there unless their kube-system pods are listed. Who made a pod is told from what controllers leave on their pods
+(`controllers`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from msgspec.structs import replace
 
 from tutti.engine.new_nodes import like
 from tutti.exceptions import InputError, PoolError
-from tutti.kube.objects import Node, NodeSpec, NodeStatus, ObjectMeta, Quantities, Taint
-from tutti.kube.selectors import NODE_NAME_FIELD
+from tutti.kube.objects import Node, NodeSpec, NodeStatus, Object, ObjectMeta, Pod, Quantities, Taint
 from tutti.kube.snapshot import Snapshot
 from tutti.kube.sources import Source
 from tutti.kube.trees import fault
@@ -26,6 +26,7 @@ from tutti.recommend.pools.market import Market, unpriced_note
 from tutti.recommend.pools.members import members_of
 from tutti.recommend.pools.types import INSTANCE_TYPE, REGION, ZONE, in_zone, less, template_name, template_node
 from tutti.recommend.prices import PriceBook, region_of
+from tutti.recommend.wire.controllers import controllers_of
 from tutti.recommend.wire.scenario_case import POOL, prepared
 
 
@@ -111,7 +112,7 @@ def read_recording(tree: Mapping[str, Any], source: Source, *, book: PriceBook) 
         limits.append(nodes_limit("all pools", scenario.settings.max_nodes_total, current=len(nodes)))
     missing = (o.instance_type for pool in pools for o in pool.offerings if o.price is None)
     notes = tuple(unpriced_note(missing, region=market.region))
-    snapshot = prepared([_pod_tree(pod) for pod in pods], nodes, source)
+    snapshot = _owned(prepared([_pod_tree(pod) for pod in pods], nodes, source))
     return snapshot, Catalogue(pools=pools, limits=tuple(limits), notes=notes)
 
 
@@ -130,29 +131,25 @@ def _reduced(node: Node, system: Quantities) -> Node:
 def _pod_tree(pod: _Pod) -> dict[str, Any]:
     spec = dict(pod.spec)
     spec["nodeName"] = pod.node_name or None
-    metadata: dict[str, Any] = {
+    metadata = {
         "name": pod.name,
         "namespace": pod.namespace,
         "labels": pod.labels,
         "uid": pod.uid,
         "creationTimestamp": pod.creation_timestamp,
     }
-    if pod.node_name and _is_daemon(spec):
-        name = pod.name.rpartition("-")[0]
-        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": "", "controller": True}
-        metadata["ownerReferences"] = [owner]
     return {"metadata": metadata, "spec": spec}
 
 
-def _is_daemon(spec: Mapping[str, Any]) -> bool:
-    """Whether a pod's affinity names its node, as that of every daemon pod does."""
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    return any(
-        field.get("key") == NODE_NAME_FIELD
-        for term in required.get("nodeSelectorTerms") or ()
-        for field in term.get("matchFields") or ()
-    )
+def _owned(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with pods that name their controllers."""
+    pods: list[Object] = [
+        replace(pod, metadata=replace(pod.metadata, owner_references=owners))
+        if (owners := controllers_of(pod.metadata.name, pod.metadata.labels, pod.spec)) is not None
+        else pod
+        for pod in snapshot.pods
+    ]
+    return replace(snapshot, objects=snapshot.objects | {Pod.KIND: pods})
 
 
 def _pool(name: str, groups: Sequence[_Group], *, market: Market, system: Quantities, file: str) -> NodePool:
@@ -160,6 +157,7 @@ def _pool(name: str, groups: Sequence[_Group], *, market: Market, system: Quanti
     maximum = groups[0].pool_max if groups[0].pool_max is not None else sum(group.max_size for group in groups)
     limits: list[Limit] = [nodes_limit(who, maximum, current=current)]
     offerings = []
+    minimums: dict[str, int] = {}
     for group in sorted(groups, key=lambda each: (each.zone, each.name)):
         node = _template(name, group, market=market, file=file)
         price = market.price(group.machine_type, zone=group.zone, capacity_type="on-demand")
@@ -172,6 +170,7 @@ def _pool(name: str, groups: Sequence[_Group], *, market: Market, system: Quanti
                 node=_reduced(node, system),
             )
         )
+        minimums[group.zone] = minimums.get(group.zone, 0) + group.min_size
         if len(groups) > 1:
             limits.append(nodes_limit(who, group.max_size, current=group.current_size, zone=group.zone))
     return NodePool(
@@ -180,6 +179,7 @@ def _pool(name: str, groups: Sequence[_Group], *, market: Market, system: Quanti
         limits=tuple(limits),
         current=current,
         minimum=groups[0].pool_min if groups[0].pool_min is not None else sum(group.min_size for group in groups),
+        zone_minimums={zone: least for zone, least in minimums.items() if zone and least > 0},
         maximum=maximum,
         members=members_of(_mine(name, market), offerings, market),
     )
