@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
+import yaml
 
 from tests.cli.conftest import Run, node, pod
+from tutti.cli.advice import advice_text
+from tutti.cli.recommend_input import Given, read_given
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.ask import ask
+from tutti.recommend.request import Deadline, Options
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -215,3 +223,67 @@ def test_a_scenario_file(tutti: Tutti, given: Callable[[str, str], str]) -> None
         run = tutti("recommend", "-f", scenario, *more)
         assert (run.code, run.out) == (2, "")
         assert problem in run.err
+
+
+# Every format, from standard input as well ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gardener-snapshot.json", "scaling-advisor.json", "cluster.json"])
+def test_every_format_is_read_from_standard_input(tutti: Tutti, name: str) -> None:
+    path = EXAMPLE / name
+    run = tutti("recommend", "-f", "-", "-o", "name", stdin=path.read_text("utf-8"))
+    assert (run.code, run.out) == (0, tutti("recommend", "-f", str(path), "-o", "name").out)
+
+
+def test_standard_input_stands_alone_if_it_says_everything(tutti: Tutti) -> None:
+    stdin = (EXAMPLE / "gardener-snapshot.json").read_text("utf-8")
+    run = tutti("recommend", "-f", str(EXAMPLE / "cluster.json"), "-f", "-", stdin=stdin)
+    assert (run.code, run.err) == (2, "error: stdin: a Gardener snapshot stands alone: give one -f\n")
+
+
+def test_a_byte_order_mark_is_nothing(tutti: Tutti, tmp_path: Path) -> None:
+    pools = tmp_path / "pools.yaml"
+    for name in ("gardener-snapshot.json", "cluster.json"):
+        path = tmp_path / name
+        path.write_bytes(b"\xef\xbb\xbf" + (EXAMPLE / name).read_bytes())
+        assert tutti("recommend", "-f", str(path), "-o", "name").code == 0
+    pools.write_bytes(b"\xef\xbb\xbf" + (EXAMPLE / "pools.yaml").read_bytes())
+    assert tutti("recommend", "-f", str(EXAMPLE / "cluster.json"), "--pools", str(pools), "-o", "name").code == 0
+
+
+# What a document says of how to answer --------------------------------------------------------------------------------
+
+
+def _given(*paths: Path, pools: Path | None = None) -> Given:
+    names = [str(path) for path in paths]
+    return read_given(names, pools=str(pools) if pools else None, prices=None, region="", options=Options())
+
+
+def test_a_document_has_a_say_in_the_time(tmp_path: Path) -> None:
+    tree = json.loads((EXAMPLE / "scaling-advisor.json").read_bytes())
+    path = tmp_path / "planner.json"
+    path.write_text(json.dumps(tree | {"AdviceGenerationTimeout": 500_000_000}))
+    assert (_given(path).seconds(5.0), _given(path).seconds(0.1)) == (0.5, 0.1)
+    body = {"cluster": json.loads((EXAMPLE / "cluster.json").read_bytes()), "options": {"timeLimit": 9}}
+    path.write_text(json.dumps(body))
+    assert _given(path).seconds(5.0) == 9
+    assert _given(EXAMPLE / "cluster.json").seconds(5.0) == 5.0
+
+
+def test_a_constraint_is_answered_with_an_advice(tmp_path: Path) -> None:
+    given = _given(EXAMPLE / "scaling-advisor.json")
+    answer = ask(given.request, Deadline(time.monotonic, 5))
+    advice = yaml.safe_load(advice_text(answer, given.request, source=given.constraint))
+    assert (advice["kind"], advice["metadata"]["name"]) == ("ScalingAdvice", "two-pool")
+    assert advice["spec"]["scaleOutPlan"]["items"]
+    pools = tmp_path / "constraint.json"
+    pools.write_text(json.dumps(json.loads((EXAMPLE / "scaling-advisor.json").read_bytes())["constraint"]))
+    beside = _given(EXAMPLE / "cluster.json", pools=pools)
+    assert beside.constraint is not None
+    empty = Recommendation(strategy="optimal", objective="cost", binder="tutti")
+    assert yaml.safe_load(advice_text(empty, beside.request, source=beside.constraint))["metadata"] == {
+        "name": "two-pool", "namespace": "default",
+    }  # fmt: skip
+    for other in (_given(EXAMPLE / "cluster.json"), _given(EXAMPLE / "gardener-snapshot.json")):
+        with pytest.raises(click.UsageError, match="want a planner request, or a ScalingConstraint"):
+            advice_text(answer, other.request, source=other.constraint)

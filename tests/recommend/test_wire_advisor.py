@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,20 @@ from tests.recommend.wire_bodies import (
     read,
     source,
 )
+from tutti.cli.report.scene import scene_of
+from tutti.conformance.purchase_run import bought_of
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.sources import Source
-from tutti.recommend.bought import ScaleUp
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.bought import NewNode, ScaleUp
+from tutti.recommend.compare import compare
 from tutti.recommend.down.plan import DownPlan, Removal, Why
-from tutti.recommend.request import Binder, Options, Strategy
+from tutti.recommend.merge import merge
+from tutti.recommend.request import Binder, Deadline, Options, Strategy
+from tutti.recommend.settled import Offered, settle
 from tutti.recommend.wire.advisor_answer import advisor_answer, advisor_error, scaling_advice
-from tutti.recommend.wire.reader import read_request
+from tutti.recommend.wire.purchases import purchases
+from tutti.recommend.wire.reader import Format, read_request, seconds_for
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "recommend" / "scaling-advisor.json"
 POOL, TEMPLATE = "sa.gardener.cloud/node-pool-name", "sa.gardener.cloud/node-template-name"
@@ -189,6 +197,98 @@ def test_least_waste_is_a_strategy_of_its_own():
     assert read(tree | {"scoringStrategy": "least-cost"}).options.strategy is None
 
 
+@pytest.mark.parametrize(("options", "followed"), [(None, True), (Strategy.LEAST_WASTE, True), ("optimal", False)])
+def test_a_scoring_strategy_that_is_not_followed_is_told(options: Any, followed: bool):
+    chosen = Options(strategy=None if options is None else Strategy(options))
+    request = read(planner(advisor_pod("a", *BERRY)) | {"scoringStrategy": "least-waste"}, options=chosen)
+    line = "scoringStrategy least-waste is not followed: strategy optimal was asked for"
+    assert (line in request.notes) is not followed
+
+
+def test_simulators_and_modes_are_told_and_not_looked_at():
+    tree = planner(advisor_pod("a", *BERRY)) | {"simulatorStrategy": "single-node-multi-sim"}
+    request = read(tree | {"adviceGenerationMode": "Incremental"})
+    told = advisor_answer(answer(request), request, source=source(tree), millis=1)
+    notes = told["labels"]["sa.gardener.cloud/notes"]
+    assert "simulatorStrategy single-node-multi-sim is not looked at: one search is made for all pods" in notes
+    assert "adviceGenerationMode incremental is not looked at: the whole plan is one answer" in notes
+    assert read(planner() | {"adviceGenerationMode": "all-at-once", "simulatorStrategy": ""}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds"),
+    [
+        ({}, 5.0),
+        ({"AdviceGenerationTimeout": 1_500_000_000}, 1.5),
+        ({"adviceGenerationTIMEOUT": 1_500_000_000}, 1.5),
+        ({"AdviceGenerationTimeout": 60_000_000_000}, 5.0),
+        ({"AdviceGenerationTimeout": 0}, 5.0),
+        ({"AdviceGenerationTimeout": None}, 5.0),
+        ({"AdviceGenerationTimeout": "soon"}, 5.0),
+    ],
+)
+def test_the_timeout_is_the_most_that_is_searched(more: dict[str, Any], seconds: float):
+    assert seconds_for(source(planner() | more), Format.ADVISOR, asked=5.0) == seconds
+
+
+def test_two_templates_of_one_type_are_two_things_to_buy():
+    pool = advisor_pool("p", cpu="2", memory="8Gi")
+    large = pool["nodeTemplates"][0] | {"name": "large", "capacity": {"cpu": "8", "memory": "32Gi"}}
+    pool["nodeTemplates"].append(large)
+    tree = planner(advisor_pod("a", "6", "1Gi"), pools=[pool])
+    request = read(tree)
+    told = answer(request)
+    assert (told.placed, [each.template for each in told.scale_up]) == (1, ["p-large-eu-west-1a"])
+    (item,) = advisor_answer(told, request, source=source(tree), millis=1)["scaleOutPlan"]["items"]
+    assert item["templateName"] == "large"
+    settled = settle(told, request)
+    assert [each.pod for each in settled.plan.binds] == ["default/a"]
+    assert compare(request, told, deadline=Deadline(time.monotonic, 5), peers=())[0].kept == 1
+    assert bought_of(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
+    (place,) = scene_of(request, told).places
+    assert place.boxes[0].room["cpu"] == 7920
+
+
+def test_nodes_of_two_templates_are_two_scale_ups():
+    where = {"pool": "p", "zone": "z", "instance_type": "t", "capacity_type": "on-demand"}
+    nodes = [NewNode(name=name, template=name[0], **where) for name in ("b-1", "a-1", "b-2")]
+    assert [(each.template, each.node_names) for each in merge(nodes)] == [("a", ("a-1",)), ("b", ("b-1", "b-2"))]
+    twice = Recommendation(
+        strategy="", objective="", binder="", scale_up=merge(nodes), down=DownPlan(scale_up=merge(nodes))
+    )
+    assert [(each.template, each.increment) for each in purchases(twice)] == [("a", 2), ("b", 4)]
+
+
+def test_a_node_without_a_template_is_of_the_first_offering():
+    request = read(planner(pools=[advisor_pool("a")]))
+    (offering,) = request.catalogue.pools[0].offerings
+    bought = NewNode(name="n", pool="a", zone="eu-west-1a", instance_type="m5.large", capacity_type="on-demand")
+    assert Offered(request.catalogue).of(bought) is offering
+    assert Offered(request.catalogue).of(replace(bought, template="gone")) is offering
+    with pytest.raises(KeyError):
+        Offered(request.catalogue).of(replace(bought, zone="elsewhere"))
+
+
+def test_a_template_s_name_is_its_own():
+    pool = advisor_pool("a")
+    pool["nodeTemplates"] *= 2
+    line = "constraint.spec.nodePools[0].nodeTemplates[1].name: there is another template of this name in the pool"
+    with pytest.raises(InputError, match=re.escape(line)):
+        read(planner(pools=[pool]))
+
+
+def test_a_constraint_beside_a_pod_that_is_called_snapshot():
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"app": "snapshot"}},
+        "spec": {"containers": [{"name": "m", "resources": {"requests": {"cpu": "1"}}}]},
+    }  # fmt: skip
+    tree = {"apiVersion": "v1", "kind": "List", "items": [pod, planner()["constraint"]]}
+    request = read(tree)
+    assert answer(request).placed == 1
+    advice = scaling_advice(answer(request), request, source=source(tree))
+    assert advice["metadata"] == {"name": "c", "namespace": "default"}
+
+
 def test_a_constraint_among_the_objects_of_a_cluster_or_beside_it():
     tree = planner()
     pod = {
@@ -275,6 +375,9 @@ def test_the_example_is_answered():
         ("constraint.spec.nodePools.0.min", "x", "constraint.spec.nodePools[0].min: want an integer, not text"),
         ("constraint.spec.nodePools.0.quota", {"cpu": "x"}, "constraint.spec.nodePools[0].quota.cpu: "),
         ("scoringStrategy", "best", 'scoringStrategy: "best" is not a strategy'),
+        ("simulatorStrategy", "fast", 'simulatorStrategy: "fast" is not a strategy (want single-node-multi-sim or'),
+        ("adviceGenerationMode", "now", 'adviceGenerationMode: "now" is not a mode (want all-at-once or incremental)'),
+        ("AdviceGenerationTimeout", -1, "AdviceGenerationTimeout: want an integer >= 0"),
         ("snapshot.pods.0.aggregatedRequests", {"cpu": "x"}, "pod default/a: spec.containers[0]"),
         ("snapshot.pods.0.priority", [], "snapshot.pods[0].priority: want an integer, not a list"),
         ("snapshot.pods.0.name", "", "pod without a name: metadata.name: a name is required"),

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -34,8 +35,11 @@ from tutti.recommend.answer import Left, Recommendation
 from tutti.recommend.bought import ScaleUp
 from tutti.recommend.down.plan import DownPlan, Removal, Step, Why
 from tutti.recommend.offerings import NODES
+from tutti.recommend.request import Down, Options
 from tutti.recommend.wire.gardener import read_gardener
 from tutti.recommend.wire.gardener_answer import gardener_answer, gardener_error
+from tutti.recommend.wire.gardener_text import SnapshotText
+from tutti.recommend.wire.usual_names import checker
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "recommend" / "gardener-snapshot.json"
 _AT = "AutoscalerConfig.NodeTemplates.g-a"
@@ -191,6 +195,43 @@ def test_system_pods_run_and_daemons_are_expected_on_new_nodes():
     assert answer(request).placed == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "labels", "owner"),
+    [
+        ("web-7d9c-b2x4t", {"pod-template-hash": "7d9c"}, ("apps/v1", "ReplicaSet", "web-7d9c")),
+        ("db-0", {"statefulset.kubernetes.io/pod-name": "db-0"}, ("apps/v1", "StatefulSet", "db")),
+        ("db-12", {"controller-revision-hash": "db-x"}, ("apps/v1", "StatefulSet", "db")),
+        ("db-x7q2p", {"controller-revision-hash": "5c7d"}, None),
+        ("n-0-4xk2p", {"batch.kubernetes.io/job-name": "n"}, ("batch/v1", "Job", "n")),
+        ("n-4xk2p", {"job-name": "n"}, ("batch/v1", "Job", "n")),
+        ("bare", {"app": "bare"}, None),
+        ("bare", None, None),
+    ],
+)
+def test_who_made_a_pod_is_told_by_its_labels(name: str, labels: Data | None, owner: tuple[str, str, str] | None):
+    tree = smallest() | {"Pods": [pod(name, Labels=labels)]}
+    references = pods_of(read(tree))[f"shop/{name}"].metadata.owner_references or ()
+    assert [(each.api_version, each.kind, each.name) for each in references] == ([owner] if owner else [])
+    assert all(each.controller for each in references)
+
+
+def test_pods_that_somebody_makes_again_do_not_keep_their_node():
+    made = {"Labels": {"pod-template-hash": "7d9c"}}
+    tree = smallest() | {"Nodes": [node("n1"), node("n2")]}
+    for labels, gone in ((made, 1), ({}, 0)):
+        tree["Pods"] = [pod(f"w-7d9c-{on}", "100m", NodeName=on, **labels) for on in ("n1", "n2")]
+        told = answer(read(tree, options=Options(down=Down())))
+        assert told.down is not None
+        assert len(told.down.removals) == gone
+
+
+def test_the_example_can_shrink():
+    told = answer(read(json.loads(EXAMPLE.read_bytes()), options=Options(down=Down())))
+    assert told.down is not None
+    assert told.down.removals
+    assert not [each for each in told.down.stays if "no controller" in each.message]
+
+
 def test_priority_classes_are_looked_up():
     classes = [{"RowID": 1, "Hash": "x", "metadata": {"name": "high"}, "value": 7, "preemptionPolicy": "Never"}]
     tree = with_pod(UID="u", spec={"priorityClassName": "high"}) | {"PriorityClasses": classes}
@@ -339,6 +380,20 @@ def test_limits():
     assert limits(changed(tree, "WorkerPools.0.Maximum", ...)) == [(0, None)]  # Go's zero
 
 
+@pytest.mark.parametrize(
+    ("told", "least", "most"),
+    [(None, 1, 7), ({"Min": 2}, 2, 7), ({"Max": 4}, 1, 4), ({"Min": 2, "Max": 4}, 2, 4), ({"Min": None}, 1, 7)],
+)
+def test_a_group_s_minimum_holds_in_its_zone(told: Data | None, least: int, most: int):
+    group = {"Name": "g-a", "PoolName": "p1", "Zone": "eu-west-1a", "MinSize": 1, "MaxSize": 7}
+    other = group | {"Name": "g-b", "Zone": "eu-west-1b"}
+    tree = changed(smallest(), "AutoscalerConfig.NodeGroups", {"g-a": group, "g-b": other})
+    tree["AutoscalerConfig"]["CASettings"] = {"NodeGroupsMinMax": {"g-a": told} if told is not None else None}
+    (pool,) = read(tree).catalogue.pools
+    assert (pool.zone_minimums, pool.minimum) == ({"eu-west-1a": least, "eu-west-1b": 1}, least + 1)
+    assert [limit.left for limit in pool.limits if limit.zone == "eu-west-1a"] == [most]
+
+
 def test_minimum_maximum_and_members_of_a_pool():
     tree = changed(smallest() | {"Nodes": [node("n1"), node("n2", pool="other")]}, "WorkerPools.0.Minimum", 1)
     (pool,) = read(tree).catalogue.pools
@@ -415,6 +470,28 @@ def test_one_name_in_another_case_is_enough():
     spec = tree["Pods"][0]["Spec"]
     odd = changed(tree, "Pods.0.Spec", {"Containers": spec["containers"]})
     assert read(odd) == read(tree)
+
+
+@pytest.mark.parametrize("name", ["NodeSelector", "nodeselector", "nodeSELECTOR"])
+def test_one_name_in_another_case_within_a_spec_is_enough(name: str):
+    tree = smallest()
+    tree["Pods"][0]["Spec"][name] = {"disk": "ssd"}
+    assert pods_of(read(tree))["shop/w-0"].spec.node_selector == {"disk": "ssd"}
+    tree = smallest()
+    tree["Pods"][0]["Spec"]["containers"][0]["resources"]["Limits"] = {"nvidia.com/gpu": "1"}
+    (container,) = pods_of(read(tree))["shop/w-0"].spec.containers or ()
+    assert container.resources is not None
+    assert container.resources.limits == {"nvidia.com/gpu": "1"}
+
+
+def test_usual_names_are_not_in_another_case():
+    tree = smallest()
+    tree["Pods"][0]["Spec"] |= {"dnsPolicy": "ClusterFirst", "volumes": [{"name": "v", "configMap": {"name": "c"}}]}
+    tree["Pods"][0]["Spec"]["containers"][0] |= {"imagePullPolicy": "Always", "ports": [{"name": "http"}]}
+    for good in (json.dumps(tree).encode(), EXAMPLE.read_bytes()):
+        checker(SnapshotText).decode(good)
+    with pytest.raises(msgspec.ValidationError):
+        checker(SnapshotText).decode(json.dumps(changed(tree, "Pods.0.Spec.Affinity", {})).encode())
 
 
 def test_an_exact_name_comes_before_another():

@@ -187,6 +187,30 @@ def test_the_examples_are_read():
         assert read_request(given, BOOK).objects
 
 
+@pytest.mark.parametrize(
+    "tree",
+    [
+        smallest(),
+        planner(),
+        body(),
+        {"nodePools": [], "pods": []},
+        {"kind": "List", "apiVersion": "v1", "items": [pod()]},
+    ],
+)
+def test_a_byte_order_mark_is_nothing(tree: Any):
+    given = source(tree)
+    marked = Source(given.name, b"\xef\xbb\xbf" + given.data)
+    assert format_of(marked) is format_of(given)
+    assert read_request(marked, BOOK) == read_request(given, BOOK)
+
+
+def test_a_byte_order_mark_before_pools_is_nothing():
+    for tree in ({"pools": [POOL]}, planner()["constraint"]):
+        plain = source(tree, "pools.json")
+        marked = Source(plain.name, b"\xef\xbb\xbf" + plain.data)
+        assert read_request(source(pod()), BOOK, pools=marked) == read_request(source(pod()), BOOK, pools=plain)
+
+
 def test_a_scenario_is_read():
     pool = {"name": "p", "zones": ["eu-west-1a"], "max": 2, "current": 0, "instanceType": "m5.large"}
     tree = {"nodePools": [pool], "pods": [{"namePrefix": "a-", "requests": {"cpu": "1"}, "count": 2}]}

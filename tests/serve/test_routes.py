@@ -10,8 +10,14 @@ import msgspec
 import pytest
 
 from tests.serve.conftest import START, Server, case
+from tutti.recommend.answer import Recommendation
+from tutti.recommend.ask import ask
+from tutti.recommend.request import Deadline, Request
+from tutti.serve import planning
 from tutti.serve.answers import RecommendationAnswer, RecommendationResponse
-from tutti.serve.examples import GARDENER, OURS
+from tutti.serve.examples import GARDENER, OURS, PLANNER
+from tutti.serve.messages import Asked, Job, Route, Setup
+from tutti.serve.plan_answers import PlannerResponse
 from tutti.serve.refusals import Problem
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "recommend"
@@ -208,3 +214,87 @@ def test_every_request_has_a_line_in_the_log_and_none_has_its_body(server: Serve
     assert "secret-name" not in server.log
     other = server.post(case(), headers={"X-Request-Id": "two words"})
     assert other.headers["x-request-id"] != "two words"
+
+
+# Plans, as scaling-advisor asks for them ------------------------------------------------------------------------------
+
+
+def planned(text: bytes) -> PlannerResponse:
+    return msgspec.json.decode(text, type=PlannerResponse)
+
+
+@pytest.mark.parametrize("name", PLANNER)
+@pytest.mark.parametrize("path", ["/v1/plans", "/v1/plans/"])
+def test_planner_requests_have_plans(server: Server, name: str, path: str) -> None:
+    response = server.post(PLANNER[name], path)
+    assert response.status_code == 200, response.text
+    answer = planned(response.content)
+    assert (answer.error, answer.request_ref.id) == ("", PLANNER[name]["id"])
+    assert answer.scale_out_plan is not None
+    assert answer.scale_out_plan.unsatisfied_pod_names == []
+
+
+def test_a_plan_names_templates_and_counts(server: Server) -> None:
+    answer = planned(server.post(PLANNER["one pool"], "/v1/plans").content)
+    assert answer.scale_out_plan is not None
+    (bought,) = answer.scale_out_plan.items
+    assert (bought.pool_name, bought.template_name, bought.current_replicas, bought.delta) == ("workers", "m5l", 0, 2)
+    assert answer.labels["sa.gardener.cloud/request-id"] == "plan-1"
+
+
+def test_a_plan_says_what_can_go_if_it_is_asked(server: Server) -> None:
+    size = {"cpu": "1920m", "memory": "7Gi", "pods": "110"}
+    labels = {"sa.gardener.cloud/node-pool-name": "workers", "sa.gardener.cloud/node-template-name": "m5l"}
+    node = {"name": "n1", "instanceType": "m5.large", "labels": labels, "capacity": size, "allocatable": size}
+    body = {**PLANNER["one pool"], "snapshot": {"nodes": [node]}}
+    assert planned(server.post(body, "/v1/plans").content).scale_in_plan is None
+    plan = planned(server.post(body, "/v1/plans?down=true").content).scale_in_plan
+    assert plan is not None
+    assert [(each.pool_name, each.template_name, each.node_name) for each in plan.items] == [("workers", "m5l", "n1")]
+
+
+def test_a_planner_request_that_is_refused_is_told_in_its_own_words(server: Server) -> None:
+    body = json.loads(json.dumps(PLANNER["one pool"]))
+    body["constraint"]["spec"]["nodePools"][0]["min"] = "many"
+    response = server.post(body, "/v1/plans")
+    answer = planned(response.content)
+    assert (response.status_code, answer.request_ref.id, answer.scale_out_plan) == (400, "", None)
+    assert answer.error == "constraint.spec.nodePools[0].min: want an integer, not text"
+    body = {**PLANNER["one pool"], "simulatorStrategy": "fast"}
+    answer = planned(server.post(body, "/v1/plans").content)
+    assert (answer.request_ref.id, answer.request_ref.correlation_id) == ("plan-1", "shop")
+    assert answer.error.startswith('simulatorStrategy: "fast" is not a strategy')
+    body = json.loads(json.dumps(PLANNER["one pool"]))
+    body["constraint"]["spec"]["nodePools"][0]["nodeTemplates"] = []
+    assert server.post(body, "/v1/plans").status_code == 422
+    for bad in (b"", b"[]", b"{", b"null", GARDENER["one pool"], b'{"constraint": ' * 5000):
+        response = server.post(bad, "/v1/plans")
+        assert (response.status_code, bool(planned(response.content).error)) == (400, True)
+    assert planned(server.post(PLANNER["one pool"], "/v1/plans?down=maybe").content).error.startswith("down: ")
+    response = server.client.put("/v1/plans", json={})
+    assert (response.status_code, bool(planned(response.content).error)) == (405, True)
+
+
+@pytest.mark.parametrize("route", [Route.ADVISOR, Route.OURS])
+@pytest.mark.parametrize(("nanos", "asked", "seconds"), [(10**9, 30.0, 1.0), (10**9, 0.5, 0.5), (0, None, 5.0)])
+def test_a_planner_request_has_a_say_in_the_time(
+    monkeypatch: pytest.MonkeyPatch, route: Route, nanos: int, asked: float | None, seconds: float
+) -> None:
+    given: list[float] = []
+
+    def noted(request: Request, deadline: Deadline) -> Recommendation:
+        given.append(deadline.seconds)
+        return ask(request, deadline)
+
+    monkeypatch.setattr(planning, "ask", noted)
+    planner = planning.Planner(Setup(max_body=10**6, time_limit=5.0, max_time_limit=60.0))
+    body = json.dumps({**PLANNER["one pool"], "AdviceGenerationTimeout": nanos}).encode()
+    reply, _ = planner.answer(Job(id="x", route=route, asked=Asked(time_limit=asked)), body)
+    assert (reply.status, given) == (200, [seconds])
+
+
+@pytest.mark.parametrize("path", ["/recommend", "/v1/recommendations", "/v1/plans"])
+def test_a_byte_order_mark_is_nothing(server: Server, path: str) -> None:
+    body = PLANNER["one pool"] if path == "/v1/plans" else GARDENER["one pool"]
+    response = server.post(b"\xef\xbb\xbf" + json.dumps(body).encode(), path)
+    assert response.status_code == 200, response.text

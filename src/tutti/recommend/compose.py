@@ -42,7 +42,8 @@ def compose(
     nodes = tuple(
         NewNode(
             name=name, pool=each.pool, zone=each.zone, instance_type=each.instance_type,
-            capacity_type=each.capacity_type, price=each.price, template=each.node.metadata.name, pods=tuple(pods[name]),
+            capacity_type=each.capacity_type, price=each.price, template=each.node.metadata.name,
+            pods=tuple(pods[name]),
         )
         for name, each in new.items()
     )  # fmt: skip

@@ -47,6 +47,24 @@ _SNAPSHOT: Tree = {
         "Nodes": _list(Name=_TEXT, Labels=_MAP, Allocatable=_MAP, Capacity=_MAP),
     },
 }
+_PLANNER: Tree = {
+    "type": "object",
+    "description": "What the planner of gardener/scaling-advisor takes: Go's names, in any case.",
+    "properties": {
+        "id": _TEXT,
+        "correlationID": _TEXT,
+        "constraint": {"type": "object", "description": "A ScalingConstraint of sa.gardener.cloud/v1alpha1."},
+        "simulatorStrategy": _TEXT,
+        "scoringStrategy": _TEXT,
+        "adviceGenerationMode": _TEXT,
+        "AdviceGenerationTimeout": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
+        "snapshot": {
+            "type": ["object", "null"],
+            "properties": {"pods": _list(name=_TEXT, namespace=_TEXT), "nodes": _list(name=_TEXT, labels=_MAP)},
+        },
+    },
+    "required": ["constraint"],
+}
 _OURS: Tree = {
     "description": "A cluster in one of the forms that Tutti reads, told apart by the first level.",
     "anyOf": [
@@ -63,7 +81,7 @@ _OURS: Tree = {
 def schemas() -> Tree:
     """The bodies by name, with everything that they refer to."""
     _, found = msgspec.json.schema_components((Body,), ref_template="#/components/schemas/{name}")
-    return {**found, "ClusterSnapshot": _SNAPSHOT}
+    return {**found, "ClusterSnapshot": _SNAPSHOT, "PlannerRequest": _PLANNER}
 
 
 def _body(schema: Tree, bodies: dict[str, Tree]) -> Tree:
@@ -74,6 +92,7 @@ def _body(schema: Tree, bodies: dict[str, Tree]) -> Tree:
 BODIES = {
     "/recommend": _body(_ref("ClusterSnapshot"), examples.GARDENER),
     "/v1/recommendations": _body(_OURS, examples.OURS),
+    "/v1/plans": _body(_ref("PlannerRequest"), examples.PLANNER),
 }
 
 

@@ -77,3 +77,41 @@ OURS: dict[str, Tree] = {
     },
     "a Gardener snapshot": GARDENER["one pool"],
 }
+
+PLANNER: dict[str, Tree] = {
+    "one pool": {
+        "id": "plan-1",
+        "correlationID": "shop",
+        "scoringStrategy": "least-cost",
+        "AdviceGenerationTimeout": 2_000_000_000,
+        "constraint": {
+            "apiVersion": "sa.gardener.cloud/v1alpha1",
+            "kind": "ScalingConstraint",
+            "metadata": {"name": "shop", "namespace": "default"},
+            "spec": {
+                "nodePools": [
+                    {
+                        "name": "workers",
+                        "region": "eu-west-1",
+                        "availabilityZones": ["eu-west-1a"],
+                        "nodeTemplates": [
+                            {
+                                "name": "m5l",
+                                "instanceType": "m5.large",
+                                "capacity": {"cpu": "2", "memory": "8Gi"},
+                                "kubeReservedCapacity": {"cpu": "80m", "memory": "1Gi"},
+                            }
+                        ],
+                    }
+                ]
+            },
+        },
+        "snapshot": {
+            "pods": [
+                {"name": "web-0", "namespace": "shop", "aggregatedRequests": {"cpu": "1", "memory": "4Gi"}},
+                {"name": "web-1", "namespace": "shop", "aggregatedRequests": {"cpu": "1", "memory": "4Gi"}},
+            ]
+        },
+    },
+    "nothing to do": {"id": "plan-2", "constraint": {"spec": {"nodePools": []}}, "snapshot": {"pods": []}},
+}

@@ -30,6 +30,7 @@ class Route(StrEnum):
     """In whose words a request is asked and answered."""
 
     GARDENER = "gardener"
+    ADVISOR = "scaling-advisor"
     OURS = "ours"
 
 

@@ -17,6 +17,7 @@ from tutti import __version__
 from tutti.serve import bodies
 from tutti.serve.answers import RecommendationAnswer, RecommendationResponse
 from tutti.serve.front import OPEN
+from tutti.serve.plan_answers import PlannerResponse
 from tutti.serve.refusals import Problem
 
 Tree = dict[str, Any]
@@ -29,6 +30,11 @@ OURS_TEXT = (
     "The body is a cluster in any form that Tutti reads, told apart by its first level: `cluster` with optional "
     "`pools`, `prices`, `region` and `options`; a List as kubectl prints it; a Gardener ClusterSnapshot; a planner "
     "request of scaling-advisor; a scenario file. Options of the body come before those of the query."
+)
+PLANS_TEXT = (
+    "The body is a planner request of gardener/scaling-advisor, or Kubernetes objects with a ScalingConstraint among "
+    "them. `AdviceGenerationTimeout` is the most time that the search takes. Nodes that can go are looked for if "
+    "`down=true`; the scale-out plan then has also the nodes that replace some of them."
 )
 _REFUSALS = {
     400: "The body or the query cannot be read; object and field say where.",
@@ -54,6 +60,10 @@ GARDENER_RESPONSES = {
 OURS_RESPONSES = {
     200: _said(RecommendationAnswer, "A plan."),
     **{status: _said(Problem, text) for status, text in _REFUSALS.items()},
+}
+PLANS_RESPONSES = {
+    200: _said(PlannerResponse, "A plan."),
+    **{status: _said(PlannerResponse, text) for status, text in _REFUSALS.items()},
 }
 NEEDS_TOKEN = {401: _said(Problem, _REFUSALS[401])}
 READY_RESPONSES = {

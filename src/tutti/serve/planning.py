@@ -21,11 +21,13 @@ from tutti.kube.yaml_text import parse_yaml
 from tutti.recommend.ask import ask
 from tutti.recommend.parse import price_book
 from tutti.recommend.request import Binder, Deadline, Down, Objective, Options, Request, Weights
+from tutti.recommend.wire.advisor import read_advisor
+from tutti.recommend.wire.advisor_answer import advisor_answer
+from tutti.recommend.wire.first_level import plain
 from tutti.recommend.wire.gardener import read_gardener
 from tutti.recommend.wire.gardener_answer import gardener_answer
-from tutti.recommend.wire.ours import time_limit_of
 from tutti.recommend.wire.ours_answer import recommendation_data
-from tutti.recommend.wire.reader import Format, format_of, read_request
+from tutti.recommend.wire.reader import Format, format_of, read_request, seconds_for
 from tutti.serve.messages import Asked, Job, Reply, Route, Setup
 from tutti.serve.refusals import BAD_REQUEST, INTERNAL, RefusedError, envelope, refusal_of, too_large
 
@@ -57,14 +59,18 @@ class Planner:
     def answer(self, job: Job, body: bytes) -> tuple[Reply, bytes]:
         """The answer to a job."""
         started = time.monotonic()
+        source: Source | None = None
         pods: int | None = None
         fault = ""
         try:
-            request, seconds = self._read(job, body)
+            source = self._opened(job, body)
+            request, seconds = self._read(job, source)
             pods = sum(isinstance(each, Pod) for each in request.objects)
             plan = ask(request, Deadline(time.process_time, seconds))
             if job.route is Route.GARDENER:
                 data = gardener_answer(plan, request, millis=_millis(started))
+            elif job.route is Route.ADVISOR:
+                data = advisor_answer(plan, request, source=source, millis=_millis(started))
             else:
                 data = recommendation_data(plan, request.catalogue.currency)
             return Reply(status=200, pods=pods), msgspec.json.encode(data)
@@ -75,15 +81,18 @@ class Planner:
         except Exception as error:  # a fault of Tutti's: it is the server's log that tells
             fault = _account(error)
             refusal = RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {job.id}")
-        text = envelope(job.route, refusal, request_id=job.id, millis=_millis(started))
+        text = envelope(job.route, refusal, request_id=job.id, millis=_millis(started), source=source)
         return Reply(status=refusal.status, pods=pods, fault=fault), text
 
-    def _read(self, job: Job, body: bytes) -> tuple[Request, float]:
-        """What is asked, and for how many seconds to search."""
+    def _opened(self, job: Job, body: bytes) -> Source:
+        """The body as a document."""
         data = unpacked(body, self._setup.max_body) if job.is_gzip else body
         if not data.strip():
             raise InputError("the body is empty")
-        source = Source(_BODY, data)
+        return plain(Source(_BODY, data))
+
+    def _read(self, job: Job, source: Source) -> tuple[Request, float]:
+        """What is asked, and for how many seconds to search."""
         try:
             return self._request(job, source)
         except RecursionError:
@@ -96,16 +105,17 @@ class Planner:
         if job.route is Route.GARDENER:
             options = _options(job.asked, is_down=job.asked.down is not False)
             return read_gardener(source, self._book, options=options), self._seconds(job.asked.time_limit)
-        form = format_of(source)
-        seconds = job.asked.time_limit
+        form = Format.ADVISOR if job.route is Route.ADVISOR else format_of(source)
+        seconds = self._seconds(seconds_for(source, form, asked=self._seconds(job.asked.time_limit)))
+        if job.route is Route.ADVISOR:
+            return read_advisor(source, self._book, options=options), seconds
         pools, region = None, ""
         if form is Format.KUBERNETES:
             pools, region = self._setup.pools, self._setup.region
         elif form is Format.TUTTI:
-            seconds = time_limit_of(source) or seconds
             source = self._with_defaults(source)
         request = read_request(source, self._book, options=options, pools=pools, region=region)
-        return request, self._seconds(seconds)
+        return request, seconds
 
     def _with_defaults(self, source: Source) -> Source:
         """A body of ours with the server's pools and region where it has none; the rest of it is not decoded."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import msgspec
 
 from tutti.exceptions import InputError, PoolError, TuttiError
+from tutti.kube.sources import Source
+from tutti.recommend.wire.advisor_answer import advisor_error
 from tutti.recommend.wire.gardener_answer import gardener_error
 from tutti.serve.messages import Route
 
@@ -18,7 +20,7 @@ BAD_REQUEST, UNAUTHORIZED, REQUEST_TIMEOUT, TOO_LARGE, UNSUPPORTED, UNPROCESSABL
 INTERNAL, UNAVAILABLE, TIMED_OUT = 500, 503, 504
 GONE = 499
 """The client went away: nobody gets this status but the log."""
-_GARDENER_PATHS = ("/recommend", "/recommend/")
+_ROUTES = {"/recommend": Route.GARDENER, "/v1/plans": Route.ADVISOR}
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -66,13 +68,17 @@ def refusal_of(error: TuttiError) -> RefusedError:
 
 def route_of(path: str) -> Route:
     """Whose envelope a path has."""
-    return Route.GARDENER if path in _GARDENER_PATHS else Route.OURS
+    return _ROUTES.get(path.removesuffix("/"), Route.OURS)
 
 
-def envelope(route: Route, refusal: RefusedError, *, request_id: str, millis: int) -> bytes:
-    """The body of an answer without a plan."""
+def envelope(
+    route: Route, refusal: RefusedError, *, request_id: str, millis: int, source: Source | None = None
+) -> bytes:
+    """The body of an answer without a plan; `source` is what was asked, as far as that is known."""
+    line = ": ".join(part for part in (refusal.obj, refusal.field, refusal.problem) if part)
     if route is Route.GARDENER:
-        line = ": ".join(part for part in (refusal.obj, refusal.field, refusal.problem) if part)
         return msgspec.json.encode(gardener_error(line, millis=millis))
+    if route is Route.ADVISOR:
+        return msgspec.json.encode(advisor_error(line, source=source))
     told = Problem(error=refusal.problem, object=refusal.obj, field=refusal.field, request_id=request_id)
     return msgspec.json.encode(told)

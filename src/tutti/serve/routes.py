@@ -64,6 +64,20 @@ async def ours(request: _Any) -> Response[bytes]:
     return await _answered(request, Route.OURS)
 
 
+@post(
+    "/v1/plans",
+    status_code=200,
+    request_max_body_size=None,
+    operation_id="plans",
+    responses=openapi.PLANS_RESPONSES,
+    summary="A plan for a planner request of gardener/scaling-advisor",
+    description=openapi.PLANS_TEXT,
+)
+async def plans(request: _Any) -> Response[bytes]:
+    """Answer as scaling-advisor's planner does."""
+    return await _answered(request, Route.ADVISOR)
+
+
 @get("/healthz", operation_id="healthz", summary="Whether the server is alive", media_type=MediaType.TEXT)
 async def healthz() -> str:
     """Whether the loop turns; workers do not matter."""
@@ -104,4 +118,4 @@ async def metrics(request: _Any) -> str:
     return desk.metrics.text(gauges=gauges, workers=workers)
 
 
-HANDLERS = [gardener, ours, healthz, readyz, metrics]
+HANDLERS = [gardener, ours, plans, healthz, readyz, metrics]

@@ -1,7 +1,8 @@
 """A recommendation in the words of gardener/scaling-advisor: its planner's response, and a ScalingAdvice object.
 
-Contract: pure. ``source`` is the document that was asked; its id comes back. Notes are a label of the response. The scale-out plan has also the nodes that
-replace those of the scale-in plan; that one is there only when nodes that can go were asked for and found.
+Contract: pure. ``source`` is the document that was asked; its id comes back. The scale-out plan has also the nodes that
+replace those of the scale-in plan; that one is there only when nodes that can go were asked for and found. Notes are a
+label of the response.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _asked(source: Source | None) -> PlannerText:
         if (tree := constraint_beside(source)) is not None:
             return PlannerText(constraint=parse_constraint(tree, source))
         return parse_planner(source)
-    except InputError:
+    except (InputError, RecursionError, UnicodeError):
         return PlannerText()
 
 

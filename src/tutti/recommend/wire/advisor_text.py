@@ -40,6 +40,7 @@ from tutti.recommend.wire.folding import fault_at, fold, parse_json
 GROUP = "sa.gardener.cloud"
 TIMEOUT = "AdviceGenerationTimeout"
 _KINDS = ("ScalingConstraint", "ClusterScalingConstraint")
+Nanos = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -182,7 +183,7 @@ class PlannerText(_Text, frozen=True):
     simulator_strategy: str | None = None
     scoring_strategy: str | None = None
     advice_generation_mode: str | None = None
-    timeout: Annotated[int, msgspec.Meta(ge=0)] | None = msgspec.field(default=None, name=TIMEOUT)
+    timeout: Nanos | None = msgspec.field(default=None, name=TIMEOUT)
     """In nanoseconds; 0 stands for none, as in Go."""
     snapshot: SnapshotText | None = None
 
@@ -228,12 +229,12 @@ def constraint_of(source: Source) -> Any | None:
 
 
 def _documents(source: Source) -> list[Any]:
-    if source.data[:64].lstrip()[:1] in (b"{", b"["):
-        try:
-            trees = [parse_json(source)]
-        except InputError:
-            trees = list(parse_yaml(source))
-    else:
+    looks_like_json = source.data[:64].lstrip()[:1] in (b"{", b"[")
+    try:
+        trees = [parse_json(source)] if looks_like_json or source.is_json else list(parse_yaml(source))
+    except InputError:
+        if source.is_json or not looks_like_json:
+            raise
         trees = list(parse_yaml(source))
     listed = [each for tree in trees for each in (tree if isinstance(tree, list) else [tree])]
     found = []

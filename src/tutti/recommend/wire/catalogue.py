@@ -1,0 +1,25 @@
+"""What can be bought for a cluster of Kubernetes objects: what a file with pools says, else what the objects tell.
+
+Contract: pure. A file with a ScalingConstraint of gardener/scaling-advisor is read as that, every other one by the
+readers in `recommend.pools`.
+"""
+
+from __future__ import annotations
+
+from tutti.kube.snapshot import Snapshot
+from tutti.kube.sources import Source
+from tutti.recommend.offerings import Catalogue
+from tutti.recommend.pools.market import Market
+from tutti.recommend.pools.reader import catalogue_of
+from tutti.recommend.prices import PriceBook
+from tutti.recommend.wire.advisor import read_constraint
+from tutti.recommend.wire.first_level import plain
+
+
+def catalogue_for(snapshot: Snapshot, book: PriceBook, *, pools: Source | None, region: str = "") -> Catalogue:
+    """What can be bought for a prepared snapshot; `region` is for pools that do not name one."""
+    source = plain(pools) if pools is not None else None
+    constraint = read_constraint(source, snapshot.nodes, book) if source is not None else None
+    if constraint is not None:
+        return constraint
+    return catalogue_of(snapshot, Market(book, region=region, nodes=snapshot.nodes), source=source)
