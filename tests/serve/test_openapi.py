@@ -20,8 +20,15 @@ expected-statuses = ["2xx", "400", "422"]
 def test_the_document_says_what_there_is(server: Server) -> None:
     document = server.client.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")
-    assert set(document["paths"]) == {"/recommend", "/v1/recommendations", "/healthz", "/readyz", "/metrics"}
-    for path in ("/recommend", "/v1/recommendations"):
+    assert set(document["paths"]) == {
+        "/recommend",
+        "/v1/recommendations",
+        "/v1/plans",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    }
+    for path in posts:
         operation = document["paths"][path]["post"]
         body = operation["requestBody"]["content"]["application/json"]
         assert len(body["examples"]) >= 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tutti.cluster import Cluster
     from tutti.engine import Profile
     from tutti.kube.snapshot import Snapshot
+    from tutti.kube.sources import Source
 
 
 class Loaded(NamedTuple):
@@ -30,14 +31,14 @@ class Loaded(NamedTuple):
     cluster: Cluster
 
 
-def load_cluster(paths: Sequence[str]) -> Loaded:
-    """Read files into a cluster."""
+def load_cluster(paths: Sequence[str], *, sources: Iterable[Source] | None = None) -> Loaded:
+    """Read files into a cluster; `sources` are their contents, where they were read already."""
     with busy("reading"):
         from tutti.cluster import Cluster
         from tutti.kube.objects import KINDS, Pod
         from tutti.kube.unknown_volumes import KnownVolumes
 
-        snapshot = _prepared(paths)
+        snapshot = _prepared(paths, sources)
         known = KnownVolumes(snapshot)
         objects = snapshot.objects | {Pod.KIND: [known.within(pod) for pod in snapshot.pods]}
         cluster = Cluster(obj for kind in KINDS for obj in objects.get(kind, ()))
@@ -58,15 +59,15 @@ def load_cluster(paths: Sequence[str]) -> Loaded:
     return Loaded(snapshot, cluster)
 
 
-def _prepared(paths: Sequence[str]) -> Snapshot:
+def _prepared(paths: Sequence[str], sources: Iterable[Source] | None) -> Snapshot:
     from msgspec.structs import replace
 
     from tutti.kube.admission import is_stored
-    from tutti.kube.loader import load
+    from tutti.kube.loader import load, load_sources
     from tutti.kube.objects import CronJob
     from tutti.kube.prepare import prepare
 
-    snapshot = load(paths)
+    snapshot = load(paths) if sources is None else load_sources(sources)
     new = [each for each in snapshot.of(CronJob) if not is_stored(each)]
     try:
         return prepare(replace(snapshot, objects={**snapshot.objects, CronJob.KIND: new}), cron_jobs=True)

@@ -97,7 +97,7 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
     callback=_time_limit,
     help="How long to look for a better plan.",
 )
-@options.output("table", "wide", "json", "yaml", "name")
+@options.output("table", "wide", "json", "yaml", "name", "advice")
 @click.option("--apply", "applied", is_flag=True, help="Show also which pod is where after the purchase.")
 @down_options.down
 @click.option("--compare", "beside", is_flag=True, help="Show also what Cluster Autoscaler and Karpenter would buy.")
@@ -135,13 +135,16 @@ def command(
     tutti recommend -f cluster.json --pools pools.yaml --compare --report plan.html
     tutti recommend -f cluster.json --pools pools.yaml --down
     """
-    from tutti.cli.recommend_input import read_request
+    from tutti.cli.advice import advice_text, check_constraint
+    from tutti.cli.recommend_input import read_given
     from tutti.cli.recommend_print import print_answer
 
     if [*paths, pools, prices].count("-") > 1:
         raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
     if beside and form == "name":
         raise click.UsageError("--compare has no names to print: it does not go with -o name.")
+    if (beside or applied) and form == "advice":
+        raise click.UsageError("a ScalingAdvice has no place for --compare and --apply.")
     if report is not None:
         from tutti.cli.report.write import check_place
 
@@ -151,10 +154,16 @@ def command(
         from msgspec.structs import replace
 
         chosen = replace(chosen, down=down_options.down_of(down_settings))
-    request = read_request(paths, pools=pools, prices=prices, region=region or "", options=chosen)
-    answer = _ask(request, time_limit)
+    given = read_given(paths, pools=pools, prices=prices, region=region or "", options=chosen)
+    request = given.request
+    if form == "advice":
+        check_constraint(given.constraint)
+    answer = _ask(request, given.seconds(time_limit))
     compared = _compare(answer, request, time_limit) if beside or report is not None else ()
-    print_answer(answer, request, form=form, applied=applied, compared=compared if beside else None)
+    if form == "advice":
+        click.echo(advice_text(answer, request, source=given.constraint))
+    else:
+        print_answer(answer, request, form=form, applied=applied, compared=compared if beside else None)
     if report is not None:
         from tutti.cli.report.page import Report
         from tutti.cli.report.write import write_report
@@ -190,11 +199,9 @@ def _ask(request: Request, seconds: float) -> Recommendation:
 
 def _compare(answer: Recommendation, request: Request, seconds: float) -> tuple[Compared, ...]:
     """What peers would buy; each has as much time as our search."""
-    from tutti.cli.loading import busy, remark
-
     if not answer.pods:
-        remark("nobody waits for a node: there is nothing to compare")
         return ()
+    from tutti.cli.loading import busy
     from tutti.recommend.compare import PEERS, compare
     from tutti.recommend.request import Deadline
 

@@ -8,10 +8,7 @@ input go to standard error.
 
 from __future__ import annotations
 
-import io
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,18 +59,12 @@ class Given(NamedTuple):
         return asked if self.source is None else reader.seconds_for(self.source, self.form, asked=asked)
 
 
-def read_request(
-    paths: Sequence[str], *, pools: str | None, prices: str | None, region: str, options: Options
-) -> Request:
-    """The request alone."""
-    return read_given(paths, pools=pools, prices=prices, region=region, options=options).request
-
-
 def read_given(paths: Sequence[str], *, pools: str | None, prices: str | None, region: str, options: Options) -> Given:
     """Read everything that a recommendation is made from."""
     table = one_source(prices) if prices is not None else None
-    typed: list[Source] = []
-    whole = _whole(paths, typed)
+    with busy("reading"):
+        sources = [plain(source) for source in read_sources(paths)]
+    whole = _whole(sources)
     if whole is not None:
         source, form = whole
         for option, given in (("--pools", pools), ("--region", region)):
@@ -81,8 +72,7 @@ def read_given(paths: Sequence[str], *, pools: str | None, prices: str | None, r
                 raise click.UsageError(f"{option} cannot be given with {_CALLED[form]}, which has pools of its own.")
         with busy("reading"):
             return Given(reader.read_request(source, price_book(table), options=options), source, form)
-    with _read_again(typed):
-        snapshot = load_cluster(paths).snapshot
+    snapshot = load_cluster(paths, sources=sources).snapshot
     with busy("reading pools and prices"):
         bought_from = one_source(pools) if pools is not None else None
         within = _within(snapshot)
@@ -113,31 +103,12 @@ def _within(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, objects=snapshot.objects | {Pod.KIND: [known.within(pod) for pod in snapshot.pods]})
 
 
-def _whole(paths: Sequence[str], typed: list[Source]) -> tuple[Source, reader.Format] | None:
-    """The document that says everything itself, if that is what was given; `typed` gets what standard input said."""
-    for path in paths:
-        if path != "-" and not Path(path).is_file():
-            continue
-        source = one_source(path)
-        if path == "-":
-            typed.append(source)
+def _whole(sources: Sequence[Source]) -> tuple[Source, reader.Format] | None:
+    """The document that says everything itself, if that is what was given."""
+    for source in sources:
         form = reader.format_of(source)
         if form is not reader.Format.KUBERNETES:
-            if len(paths) > 1:
+            if len(sources) > 1:
                 raise InputError(f"{_CALLED[form]} stands alone: give one -f", file=source.name)
             return source, form
     return None
-
-
-@contextmanager
-def _read_again(typed: Sequence[Source]) -> Iterator[None]:
-    """Let standard input, which can be read once, say the same to who reads it next."""
-    if not typed:
-        yield
-        return
-    before = sys.stdin
-    sys.stdin = io.TextIOWrapper(io.BytesIO(typed[0].data), encoding="utf-8")
-    try:
-        yield
-    finally:
-        sys.stdin = before

@@ -245,8 +245,6 @@ def _documents(source: Source) -> list[Any]:
 
 
 def _is_constraint(tree: Any) -> bool:
-    return (
-        isinstance(tree, dict)
-        and tree.get("kind") in _KINDS
-        and str(tree.get("apiVersion") or GROUP).partition("/")[0] == GROUP
-    )
+    if not isinstance(tree, dict) or tree.get("kind") not in _KINDS:
+        return False
+    return str(tree.get("apiVersion") or GROUP).partition("/")[0] == GROUP
