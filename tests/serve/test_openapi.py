@@ -20,14 +20,8 @@ expected-statuses = ["2xx", "400", "422"]
 def test_the_document_says_what_there_is(server: Server) -> None:
     document = server.client.get("/openapi.json").json()
     assert document["openapi"].startswith("3.1")
-    assert set(document["paths"]) == {
-        "/recommend",
-        "/v1/recommendations",
-        "/v1/plans",
-        "/healthz",
-        "/readyz",
-        "/metrics",
-    }
+    posts, gets = {"/recommend", "/v1/recommendations", "/v1/plans"}, {"/healthz", "/readyz", "/metrics"}
+    assert set(document["paths"]) == posts | gets
     for path in posts:
         operation = document["paths"][path]["post"]
         body = operation["requestBody"]["content"]["application/json"]
