@@ -166,7 +166,8 @@ def broken(objects: list[dict], asked, answer) -> list[str]:
     labels = {f"default/{o['metadata']['name']}": o["metadata"]["labels"] for o in objects if o["kind"] == "Pod"}
     for number, step in enumerate(plan.steps):
         for name in step.adds:
-            picture.join(bought[name], name)
+            if name in bought:  # what was bought for waiting pods has joined already
+                picture.join(bought[name], name)
         going = Counter(labels[move.pod]["app"] for move in step.moves)
         for app, most in budgets.items():
             if going[app] > most:

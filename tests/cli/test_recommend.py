@@ -239,7 +239,7 @@ def test_nothing_is_cheaper_than_nothing(tutti: Tutti, write: Write, pools: str)
 @pytest.mark.parametrize(
     ("binder", "gap"),
     [
-        ("kube-scheduler", "(gap 20.00 %; a scheduler that spreads pods may need up to this)"),
+        ("kube-scheduler", "(gap 20.00 %; more time may close it, or spreading needs it)"),
         ("tutti", "(gap 20.00 %)"),
     ],
 )

@@ -100,9 +100,9 @@ def test_an_empty_file(tutti: Tutti, given: Callable[[str, str], str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--time-limit", "-1"), "-1 is not a number of seconds above 0."),
-        (("--time-limit", "0"), "0 is not a number of seconds above 0."),
-        (("--time-limit", "nan"), "nan is not a number of seconds above 0."),
+        (("--time-limit", "-1"), '"-1" is not a duration'),
+        (("--time-limit", "0"), "0 is not a length of time above 0."),
+        (("--time-limit", "nan"), '"nan" is not a duration'),
         (("--weights", "ram=3"), 'there is no weight "ram" (want cpu, memory or gpu).'),
         (("--weights", "cpu"), 'cpu: "" is not a whole number from 0 to 1,000.'),
         (("--weights", "cpu=1.5"), 'cpu: "1.5" is not a whole number from 0 to 1,000.'),

@@ -4,11 +4,13 @@ import time
 
 import pytest
 
+from tests.shrink_clusters import _daemon as daemon
 from tests.shrink_clusters import _node as node
 from tests.shrink_clusters import _pod as pod
 from tests.shrink_clusters import broken, cluster, request
 from tutti.recommend.ask import ask
 from tutti.recommend.request import Binder, Deadline, Down, Options
+from tutti.recommend.wire.purchases import free_removals
 
 
 def given_back(objects, pools, *, seconds=1.0, binder=Binder.KUBE_SCHEDULER, **down):
@@ -48,6 +50,7 @@ def small(*pods, nodes=("m5.large", "m5.large"), more=(), minimum=0, **pool):
         made["metadata"] |= changes.get("metadata", {})
         made["spec"] |= changes.get("spec", {})
         objects.append(made)
+    objects += [daemon(each["metadata"]["name"]) for each in objects if each["kind"] == "Node"]
     text = {"name": "p", "instanceTypes": kinds, "zones": ["us-east-1a"], "min": minimum, "max": 20} | pool
     return [*objects, *more], {"region": "us-east-1", "pools": [text]}
 
@@ -202,6 +205,8 @@ def test_a_pool_says_itself_when_its_nodes_go():
 def test_gpu_nodes_wait_less_and_are_measured_by_gpus():
     objects, pools = small(nodes=("m5.large", "m5.large"))
     for each in objects:
+        if each["kind"] != "Node":
+            continue
         for part in ("capacity", "allocatable"):
             each["status"][part] = each["status"][part] | {"nvidia.com/gpu": "1"}
     _, answer = given_back(objects, pools)
@@ -231,3 +236,37 @@ def test_nothing_at_all():
     )
     plan = ask(asked, Deadline(time.monotonic, 1)).down
     assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)
+
+
+def test_a_dump_without_pods_lets_nothing_go():
+    objects, pools = small(nodes=("m5.large",) * 3)
+    _, answer = given_back([each for each in objects if each["kind"] == "Node"], pools)
+    assert set(why(answer.down).values()) == {"NoPodsKnown"}
+    assert "no pods in the input" in answer.down.notes[0]
+
+
+def test_nodes_of_no_pool_are_on_the_bill():
+    objects, pools = small(nodes=("m5.large", "m5.large"))
+    objects.append(node("other", "elsewhere", "m5.2xlarge", "us-east-1a", Never()))
+    _, answer = given_back(objects, pools)
+    assert (answer.down.before, answer.down.after) == (2 * 96_000_000 + 384_000_000, 384_000_000)
+
+
+def test_the_purchase_is_on_the_bill_and_comes_first():
+    waiting = pod("new-0", None, {"app": "new"}, {}, "ReplicaSet", "rs", 3000, 100, {}, [])
+    waiting["status"] = {"phase": "Pending"}
+    objects, pools = small(
+        ("web-0", "n0", 500, {}), nodes=("m5.large",), more=[waiting], instanceTypes=["m5.large", "m5.xlarge"]
+    )
+    asked, answer = given_back(objects, pools)
+    assert not broken(objects, asked, answer) or answer.down.purchase
+    assert answer.down.purchase == 192_000_000
+    assert (answer.down.before, answer.down.after) == (288_000_000, 192_000_000)
+    assert answer.down.steps[0].adds == tuple(each.name for each in answer.nodes)
+    assert [each.node for each in free_removals(answer)] == []
+
+
+def test_it_says_when_time_was_up():
+    objects, pools = cluster(12)
+    _, answer = given_back(objects, pools, seconds=0.001)
+    assert any("time was up" in note for note in answer.down.notes)

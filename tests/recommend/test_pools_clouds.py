@@ -151,7 +151,7 @@ def test_pools_are_inferred_from_the_labels_of_every_cloud():
     )
     moved = catalogue.pools[0].offerings[1].node.metadata.labels
     assert moved["topology.kubernetes.io/zone"] == "eu-west-1b"
-    assert "maximum is not known" in catalogue.notes[0]
+    assert "minimum and maximum are not known" in catalogue.notes[0]
     assert any("n1-standard-2" in note for note in catalogue.notes)
 
 

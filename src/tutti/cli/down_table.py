@@ -76,7 +76,8 @@ def _summary(plan: DownPlan) -> Iterator[str]:
         yield "what that saves is not known: some of them have no known price"
         return
     share = f" ({plan.saving / plan.before:.0%})" if plan.before else ""
-    bill = f"the bill goes from {_month(plan.before)} to {_month(plan.after)}"
+    then = "with the purchase, " if plan.purchase else ""
+    bill = f"{then}the bill goes from {_month(plan.before)} to {_month(plan.after)}"
     yield f"saves {_month(plan.saving)} a month{share}: {bill}"
     if plan.payback is not None and plan.moves:
         yield f"moving has paid for itself after {how_long(round(plan.payback * 3600))}"

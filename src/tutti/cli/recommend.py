@@ -7,7 +7,6 @@ here and nowhere below: --time-limit is the budget of the search.
 
 from __future__ import annotations
 
-import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,17 @@ _FILE = click.Path(allow_dash=True)
 _MOST_WEIGHT = 1000
 
 
-def _time_limit(context: click.Context, option: click.Parameter, seconds: float) -> float:
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise click.BadParameter(f"{seconds:g} is not a number of seconds above 0.", context, option)
+def _time_limit(context: click.Context, option: click.Parameter, text: str) -> float:
+    """Seconds of a length of time: 5, 0.5, 2s, 1m30s."""
+    from tutti.exceptions import InputError
+    from tutti.kube.durations import duration
+
+    try:
+        seconds = duration(text) / 1_000_000
+    except InputError as error:
+        raise click.BadParameter(f"{error.problem}.", context, option) from None
+    if not seconds:
+        raise click.BadParameter(f"{text} is not a length of time above 0.", context, option)
     return seconds
 
 
@@ -90,10 +97,9 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
 )
 @click.option(
     "--time-limit",
-    type=float,
-    default=5.0,
+    default="5s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="TIME",
     callback=_time_limit,
     help="How long to look for a better plan.",
 )

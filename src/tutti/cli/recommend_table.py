@@ -99,7 +99,7 @@ def _cost(answer: Recommendation) -> str:
     if answer.gap is None or answer.gap < _TOLERANCE:
         return f"{cost}; proved: no plan for these pods {'has fewer' if by_nodes else 'costs less'}"
     least = f"has fewer than {answer.bound:,}" if by_nodes else f"costs less than {a_month(answer.bound)}"
-    hint = "; a scheduler that spreads pods may need up to this" if answer.binder == Binder.KUBE_SCHEDULER else ""
+    hint = "; more time may close it, or spreading needs it" if answer.binder == Binder.KUBE_SCHEDULER else ""
     return f"{cost}; no plan for these pods {least} (gap {100 * answer.gap:.2f} %{hint})"
 
 

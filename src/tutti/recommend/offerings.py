@@ -102,6 +102,8 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pools: tuple[NodePool, ...] = ()
     limits: tuple[Limit, ...] = ()
     """Limits over all pools."""
+    others: tuple[Member, ...] = ()
+    """Nodes of no pool: nobody buys such nodes or gives them back here, but they are on the bill."""
     currency: str = "USD"
     notes: tuple[str, ...] = ()
     """Lines for the user: where pools and prices were taken from, and what was guessed."""

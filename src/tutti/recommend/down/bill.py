@@ -8,11 +8,11 @@ Where prices are not known nothing can be weighed: then only nodes go that are u
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from tutti.recommend.offerings import Catalogue
+from tutti.recommend.offerings import Catalogue, Member
 from tutti.recommend.request import Down
 
 OVERLAP = 12
@@ -47,10 +47,16 @@ def change(*, removed: Iterable[int], bought: Iterable[int], moves: int, down: D
 
 
 def bill_of(catalogue: Catalogue) -> int:
-    """What the nodes of all pools cost an hour, as far as prices are known."""
-    return sum(member.price or 0 for pool in catalogue.pools for member in pool.members)
+    """What all nodes cost an hour, those of no pool too, as far as prices are known."""
+    return sum(member.price or 0 for member in _members(catalogue))
 
 
 def unpriced(catalogue: Catalogue) -> int:
     """How many nodes have no known price."""
-    return sum(member.price is None for pool in catalogue.pools for member in pool.members)
+    return sum(member.price is None for member in _members(catalogue))
+
+
+def _members(catalogue: Catalogue) -> Iterator[Member]:
+    for pool in catalogue.pools:
+        yield from pool.members
+    yield from catalogue.others

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.edits import Put, Remove, Unbind
 from tutti.cluster.trial import Trial
+from tutti.engine.engine import Decision
 from tutti.engine.failure import fit_error
 from tutti.engine.new_nodes import cordoned, node_of, pods_on
 from tutti.engine.schedule import schedule
@@ -28,6 +29,7 @@ from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 
 _GOING = "tutti.dev/going"
+_CORDONED = "node(s) were unschedulable"
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -52,6 +54,8 @@ class Drainage:
 
     def __init__(self, picture: Picture, rules: DrainRules) -> None:
         self._picture, self._cluster, self._rules = picture, picture.cluster, rules
+        self._nodes: Sequence[str] = ()
+        """Those that are being drained."""
 
     def cordon(self, nodes: Iterable[str]) -> None:
         """Keep pods off nodes that shall go. The mark is in the picture, and goes when that is rolled back."""
@@ -73,6 +77,7 @@ class Drainage:
         return steps
 
     def _drain(self, nodes: Sequence[str], bought: Mapping[str, Offering]) -> list[Step]:
+        self._nodes = nodes
         self.cordon(nodes)
         empty = tuple(name for name in nodes if not leaving(self._cluster, name, self._rules))
         for name in empty:
@@ -148,7 +153,7 @@ class Drainage:
         else:
             for decision in self._picture.engine.place(list(sources)):
                 if decision.node is None:
-                    raise _StuckError(_no_place(node, decision.pod, fit_error(decision)))
+                    raise _StuckError(_no_place(node, decision.pod, fit_error(self._without_going(decision))))
         moves = []
         for key, source in sources.items():
             target = cluster.pods.node_names[cluster.pod_row(key)]
@@ -156,6 +161,15 @@ class Drainage:
                 raise _StuckError(_no_place(node, key, f"it goes back to {target}" if target else "nobody tries"))
             moves.append(Move(pod=key, source=source, target=target))
         return tuple(moves)
+
+    def _without_going(self, decision: Decision) -> Decision:
+        """A refusal that does not count the nodes that go, which are cordoned here alone."""
+        names = self._cluster.nodes.row_of
+        going = sum(name in names for name in self._nodes)
+        reasons = dict(decision.reasons)
+        if reasons.get(_CORDONED, 0) >= going:
+            reasons[_CORDONED] -= going
+        return replace(decision, nodes=decision.nodes - going, reasons={k: v for k, v in reasons.items() if v})
 
     def _remove(self, name: str) -> None:
         """Take a node away, with what belongs to it."""

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.trial import Trial
+from tutti.kube.objects import Node, Pod
 from tutti.kube.owners import controller_of
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.down.bill import bill_of, change, unpriced
@@ -27,7 +28,7 @@ from tutti.recommend.down.candidates import Candidate, find_candidates
 from tutti.recommend.down.consolidate import Consolidation
 from tutti.recommend.down.drainage import Drainage
 from tutti.recommend.down.one_pass import Bit, Pass, in_one_pass
-from tutti.recommend.down.plan import DownPlan, Removal, Stay, Why
+from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step, Why
 from tutti.recommend.down.shrink import Shrinking, stay_of
 from tutti.recommend.down.sizes import PoolSizes
 from tutti.recommend.drain import REPLICATED, DrainRules, latest_moment
@@ -58,10 +59,14 @@ class _Found(NamedTuple):
     """The nodes that go for being underused or empty."""
     stays: Mapping[str, Stay]
     """Why single nodes cannot go."""
+    is_late: bool = False
+    """Whether time was up before everything had been looked at."""
 
 
 def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, down: Down) -> DownPlan:
     """What the cluster can give back once an answer has been followed."""
+    if not any(isinstance(each, Pod) for each in request.objects):
+        return _unknown(request)
     picture = settle(answer, request).picture
     cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
@@ -77,7 +82,17 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     # because what was found is drained once more.
     found = _find(ground, candidates, deadline.at_least(deadline.seconds / 2).part(0.6))
     chosen = in_one_pass(picture, ground.drainage, offered, bits=found.bits, sizes=ground.sizes, down=down)
-    return _plan(request, found, chosen, candidates=candidates, stays=stays)
+    return _plan(ground, found, chosen, candidates=candidates, stays=stays)
+
+
+def _unknown(request: Request) -> DownPlan:
+    """The plan for a cluster without any pods: nobody dumped them, and every node would seem empty."""
+    why = "there are no pods in the input, so nothing tells what runs there: dump them too"
+    homes = {member.node: pool.name for pool in request.catalogue.pools for member in pool.members}
+    names = sorted(each.metadata.name for each in request.objects if isinstance(each, Node))
+    stays = tuple(Stay(node=name, pool=homes.get(name, ""), reason="NoPodsKnown", message=why) for name in names)
+    bill = bill_of(request.catalogue)
+    return DownPlan(stays=stays, before=bill, after=bill, saving=0, churn=0, notes=(why,) if names else ())
 
 
 def _find(ground: _Ground, candidates: Sequence[Candidate], deadline: Deadline) -> _Found:
@@ -102,7 +117,7 @@ def _find(ground: _Ground, candidates: Sequence[Candidate], deadline: Deadline) 
         swaps = consolidation.run(each for each in rest if each.node not in went)
     bits = [*(Bit(gone=(each,)) for each in (*underused.gone, *busy.gone)), *swaps]
     stays = {stay.node: stay for stay in (*busy.stays, *underused.stays)}
-    return _Found(bits, frozenset(each.node for each in underused.gone), stays)
+    return _Found(bits, frozenset(each.node for each in underused.gone), stays, deadline.is_over())
 
 
 def _gone_controllers(cluster: Cluster) -> frozenset[str]:
@@ -125,9 +140,9 @@ def _gone_controllers(cluster: Cluster) -> frozenset[str]:
 
 
 def _plan(
-    request: Request, found: _Found, chosen: Pass, *, candidates: Sequence[Candidate], stays: Iterable[Stay]
+    ground: _Ground, found: _Found, chosen: Pass, *, candidates: Sequence[Candidate], stays: Iterable[Stay]
 ) -> DownPlan:
-    catalogue, down = request.catalogue, request.options.down or Down()
+    catalogue, down, bought_first = ground.request.catalogue, ground.down, ground.answer.nodes
     gone = [each for bit in chosen.bits for each in bit.gone]
     moves = [move for step in chosen.steps for move in step.moves]
     left = Counter(move.source for move in moves)
@@ -141,8 +156,12 @@ def _plan(
     worth = change(
         removed=[each.price for each in gone], bought=[n.price or 0 for n in nodes], moves=len(moves), down=down
     )
-    before = bill_of(catalogue)
-    notes = []
+    purchase = sum(node.price or 0 for node in bought_first)
+    before = bill_of(catalogue) + purchase
+    new = {node.name for node in bought_first}
+    leans = any(move.target in new for move in moves)  # then the purchase is the first step
+    first = (Step(adds=tuple(node.name for node in bought_first)),) if leans else ()
+    notes = ["time was up: more may be found with a longer --time-limit"] if found.is_late else []
     if number := unpriced(catalogue):
         said = (
             "1 node has no known price, and counts" if number == 1 else f"{number} nodes have no known price, and count"
@@ -151,7 +170,7 @@ def _plan(
     return DownPlan(
         removals=tuple(sorted(removals, key=lambda each: each.node)), scale_up=merge(nodes), nodes=nodes,
         stays=tuple(sorted([*stays, *_stayed(found, gone, candidates)], key=lambda each: each.node)),
-        steps=chosen.steps, moves=len(moves),
+        steps=(*first, *chosen.steps), moves=len(moves), purchase=purchase,
         before=before if known else None, after=before - worth.saving if known else None,
         saving=worth.saving if known else None, churn=worth.churn if known else None,
         payback=worth.payback if known and gone else None, notes=tuple(notes),

@@ -85,8 +85,10 @@ class DownPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """In order. All nodes that will go are cordoned before the first."""
     moves: int = 0
     """How many times a pod moves."""
+    purchase: int = 0
+    """What is bought for waiting pods before the first step, in nano-dollars an hour."""
     before: int | None = None
-    """What the nodes that count for the bill cost now; None when a price is not known."""
+    """What all nodes cost before the first step, the purchase included; None when a price is not known."""
     after: int | None = None
     saving: int | None = None
     """`before` less `after`."""

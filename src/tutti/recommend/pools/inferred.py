@@ -33,7 +33,8 @@ def infer_pools(market: Market) -> tuple[list[NodePool], list[str]]:
     if not pools:
         return [], ["there are no nodes to infer node pools from: say with --pools what can be bought"]
     notes = [
-        f"{len(pools)} node pool{'s' if len(pools) > 1 else ''} inferred from the nodes; their maximum is not known"
+        f"{len(pools)} node pool{'s' if len(pools) > 1 else ''} inferred from the nodes; "
+        "their minimum and maximum are not known"
     ]
     if unnamed:
         notes.append(

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.decode import decode
 from tutti.kube.objects import KarpenterPool
@@ -23,6 +25,7 @@ from tutti.recommend.pools.cluster_autoscaler import read_groups
 from tutti.recommend.pools.inferred import infer_pools
 from tutti.recommend.pools.karpenter_objects import read_karpenter
 from tutti.recommend.pools.market import Market
+from tutti.recommend.pools.members import members_of
 from tutti.recommend.pools.ours import read_ours
 
 _GROUPS = "AutoScalingGroups"
@@ -32,6 +35,17 @@ _WANT = "want pools of Tutti, Karpenter NodePools, or Auto Scaling groups as des
 
 def catalogue_of(snapshot: Snapshot, market: Market, *, source: Source | None = None) -> Catalogue:
     """What can be bought: as the file says, else as the snapshot's Karpenter pools say, else as the nodes tell."""
+    return with_others(_catalogue(snapshot, market, source), market)
+
+
+def with_others(catalogue: Catalogue, market: Market) -> Catalogue:
+    """The catalogue with the nodes that are of none of its pools."""
+    mine = {member.node for pool in catalogue.pools for member in pool.members}
+    others = [node for node in market.nodes if node.metadata.name not in mine]
+    return replace(catalogue, others=members_of(others, (), market))
+
+
+def _catalogue(snapshot: Snapshot, market: Market, source: Source | None) -> Catalogue:
     if source is not None:
         return read_pools(source, market)
     if given := snapshot.of(KarpenterPool):

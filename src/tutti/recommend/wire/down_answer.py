@@ -39,6 +39,7 @@ def down_data(plan: DownPlan, currency: str) -> Data:
             "moves": plan.moves,
             "steps": len(plan.steps),
         },
+        "purchase": _money(plan.purchase, currency),
         "before": _money(plan.before, currency),
         "after": _money(plan.after, currency),
         "saving": _money(plan.saving, currency),

@@ -2,7 +2,7 @@
 
 Contract: pure. Where a plan that gives nodes back buys others in their place, the two belong together. `purchases` and
 `removals` have all of both, for a format whose readers do both. `free_removals` has the nodes that can go before
-anything is bought in their place, for a format whose readers may do one and leave the other.
+anything is bought, for a format whose readers may do one and leave the other.
 """
 
 from __future__ import annotations
@@ -37,12 +37,19 @@ def removals(answer: Recommendation) -> list[Removal]:
 
 
 def free_removals(answer: Recommendation) -> list[Removal]:
-    """The nodes that can go without a purchase in their place: those of the steps before the first that adds a node."""
-    if answer.down is None or not answer.down.scale_up:
-        return removals(answer)
+    """The nodes that can go at once: before anything is bought in the place of others, and with nobody who goes to a
+    node that is yet to be bought.
+    """
+    if answer.down is None:
+        return []
+    waited_for = {node.name for node in answer.nodes}
     gone: set[str] = set()
+    leaning: set[str] = set()
     for step in answer.down.steps:
-        if step.adds:
+        if not waited_for.issuperset(step.adds):
             break
+        if any(move.target in waited_for for move in step.moves):
+            leaning.update(move.source for move in step.moves)
+            leaning.update(step.removes)
         gone.update(step.removes)
-    return [each for each in answer.down.removals if each.node in gone]
+    return [each for each in answer.down.removals if each.node in gone - leaning]
