@@ -201,6 +201,7 @@ class ScaleDown(_Part, frozen=True):
     stay: list[Stay]
     steps: list[Step]
     counts: DownCounts
+    purchase: Money | None
     before: Money | None
     after: Money | None
     saving: Money | None
