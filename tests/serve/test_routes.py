@@ -246,7 +246,8 @@ def test_a_plan_says_what_can_go_if_it_is_asked(server: Server) -> None:
     size = {"cpu": "1920m", "memory": "7Gi", "pods": "110"}
     labels = {"sa.gardener.cloud/node-pool-name": "workers", "sa.gardener.cloud/node-template-name": "m5l"}
     node = {"name": "n1", "instanceType": "m5.large", "labels": labels, "capacity": size, "allocatable": size}
-    body = {**PLANNER["one pool"], "snapshot": {"nodes": [node]}}
+    pod = {**PLANNER["one pool"]["snapshot"]["pods"][0], "nodeName": "n2"}
+    body = {**PLANNER["one pool"], "snapshot": {"nodes": [node, {**node, "name": "n2"}], "pods": [pod]}}
     assert planned(server.post(body, "/v1/plans").content).scale_in_plan is None
     plan = planned(server.post(body, "/v1/plans?down=true").content).scale_in_plan
     assert plan is not None
