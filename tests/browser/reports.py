@@ -6,11 +6,14 @@ from tutti.cli.report.page import Report
 from tutti.kube.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.bought import NewNode, ScaleUp
-from tutti.recommend.down.plan import DownPlan, Stay
+from tutti.recommend.compare import OURS, Compared
+from tutti.recommend.down.plan import DownPlan, Move, Removal, Stay, Step, Why
 from tutti.recommend.offerings import Catalogue, NodePool, Offering
 from tutti.recommend.request import Request
 
 HOSTILE = '<script>alert("1")</script>\'"><img src=x onerror=alert(2)>'
+REASONS = ("NotUnderutilized", "BlockedByPod", "NodeGroupMinSizeReached", "ScaleDownDisabledAnnotation")
+WHY = "96% of it is asked for, more than 50%; and pool general comes to its minimum of 3 nodes. "
 
 
 def hostile() -> Report:
@@ -75,3 +78,38 @@ def large(nodes: int, pods: int, *, kinds: int) -> Report:
     return Report(
         Request(objects=tuple(objects), catalogue=Catalogue(pools=(NodePool(name="p", offerings=(made,)),))), answer
     )
+
+
+def beside(nodes: int = 0) -> Report:
+    """A pod that waits, ours and two peers with so many nodes each, one of which did not get done; nodes that go."""
+    node = Node(metadata=ObjectMeta(name="t"))
+    made = Offering(pool="general", instance_type="m6i.xlarge", zone="us-east-1a", price=2 * 10**8, node=node)
+    bought = ((made, nodes),) if nodes else ()
+    cost = nodes * 2 * 10**8
+    peer = "cluster-autoscaler/least-waste"
+    compared = (
+        Compared(who=OURS, bought=bought, cost=cost, placed=1, kept=1, change=0.0),
+        Compared(who=peer, bought=bought, cost=cost, placed=1, kept=1, change=0.0),
+        Compared(who="karpenter", problem="not done in 5.0 s"),
+    )
+    name = "ip-10-0-{}-20.us-east-1.compute.internal"
+    stays = tuple(
+        Stay(node=name.format(number), pool="general", reason=reason, message=WHY * (1 + number % 3))
+        for number, reason in enumerate(REASONS)
+    )
+    removal = Removal(
+        node=name.format(99), pool="general", zone="us-east-1a", instance_type="m6i.xlarge", capacity_type="on-demand",
+        price=2 * 10**8, why=Why.UNDERUSED, utilization=0.25, moves=8,
+    )  # fmt: skip
+    moves = tuple(
+        Move(pod=f"shop/api-5d8f7-a9x2{each}", source=name.format(99), target=name.format(each)) for each in range(8)
+    )
+    down = DownPlan(
+        removals=(removal,), stays=stays, steps=(Step(moves=moves, removes=(name.format(99),)),), moves=8,
+        purchase=cost, before=10**9 + cost, after=8 * 10**8 + cost, saving=2 * 10**8,
+    )  # fmt: skip
+    answer = Recommendation(
+        strategy="optimal", objective="cost", binder="kube-scheduler", pods=1, placed=1, cost=cost, bound=cost,
+        gap=0.0, down=down,
+    )  # fmt: skip
+    return Report(Request(objects=(), catalogue=Catalogue()), answer, compared)

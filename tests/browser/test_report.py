@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import BINARY, Chromium
-from tests.browser.reports import HOSTILE, hostile, large
+from tests.browser.reports import HOSTILE, REASONS, beside, hostile, large
 from tutti.cli.main import main
 from tutti.cli.report.page import page
 from tutti.cli.report.picture import BOXES
@@ -115,6 +115,19 @@ def test_names_of_strangers_do_nothing(browser: Chromium, tmp_path: Path) -> Non
     assert browser.run("document.images.length") == 0
     assert browser.run(WIDER) is False
     assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("width", [1200, 390], ids=["desk", "phone"])
+def test_reasons_are_not_broken(browser: Chromium, tmp_path: Path, width: int) -> None:
+    path = tmp_path / "down.html"
+    path.write_text(page(beside(2)), "utf-8")
+    browser.open(path, width=width)
+    lines = browser.run(
+        "[...document.querySelectorAll('#down td:nth-child(2) .word')]"
+        ".map(each => [each.textContent, each.getClientRects().length])"
+    )
+    assert lines == [[reason, 1] for reason in REASONS]
+    assert browser.run(WIDER) is False
 
 
 def test_what_is_not_the_pages_own_is_forbidden(browser: Chromium, report: Path, tmp_path: Path) -> None:

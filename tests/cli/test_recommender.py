@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,12 +57,54 @@ def test_files_are_read_before_anything_is_served(tutti, tmp_path: Path) -> None
 def test_a_certificate_that_is_none(tutti, tmp_path: Path) -> None:
     (tmp_path / "c.pem").write_text("no certificate")
     run = tutti("recommender", "--port", "0", "--tls-cert", str(tmp_path / "c.pem"), "--tls-key", "absent.pem")
-    assert run.code == 2
-    assert "cannot be read" in run.err
+    assert (run.code, run.err) == (2, "error: absent.pem: cannot be read: no such file or directory\n")
+
+
+@pytest.fixture(scope="module")
+def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two pairs of a certificate and a key, and files that are neither."""
+    folder = tmp_path_factory.mktemp("pems")
+    for name in ("", "2"):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+             "-days", "2", "-subj", "/CN=x", "-keyout", f"{folder}/key{name}", "-out", f"{folder}/cert{name}"],
+            check=True,
+            capture_output=True,
+        )  # fmt: skip
+    (folder / "text").write_text("neither")
+    for kind in ("CERTIFICATE", "PRIVATE KEY"):
+        (folder / f"broken-{kind[:4]}").write_text(f"-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "line"),
+    [
+        ("key", "cert", "key: not a certificate (PEM), but a private key: are --tls-cert and --tls-key swapped?"),
+        ("text", "key", "text: not a certificate (PEM)"),
+        ("key", "key", "key: not a certificate (PEM)"),
+        ("cert", "cert", "cert: not a private key (PEM)"),
+        ("cert", "text", "text: not a private key (PEM)"),
+        ("cert", "key2", "key2: not the private key of the certificate in {folder}/cert"),
+        ("broken-CERT", "key", "broken-CERT: not a sound certificate (PEM)"),
+        ("cert", "broken-PRIV", "broken-PRIV: not a sound private key (PEM)"),
+    ],
+)
+def test_the_wrong_file_of_the_two_is_named(tutti, pems: Path, cert: str, key: str, line: str) -> None:
+    run = tutti("recommender", "--port", "0", "--tls-cert", str(pems / cert), "--tls-key", str(pems / key))
+    assert (run.code, run.err) == (2, f"error: {pems}/{line.format(folder=pems)}\n")
 
 
 def test_a_port_that_is_taken(tutti) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        run = tutti("recommender", "--port", str(taken.getsockname()[1]))
-    assert run.code == 2
-    assert "cannot listen there: address already in use" in run.err
+        port = taken.getsockname()[1]
+        run = tutti("recommender", "--port", str(port))
+    line = f"error: cannot listen on 127.0.0.1:{port}: address already in use; choose another --port\n"
+    assert (run.code, run.err) == (2, line)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no..name", "name.invalid"])
+def test_a_host_that_is_not_this_machine(tutti, host: str) -> None:
+    run = tutti("recommender", "--host", host, "--port", "1")
+    line = f"error: cannot listen on {host}:1: it is not an address of this machine; choose another --host\n"
+    assert (run.code, run.err) == (2, line)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.browser.reports import HOSTILE, hostile, large
+from tests.browser.reports import HOSTILE, beside, hostile, large
 from tests.cli.conftest import Run, node, pod
 from tutti.cli.report import write
 from tutti.cli.report.markup import el, escaped
@@ -247,13 +247,44 @@ def test_what_can_be_given_back() -> None:
     text = Seen(page(Report(Request(objects=(), catalogue=Catalogue()), answer))).text
     assert "1 node can go, 1 pod moves: $73.00 a month less, $146.00 instead of $219.00" in text
     assert "the way there costs $0.05 once, paid back after 30m" in text
-    assert "move 1 pod: a/b; remove old-1" in text
-    assert "add n" in text
+    assert "move 1 pod:  a/b → old-2 ; remove  old-1" in text
+    assert "add  n" in text
     assert "a pod is alone" in text
     assert "Give back 1 node: $73.00 a month less" in text
-    assert "Bill afterwards" in text
+    assert "Bill now" in text
+    assert "Bill afterwards $146.00 1 node goes" in text
     empty = replace(answer, down=DownPlan())
     assert "No node can go." in Seen(page(Report(Request(objects=(), catalogue=Catalogue()), empty))).text
+
+
+def test_a_bill_with_a_purchase_is_called_so() -> None:
+    text = Seen(page(beside(2))).text
+    assert "Bill with the purchase $1,022.00 $292.00 of it is bought" in text
+    assert "$876.00 instead of $1,022.00 with the purchase." in text
+    assert "Bill now" not in text
+
+
+def test_there_are_no_bars_when_nobody_buys_anything() -> None:
+    bought, nothing = Seen(page(beside(2))), Seen(page(beside(0)))
+    assert (bought.count("svg", "bar"), nothing.count("svg", "bar")) == (2, 0)
+    assert "Nobody buys anything." in nothing.text
+    assert "Cluster Autoscaler, least-waste" in nothing.text
+
+
+def test_a_peer_that_was_not_done_agrees_with_nothing() -> None:
+    text = page(beside(2))
+    (row,) = re.findall(r"<tr><td>Karpenter</td>(.*?)</tr>", text)
+    assert re.findall(r">([^<]+)</td>", row) == ["–"] * 7 + ["not done in 5.0 s"]
+
+
+def test_remarks_call_columns_by_their_heads() -> None:
+    text = page(beside(2))
+    heads = re.findall(r"<th[^>]*>([^<]*)</th>", text)
+    for name in ("Holds", "Agrees"):
+        assert name in heads
+        assert f"<li>{name}: " in text
+    assert "HOLDS" not in text
+    assert "AGREES" not in text
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -266,6 +297,14 @@ def test_a_place_that_is_not_there_is_refused_before_anything_is_read(tutti: Tut
     assert run.err == f"error: {path}: there is no directory {path.parent}\n"
     run = tutti("recommend", "-f", "missing.json", "--report", str(tmp_path))
     assert run.err == f"error: {tmp_path}: is a directory: want the name of a file\n"
+
+
+def test_standard_output_is_no_place(tutti: Tutti, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = tutti("recommend", "-f", "missing.json", "--report", "-")
+    line = "error: --report wants the name of a file: the page is not written to standard output\n"
+    assert (run.code, run.out, run.err) == (2, "", line)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no /dev/null")

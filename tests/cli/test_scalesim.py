@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import socket
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,7 +37,9 @@ def given(tmp_path: Path) -> Given:
 
 
 @contextmanager
-def serving(*answers: Any, status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def serving(
+    *answers: Any, status: int = 200, tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """A recommender that gives these answers, the last one for ever; and what it was asked."""
     asked: list[dict[str, Any]] = []
 
@@ -54,10 +58,12 @@ def serving(*answers: Any, status: int = 200) -> Iterator[tuple[str, list[dict[s
             """Say nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}", asked
     finally:
         server.shutdown()
         thread.join()
@@ -198,7 +204,10 @@ def test_tokens(tutti: Tutti, given: Given, tmp_path: Path, monkeypatch: pytest.
         (503, b"busy\nnow", "the server answers 503: busy"),
         (401, {"error": "no"}, "the server answers 401: give its token with --token-file or in TUTTI_TOKEN"),
         (404, b"", "the server answers 404: there is no recommender at this address"),
-        (200, b"<html>", "the answer is not a recommendation (want JSON with recommendation.scaleUp)"),
+        (200, b"hello", "the answer is not a recommendation (want JSON with recommendation.scaleUp)"),
+        (200, b"<html>", "the server answers with a web page: it does not speak the format of recommenders (want JSON"),
+        (501, b"\n<!DOCTYPE HTML>\n<html>", "answers 501 with a web page: it does not speak the format of rec"),
+        (502, b"<html>\nno upstream", "/recommend/: the server answers 502: Bad Gateway"),
         (
             200,
             {"recommendation": {"scaleUp": 7}},
@@ -233,6 +242,30 @@ def test_a_server_that_is_not_there(tutti: Tutti, given: Given):
     assert "want an address like http://127.0.0.1:8080" in run.err
 
 
+def test_a_certificate_that_nobody_knows(tutti: Tutti, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    with serving(NOTHING, tls=context) as (url, asked):
+        run = tutti("scalesim", "-f", given(smallest()), "--url", url)
+        assert (run.code, asked) == (2, [])
+        assert "the certificate is not trusted: self-signed certificate; SSL_CERT_FILE can name the file" in run.err
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        assert tutti("scalesim", "-f", given(smallest()), "--url", url).code == 0
+        run = tutti("scalesim", "-f", given(smallest()), "--url", url.replace("127.0.0.1", "localhost"))
+        assert "the certificate is not trusted: Hostname mismatch" in run.err
+        assert "SSL_CERT_FILE" not in run.err
+    with serving(NOTHING) as (url, _):
+        run = tutti("scalesim", "-f", given(smallest()), "--url", url.replace("http", "https"))
+        assert "no TLS with this server" in run.err
+
+
 def test_a_server_that_does_not_answer(tutti: Tutti, given: Given):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -253,6 +286,13 @@ def test_wrong_snapshots(tutti: Tutti, given: Given, tree: Any, line: str):
     run = tutti("scalesim", "-f", path, "--url", "http://127.0.0.1:9")
     assert (run.code, run.out) == (2, "")
     assert run.err.startswith(f"error: {path}: {line}")
+
+
+def test_an_empty_file(tutti: Tutti, tmp_path: Path):
+    path = tmp_path / "empty.json"
+    path.write_text("\n")
+    run = tutti("scalesim", "-f", str(path))
+    assert (run.code, run.err) == (2, f"error: {path}: it is empty\n")
 
 
 def test_malformed_text(tutti: Tutti, tmp_path: Path):

@@ -103,13 +103,14 @@ def test_a_worker_that_dies_fails_its_own_request_alone(one: Server) -> None:
     full = one.post(case(), "/recommend")
     assert full.status_code == 503
     assert int(full.headers["retry-after"]) > 0
-    assert "1 requests wait" in full.json()["error"]
+    assert full.json()["error"] == "all workers are busy: 1 plan under way, 1 request waiting"
     os.kill(worker, signal.SIGKILL)
     wait_until(lambda: bool(got) and bool(waiting))
     assert got[0].status_code == 500
     assert "died" in got[0].json()["error"]
     assert waiting[0].status_code == 200
     assert starts(one, "died") == before + 1
+    assert "Unknown child process" not in one.log
 
 
 def test_an_idle_worker_that_dies_is_replaced(one: Server) -> None:
@@ -140,6 +141,8 @@ def test_sigterm_finishes_what_runs(start: START) -> None:
     got, workers = post_aside(server, path="/v1/recommendations?timeLimit=1"), server.workers()
     server.wait_running()
     assert server.end() == 0
+    assert " INFO waiting for 1 plan, up to 30s; Ctrl-C again ends at once\n" in server.log
+    assert server.lines[-1].endswith(" INFO ended\n")
     assert got[0].status_code == 200
     assert not any(map(is_running, workers))
     assert "Traceback" not in server.log
@@ -164,6 +167,20 @@ def test_interrupts_end_it_with_130(start: START) -> None:
     server = start("--workers", "1", ready=False)
     assert server.end(signal.SIGINT) == 130
     assert "Traceback" not in server.log
+    assert "waiting for" not in server.log
+
+
+def test_a_second_interrupt_ends_it_at_once(start: START) -> None:
+    server = start("--workers", "1")
+    got = post_aside(server)
+    server.wait_running()
+    started = time.monotonic()
+    server.process.send_signal(signal.SIGINT)
+    server.wait_until(lambda: "Ctrl-C again ends at once" in server.log)
+    assert server.end(signal.SIGINT) == 130
+    assert time.monotonic() - started < 5
+    wait_until(lambda: bool(got))
+    assert got[0].status_code == 503
 
 
 def test_a_killed_server_leaves_no_workers(start: START) -> None:

@@ -194,12 +194,34 @@ def test_health_readiness_and_metrics(server: Server) -> None:
     server.post(b"[]")
     assert server.metric("tutti_http_request_body_bytes_total") == before + 2
     response = server.client.get("/metrics")
-    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert 'route="/v1/recommendations",method="POST",code="400"' in response.text
     assert server.metric("tutti_workers_ready") == 2
     assert server.metric("tutti_plans_running") == server.metric("tutti_plans_waiting") == 0
     assert server.metric("process_resident_memory_bytes") > 10_000_000
     assert server.metric("tutti_worker_resident_memory_bytes") > 50_000_000
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_probes_answer_head_like_get(server: Server, path: str) -> None:
+    got, head = server.client.get(path), server.client.head(path)
+    assert (head.status_code, head.content) == (200, b"")
+    for name in ("content-type", "content-length"):
+        assert head.headers[name] == got.headers[name]
+    operations = server.client.get("/openapi.json").json()["paths"][path]
+    assert set(operations) == {"get", "head"}
+    assert all("content" not in response for response in operations["head"]["responses"].values())
+
+
+def test_what_is_not_json_is_told_what_is_wanted(server: Server) -> None:
+    yaml = server.post(b"kind: List\nitems: []\n")
+    packed = server.post(gzip.compress(json.dumps(case()).encode()))
+    bare = server.post({})
+    assert [each.status_code for each in (yaml, packed, bare)] == [400] * 3
+    assert yaml.json()["error"] == "JSON is malformed: invalid character (line 1); the service reads JSON"
+    assert packed.json()["error"] == "not JSON but gzip: the service reads JSON; send Content-Encoding: gzip"
+    assert bare.json()["error"] == 'want a kubectl List, a Gardener snapshot, or {"cluster": ...}'
+    assert "; the service reads JSON" in gardener_error(server.post(b"Pods: []", "/recommend").content)
 
 
 def test_every_request_has_a_line_in_the_log_and_none_has_its_body(server: Server) -> None:

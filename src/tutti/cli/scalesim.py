@@ -101,6 +101,8 @@ def _check_format(source: Source) -> None:
     from tutti.exceptions import InputError
     from tutti.recommend.wire.reader import Format, format_of
 
+    if not source.data.strip():
+        raise InputError("it is empty", file=source.name)
     form = format_of(source)
     if form is not Format.GARDENER and not (form is Format.KUBERNETES and _is_malformed(source)):
         problem = f"want a Gardener ClusterSnapshot (AutoscalerConfig, WorkerPools, Pods, Nodes), not the {form} format"

@@ -7,7 +7,9 @@ used; a server of this machine is reached without a proxy.
 
 from __future__ import annotations
 
+import re
 import socket
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -21,6 +23,11 @@ from tutti.kube.sources import Source
 from tutti.recommend.wire.folding import fault_at, fold
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_HTML = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
+_FOREIGN = "with a web page: it does not speak the format of recommenders"
+_GATEWAYS = (502, 503, 504)
+_OTHER_HOST = (62, 64)
+"""What OpenSSL calls a certificate of another name or address."""
 _MOST = 2000
 """Of what a server says in another form than expected, this many characters are looked at."""
 
@@ -85,9 +92,11 @@ def ask_recommender(url: str, body: bytes, *, timeout: float, token: str = "") -
 def _refused(url: str, error: urllib.error.HTTPError, *, has_token: bool) -> NoReturn:
     """Raise with what a server says about a request that it does not answer."""
     try:
-        said = _said(error.read(_MOST * 10))
+        body = error.read(_MOST * 10)
     except (OSError, HTTPException):
-        said = ""
+        body = b""
+    is_page = _HTML.match(body) is not None
+    said = "" if is_page else _said(body)
     what = f"{url}: the server answers {error.code}"
     line = f"{what}: {said or error.reason}"
     if error.code in (401, 403):
@@ -95,6 +104,8 @@ def _refused(url: str, error: urllib.error.HTTPError, *, has_token: bool) -> NoR
         line = f"{what}: give {give} with --token-file or in TUTTI_TOKEN"
     elif error.code == 404:
         line = f"{what}: there is no recommender at this address"
+    elif is_page and error.code not in _GATEWAYS:
+        line = f"{what} {_FOREIGN}"
     raise TuttiError(line) from None
 
 
@@ -125,12 +136,20 @@ def _unreachable(url: str, reason: Any, *, timeout: float) -> NoReturn:
         raise TuttiError(f"{url}: connection refused: no recommender listens there; {hint}") from None
     if isinstance(reason, socket.gaierror):
         raise TuttiError(f"{url}: there is no host of this name") from None
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        hint = "" if reason.verify_code in _OTHER_HOST else "; SSL_CERT_FILE can name the file of its CA (PEM)"
+        raise TuttiError(f"{url}: the certificate is not trusted: {_line(reason.verify_message)}{hint}") from None
+    if isinstance(reason, ssl.SSLError):
+        said = _line(reason.reason or str(reason))
+        raise TuttiError(f"{url}: no TLS with this server ({said}); is it http://?") from None
     text = _line(str(getattr(reason, "strerror", None) or reason)) or type(reason).__name__
     raise TuttiError(f"{url}: {text[:1].lower()}{text[1:]}") from None
 
 
 def _parsed(url: str, text: bytes) -> Answer:
     source = Source(url, text)
+    if _HTML.match(text):
+        raise TuttiError(f"{url}: the server answers {_FOREIGN} (want JSON with recommendation.scaleUp)")
     try:
         tree = msgspec.json.decode(text)
         if not isinstance(tree, dict):

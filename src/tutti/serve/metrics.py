@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from tutti import __version__
 from tutti.serve.memory import memory
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4"
+"""Litestar adds the charset."""
 ROUTES = ("/recommend", "/v1/recommendations", "/v1/plans", "/healthz", "/readyz", "/metrics", "/openapi.json")
-_METHODS = ("GET", "POST")
+_METHODS = ("GET", "HEAD", "POST")
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from litestar import Request
+from litestar import HttpMethod, Request
 from litestar.enums import MediaType
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig, ResponseSpec
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
+from litestar.types import Method
 
 from tutti import __version__
 from tutti.serve import bodies
@@ -71,6 +73,11 @@ READY_RESPONSES = {
 }
 
 
+def probe_id(handler: HTTPRouteHandler, method: Method, _: object) -> str:
+    """The operation's id of a handler that takes GET and HEAD."""
+    return handler.handler_name if method == HttpMethod.GET else f"{handler.handler_name}{method.title()}"
+
+
 class Document(JsonRenderPlugin):
     """The document as JSON, with what Litestar cannot see in the handlers: bodies and queries."""
 
@@ -84,7 +91,10 @@ class Document(JsonRenderPlugin):
         for path, body in bodies.BODIES.items():
             paths[path]["post"] |= {"requestBody": body, "parameters": self._parameters}
         for path in OPEN:
-            paths[path]["get"]["security"] = []
+            for method in ("get", "head"):
+                paths[path][method]["security"] = []
+            for response in paths[path]["head"]["responses"].values():
+                response.pop("content", None)
         openapi_schema["components"]["schemas"] |= bodies.schemas()
         return super().render(request, openapi_schema)
 

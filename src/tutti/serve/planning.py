@@ -23,7 +23,7 @@ from tutti.recommend.parse import price_book
 from tutti.recommend.request import Binder, Deadline, Down, Objective, Options, Request, Weights
 from tutti.recommend.wire.advisor import read_advisor
 from tutti.recommend.wire.advisor_answer import advisor_answer
-from tutti.recommend.wire.first_level import plain
+from tutti.recommend.wire.first_level import are_objects, first_level, plain
 from tutti.recommend.wire.gardener import read_gardener
 from tutti.recommend.wire.gardener_answer import gardener_answer
 from tutti.recommend.wire.ours_answer import recommendation_data
@@ -33,6 +33,9 @@ from tutti.serve.refusals import BAD_REQUEST, INTERNAL, RefusedError, envelope, 
 
 _NULL = msgspec.Raw(b"null")
 _GZIP = 16 + zlib.MAX_WBITS
+_GZIP_MAGIC = b"\x1f\x8b"
+_MALFORMED = "JSON is malformed"
+"""So begins what decoders say of text that is not JSON."""
 _BODY = "body.json"
 """The name promises JSON, so that YAML is not tried; it is not told to anybody."""
 _WARM_UP = (
@@ -89,6 +92,8 @@ class Planner:
         data = unpacked(body, self._setup.max_body) if job.is_gzip else body
         if not data.strip():
             raise InputError("the body is empty")
+        if data.startswith(_GZIP_MAGIC):
+            raise InputError("not JSON but gzip: the service reads JSON; send Content-Encoding: gzip")
         return plain(Source(_BODY, data))
 
     def _read(self, job: Job, source: Source) -> tuple[Request, float]:
@@ -99,6 +104,10 @@ class Planner:
             raise InputError("nested too deeply") from None
         except UnicodeError:
             raise InputError("not text in UTF-8") from None
+        except InputError as error:
+            if not error.problem.startswith(_MALFORMED):
+                raise
+            raise InputError(f"{error.problem}; the service reads JSON", obj=error.obj, field=error.field) from None
 
     def _request(self, job: Job, source: Source) -> tuple[Request, float]:
         options = _options(job.asked, is_down=job.asked.down is True)
@@ -111,6 +120,9 @@ class Planner:
             return read_advisor(source, self._book, options=options), seconds
         pools, region = None, ""
         if form is Format.KUBERNETES:
+            names = first_level(source)
+            if names is not None and not are_objects(names):
+                raise InputError('want a kubectl List, a Gardener snapshot, or {"cluster": ...}')
             pools, region = self._setup.pools, self._setup.region
         elif form is Format.TUTTI:
             source = self._with_defaults(source)

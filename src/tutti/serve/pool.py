@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from tutti.serve.messages import Chunks, Job, Reply, Setup
 from tutti.serve.metrics import Metrics
 from tutti.serve.process import Worker, WorkerGoneError
-from tutti.serve.refusals import INTERNAL, RefusedError, busy
+from tutti.serve.refusals import INTERNAL, RefusedError, busy, counted
 
 _LOG = logging.getLogger("tutti.serve")
 _SHORTEST, _LONGEST = 0.2, 10.0
@@ -62,7 +62,8 @@ class Pool:
     def place(self) -> Iterator[None]:
         """A place for one request, from its first byte to its answer."""
         if self.inside >= self.size + self._queue:
-            raise busy(f"{self.running} plans are being made and {self.waiting} requests wait", 1 + self._queue // 4)
+            said = f"{counted(self.running, 'plan')} under way, {counted(self.waiting, 'request')} waiting"
+            raise busy(f"all workers are busy: {said}", 1 + self._queue // 4)
         self.inside += 1
         try:
             yield

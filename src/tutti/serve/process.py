@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 
 from tutti.serve.messages import Chunks, Idle, Job, Ready, Reply, Setup, receive, send
@@ -93,8 +94,9 @@ class Worker:
         """End it at once."""
         if self._why is None:
             self._why = why
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)  # Popen's own would take the exit status that asyncio waits for
             self._to.close()
 
     async def ended(self) -> str:

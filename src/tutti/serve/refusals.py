@@ -51,6 +51,11 @@ def too_large(limit: int) -> RefusedError:
     return RefusedError(TOO_LARGE, f"the body is larger than {limit:,} bytes (--max-body)")
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 plan``, ``2 plans``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def busy(problem: str, seconds: int) -> RefusedError:
     """No room now, perhaps later."""
     return RefusedError(UNAVAILABLE, problem, headers={"Retry-After": str(seconds)})

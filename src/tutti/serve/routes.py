@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from litestar import Request, Response, get, post
+from litestar import HttpMethod, Request, Response, get, post, route
 from litestar.datastructures import State
 from litestar.enums import MediaType
 
@@ -22,6 +22,8 @@ from tutti.serve.metrics import CONTENT_TYPE
 
 _LOG = logging.getLogger("tutti.serve")
 _Any = Request[Any, Any, State]
+_PROBES = [HttpMethod.GET, HttpMethod.HEAD]
+"""Of what answers HEAD like GET; uvicorn leaves the body out."""
 
 
 async def _answered(request: _Any, route: Route) -> Response[bytes]:
@@ -78,15 +80,22 @@ async def plans(request: _Any) -> Response[bytes]:
     return await _answered(request, Route.ADVISOR)
 
 
-@get("/healthz", operation_id="healthz", summary="Whether the server is alive", media_type=MediaType.TEXT)
+@route(
+    "/healthz",
+    http_method=_PROBES,
+    operation_id=openapi.probe_id,
+    summary="Whether the server is alive",
+    media_type=MediaType.TEXT,
+)
 async def healthz() -> str:
     """Whether the loop turns; workers do not matter."""
     return "ok\n"
 
 
-@get(
+@route(
     "/readyz",
-    operation_id="readyz",
+    http_method=_PROBES,
+    operation_id=openapi.probe_id,
     summary="Whether plans can be made",
     media_type=MediaType.TEXT,
     responses=openapi.READY_RESPONSES,

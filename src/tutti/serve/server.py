@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
+import os
 import signal
 import socket
 import ssl
@@ -24,8 +27,11 @@ from tutti.serve.messages import Setup
 from tutti.serve.metrics import Metrics
 from tutti.serve.pool import Pool
 from tutti.serve.protocol import patient
+from tutti.serve.refusals import counted
 from tutti.serve.settings import Settings
+from tutti.serve.tls import tls_fault
 
+_LOG = logging.getLogger("tutti.serve")
 _AFTER_GRACE = 5
 """Seconds to send the last refusals."""
 _BACKLOG = 256
@@ -86,11 +92,16 @@ class _Server(uvicorn.Server):
         self._listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End in order."""
-        self._desk.is_stopping = True
-        timer = asyncio.get_running_loop().call_later(self._desk.settings.grace, self._desk.give_up)
+        """End in order, and say what is waited for."""
+        desk, grace = self._desk, self._desk.settings.grace
+        desk.is_stopping = True
+        if desk.pool.inside:
+            plans = counted(desk.pool.inside, "plan")
+            _LOG.info("waiting for %s, up to %gs; Ctrl-C again ends at once", plans, grace)
+        timer = asyncio.get_running_loop().call_later(grace, desk.give_up)
         await super().shutdown(sockets)
         timer.cancel()
+        _LOG.info("ended")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -133,8 +144,7 @@ def _config(settings: Settings, desk: Desk) -> uvicorn.Config:
     try:
         config.load()
     except (OSError, ssl.SSLError) as error:
-        problem = f"the certificate or its key cannot be read: {error.strerror or error}"
-        raise InputError(problem, file=settings.tls_cert) from None
+        raise tls_fault(settings.tls_cert, settings.tls_key, error) from None
     return config
 
 
@@ -142,7 +152,15 @@ def _bound(settings: Settings) -> socket.socket:
     """The socket, taken before anything else so that a free port is known."""
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        socket.getaddrinfo(settings.host or None, settings.port, family)  # a name that is none has an error of its own
         return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        address = f"{settings.host}:{settings.port}"
-        raise InputError(f"cannot listen there: {(error.strerror or str(error)).lower()}", obj=address) from None
+    except (OSError, UnicodeError) as error:
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        raise InputError(f"cannot listen on {host}:{settings.port}: {_why_not(error)}") from None
+
+
+def _why_not(error: OSError | UnicodeError) -> str:
+    """Why an address cannot be taken, and what to do; Python's own text has the address as a tuple."""
+    if isinstance(error, socket.gaierror | UnicodeError) or error.errno == errno.EADDRNOTAVAIL:
+        return "it is not an address of this machine; choose another --host"
+    return f"{os.strerror(error.errno).lower() if error.errno else error}; choose another --port"

@@ -17,7 +17,8 @@ from tutti.recommend.answer import Recommendation
 from tutti.recommend.compare import OURS, Compared
 from tutti.recommend.request import Objective
 
-_COLUMNS = ("Purchase by", "#Nodes", "#Cost a month", "#Vs ours", "#Placed", "#Left", "Holds", "Model agrees", "Buys")
+_COLUMNS = ("Purchase by", "#Nodes", "#Cost a month", "#Vs ours", "#Placed", "#Left", "Holds", "Agrees", "Buys")
+_NONE = "–"
 
 
 def comparison(compared: Sequence[Compared], answer: Recommendation) -> Markup:
@@ -36,8 +37,15 @@ def comparison(compared: Sequence[Compared], answer: Recommendation) -> Markup:
     elif bound:
         less = change_text(bound / answer.cost - 1 if answer.cost else None)
         rows.append([BOUND, "–", a_month(bound), less, *("–",) * 5])
-    notes = el("ul", *(el("li", line) for line in remarks(compared, answer)), class_="remarks")
-    return joined((el("div", *bars, class_="bars"), mark if bound else None, data_table(_COLUMNS, rows), notes))
+    notes = el("ul", *(el("li", _with_heads(line)) for line in remarks(compared, answer)), class_="remarks")
+    is_bought = any(each.nodes for each in compared)
+    chart = el("div", *bars, class_="bars") if is_bought else el("p", "Nobody buys anything.", class_="quiet")
+    return joined((chart, mark if bound and is_bought else None, data_table(_COLUMNS, rows), notes))
+
+
+def _with_heads(line: str) -> str:
+    """A remark on the table, with the columns as they are called here."""
+    return line.replace("HOLDS", "Holds").replace("AGREES", "Agrees")
 
 
 def _measure(each: Compared, by_nodes: bool) -> int:
@@ -67,16 +75,16 @@ def _bar(share: float, kind: str, mark: float | None = None) -> Markup:
 def _row(each: Compared, ours: Compared) -> list[str | Markup]:
     name = NAMES[each.who]
     if each.problem:
-        return [name, "–", "–", "–", "–", "–", "–", agreement_text(each.who), each.problem]
+        return [name, *(_NONE,) * 7, each.problem]
     return [
         el("b", name) if each.who == OURS else name,
         f"{each.nodes:,}",
         a_month(each.cost),
-        "–" if each is ours else change_text(each.change),
+        _NONE if each is ours else change_text(each.change),
         f"{each.placed:,}",
         f"{each.left:,}",
         holds_text(each),
-        agreement_text(each.who),
+        _NONE if each is ours else agreement_text(each.who),
         buys_text(each),
     ]
 

@@ -5,12 +5,12 @@ Contract: pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tutti.cli.down_table import how_long
 from tutti.cli.recommend_table import a_month
 from tutti.cli.report.markup import Child, Markup, el, joined
-from tutti.cli.report.tables import data_table, names_text
+from tutti.cli.report.tables import data_table, names_text, word
 from tutti.cli.tables import counted
 from tutti.recommend.bought import ScaleUp
 from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step
@@ -31,7 +31,7 @@ def giving_back(plan: DownPlan) -> Markup:
         bought = data_table(heads, [_bought(each) for each in plan.scale_up])
         parts += (el("h3", "Bought in their place"), bought)
     if plan.steps:
-        steps = [el("li", _step(each)) for each in plan.steps[:_STEPS]]
+        steps = [el("li", *_step(each)) for each in plan.steps[:_STEPS]]
         parts += (el("h3", "Steps"), el("ol", *steps, class_="steps"), _more(len(plan.steps) - _STEPS, "step"))
     if plan.stays:
         kinds = _stays(plan.stays)
@@ -54,6 +54,7 @@ def _sentence(plan: DownPlan) -> str:
     said += f": {a_month(plan.saving)} a month less"
     if plan.before is not None and plan.after is not None:
         said += f", {a_month(plan.after)} instead of {a_month(plan.before)}"
+        said += " with the purchase" if plan.purchase else ""
     if plan.payback is not None and plan.churn:
         after = how_long(round(plan.payback * 3600))
         said += f"; the way there costs ${plan.churn / NANO:,.2f} once, paid back after {after}"
@@ -72,15 +73,15 @@ def _bought(each: ScaleUp) -> Sequence[Child]:
     return each.pool, each.zone or "–", each.instance_type, each.capacity_type, f"+{each.increment:,}", price
 
 
-def _step(step: Step) -> str:
-    said = []
+def _step(step: Step) -> Iterator[Child]:
+    """What is done at once, and where each pod goes."""
     if step.adds:
-        said.append(f"add {names_text(step.adds)}")
+        yield from ("add ", names_text(step.adds))
     if step.moves:
-        said.append(f"move {counted(len(step.moves), 'pod')}: {names_text([each.pod for each in step.moves], 3)}")
+        yield f"{'; ' if step.adds else ''}move {counted(len(step.moves), 'pod')}: "
+        yield names_text([f"{each.pod} → {each.target}" for each in step.moves])
     if step.removes:
-        said.append(f"remove {names_text(step.removes)}")
-    return "; ".join(said)
+        yield from ("; remove " if step.adds or step.moves else "remove ", names_text(step.removes))
 
 
 def _stays(stays: Sequence[Stay]) -> list[Sequence[Child]]:
@@ -88,4 +89,4 @@ def _stays(stays: Sequence[Stay]) -> list[Sequence[Child]]:
     groups: dict[tuple[str, str], list[str]] = {}
     for each in stays:
         groups.setdefault((each.reason, each.message), []).append(each.node)
-    return [(f"{len(nodes):,}", reason, why, names_text(nodes)) for (reason, why), nodes in groups.items()]
+    return [(f"{len(nodes):,}", word(reason), why, names_text(nodes)) for (reason, why), nodes in groups.items()]

@@ -12,6 +12,7 @@ from tutti.cli.report.markup import Markup, el
 from tutti.cli.tables import counted
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.compare import Compared
+from tutti.recommend.down.plan import DownPlan
 from tutti.recommend.money import NANO
 from tutti.recommend.request import Objective
 
@@ -79,9 +80,11 @@ def _cards(answer: Recommendation, compared: Sequence[Compared]) -> Iterator[Mar
         yield said
     down = answer.down
     if down is not None and down.before is not None and down.after is not None:
-        yield _card("Bill now", a_month(down.before), "of the nodes that are there")
-        come = f", {len(down.nodes):,} come" if down.nodes else ""
-        yield _card("Bill afterwards", a_month(down.after), f"{counted(len(down.removals), 'node')} go{come}")
+        if down.purchase:
+            yield _card("Bill with the purchase", a_month(down.before), f"{a_month(down.purchase)} of it is bought")
+        else:
+            yield _card("Bill now", a_month(down.before), "of the nodes that are there")
+        yield _card("Bill afterwards", a_month(down.after), _changes(down))
 
 
 def _bought(answer: Recommendation) -> Iterator[Markup]:
@@ -97,6 +100,14 @@ def _bought(answer: Recommendation) -> Iterator[Markup]:
         yield _card("Lower bound", least, gap)
     yield _card("Pods with a node", f"{answer.placed:,} of {answer.pods:,}", f"{on_new:,} on new nodes")
     yield _card("New nodes", f"{len(answer.nodes):,}", _pools(answer))
+
+
+def _changes(down: DownPlan) -> str:
+    """How many nodes go and come."""
+    if not down.removals:
+        return "no node can go"
+    come = f", {len(down.nodes):,} {'comes' if len(down.nodes) == 1 else 'come'}" if down.nodes else ""
+    return f"{counted(len(down.removals), 'node')} {'goes' if len(down.removals) == 1 else 'go'}{come}"
 
 
 def _pools(answer: Recommendation) -> str:

@@ -67,8 +67,7 @@ def _sections(report: Report) -> list[Markup]:
     if report.compared:
         found.append(_section("compare", "Beside the others", charts.comparison(report.compared, answer)))
     if answer.pods:
-        lead = el("p", "A box is a node, a tank what pods can have of a resource, a tile a pod.", class_="quiet")
-        found.append(_section("plan", "Where the pods go", lead, everything(scene_of(report.request, answer))))
+        found.append(_section("plan", "Where the pods go", everything(scene_of(report.request, answer))))
     if answer.scale_up:
         found.append(_section("cost", "Cost by pool", charts.cost_by_pool(answer)))
     if answer.down is not None:

@@ -113,9 +113,10 @@ def _gauge(box: Box, resource: str) -> Markup:
 
 
 def everything(scene: Scene) -> Markup:
-    """The picture with the line about nodes that take nobody."""
+    """The picture with the lines on how to read it, and about nodes that take nobody."""
     if not scene.places:
         return el("p", "No pod gets a node, so there is nothing to draw.", class_="quiet")
     said = counted(scene.untouched, "other node") + (" takes" if scene.untouched == 1 else " take")
     others = el("p", f"{said} none of these pods.", class_="quiet") if scene.untouched else None
-    return joined((picture(scene), others))
+    lead = el("p", "A box is a node, a tank what pods can have of a resource, a tile a pod.", class_="quiet")
+    return joined((lead, picture(scene), others))

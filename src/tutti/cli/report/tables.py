@@ -29,10 +29,17 @@ def data_table(columns: Sequence[str], rows: Sequence[Sequence[Child]]) -> Marku
     return el("div", el("table", el("thead", el("tr", *head)), el("tbody", *body)), class_="scroll")
 
 
-def names_text(names: Sequence[str], most: int = _NAMES) -> str:
-    """Some of the names, and how many there are beside them."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def word(text: str) -> Markup:
+    """A word that is not broken while a line has room for it."""
+    return el("span", text, class_="word")
+
+
+def names_text(names: Sequence[str], most: int = _NAMES) -> Markup:
+    """Some of the names, each in one piece, and how many there are beside them."""
+    shown = names[:most]
+    parts: list[Child] = [part for name in shown[:-1] for part in (word(f"{name},"), " ")]
+    more = f" and {len(names) - most:,} more" if len(names) > most else None
+    return joined((*parts, *map(word, shown[-1:]), more))
 
 
 def pending(left: Sequence[Left], others: Sequence[NotConsidered]) -> Markup:
@@ -41,7 +48,7 @@ def pending(left: Sequence[Left], others: Sequence[NotConsidered]) -> Markup:
     for each in left:
         groups.setdefault((each.gang or "", each.reason), []).append(each.pod)
     rows: list[Sequence[Child]] = [
-        (f"{len(pods):,}", f"gang {gang}: {names_text(pods)}" if gang else names_text(pods), reason)
+        (f"{len(pods):,}", joined((f"gang {gang}: " if gang else None, names_text(pods))), reason)
         for (gang, reason), pods in groups.items()
     ]
     causes: dict[tuple[str, str], list[str]] = {}

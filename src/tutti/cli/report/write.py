@@ -18,6 +18,8 @@ from tutti.exceptions import InputError
 
 def check_place(path: str) -> None:
     """Refuse early what could not be written after a long search."""
+    if path == "-":
+        raise InputError("--report wants the name of a file: the page is not written to standard output")
     target = Path(path).resolve()
     folder = target.parent
     if target.is_dir():

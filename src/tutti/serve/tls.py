@@ -1,0 +1,45 @@
+"""What is wrong with a certificate or its key, by file.
+
+Contract: `tls_fault` is asked when OpenSSL has refused the two, whose own words name neither; it names the file that is
+not what it should be.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from pathlib import Path
+
+from tutti.exceptions import InputError
+
+_CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----")
+_KEY = re.compile(rb"-----BEGIN (?:\w+ )*PRIVATE KEY-----")
+_MISMATCH = "KEY_VALUES_MISMATCH"
+
+
+def tls_fault(cert: str, key: str, error: OSError) -> InputError:
+    """Which of the two files is wrong, and how."""
+    texts = []
+    for path in (cert, key):
+        try:
+            texts.append(Path(path).read_bytes())
+        except OSError as unread:
+            return InputError(f"cannot be read: {(unread.strerror or str(unread)).lower()}", file=path)
+    chain, secret = texts
+    if not _CERTIFICATE.search(chain):
+        swapped = _KEY.search(chain) and _CERTIFICATE.search(secret)
+        hint = ", but a private key: are --tls-cert and --tls-key swapped?" if swapped else ""
+        return InputError(f"not a certificate (PEM){hint}", file=cert)
+    if not _KEY.search(secret):
+        return InputError("not a private key (PEM)", file=key)
+    if isinstance(error, ssl.SSLError) and error.reason == _MISMATCH:
+        return InputError(f"not the private key of the certificate in {cert}", file=key)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=chain.decode("ascii", "replace"))
+    except (ssl.SSLError, ValueError):
+        return InputError("not a sound certificate (PEM)", file=cert)
+    return InputError(
+        "not a sound private key (PEM), or its passphrase is another" if b"ENCRYPTED" in secret
+        else "not a sound private key (PEM)",
+        file=key,
+    )  # fmt: skip
