@@ -123,8 +123,9 @@ def test_reasons_are_not_broken(browser: Chromium, tmp_path: Path, width: int) -
     path.write_text(page(beside(2)), "utf-8")
     browser.open(path, width=width)
     lines = browser.run(
-        "[...document.querySelectorAll('#down td:nth-child(2) .word')]"
-        ".map(each => [each.textContent, each.getClientRects().length])"
+        "[...document.querySelectorAll('#down td:nth-child(2) .word')].map(each => {"
+        " const range = document.createRange(); range.selectNodeContents(each);"
+        " return [each.textContent, range.getClientRects().length] })"
     )
     assert lines == [[reason, 1] for reason in REASONS]
     assert browser.run(WIDER) is False
