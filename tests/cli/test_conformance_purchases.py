@@ -177,11 +177,11 @@ def test_the_binder_and_the_limit_reach_the_recommender() -> None:
 
 
 SLOW = """
-import multiprocessing, time
+import multiprocessing, os, time
 multiprocessing.set_start_method("fork")  # the workers are to have the stand-in as well
 from tutti.conformance import purchase_run
 def slow(request, deadline):
-    print("started", flush=True)
+    os.write(1, b"started\\n")  # in one piece: two processes write at the same time
     time.sleep(60)
 purchase_run._recommend = slow
 from tutti.cli.main import main
