@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tutti.cli.recommend_table import a_month, scale_ups_table
 from tutti.cli.tables import NONE, counted, table, without_columns
-from tutti.recommend.money import HOURS_A_MONTH, NANO
 from tutti.recommend.prices import ON_DEMAND
 
 if TYPE_CHECKING:
     from tutti.recommend.down.plan import DownPlan, Stay, Step
 
 _GOES = ("NODE", "POOL", "ZONE", "TYPE", "CAPACITY", "USED", "WHY", "MOVES", "AFTER", "SAVES/MONTH")
-_COMES = ("INSTEAD FROM POOL", "ZONE", "TYPE", "CAPACITY", "NODES", "PRICE/MONTH", "COST/MONTH")
 
 
 def down_text(plan: DownPlan, *, wide: bool) -> str:
     """The whole plan."""
-    parts = [_removals(plan), _instead(plan), "\n".join(_summary(plan))]
+    parts = [_removals(plan), scale_ups_table(plan.scale_up, "INSTEAD FROM POOL"), "\n".join(_summary(plan))]
     parts += [_stays(plan.stays, wide=wide), _steps(plan.steps) if wide else ""]
     return "\n\n".join(filter(None, parts))
 
@@ -39,29 +38,12 @@ def _removals(plan: DownPlan) -> str:
             each.why,
             each.moves,
             how_long(each.wait),
-            _month(each.price),
+            a_month(each.price),
         )
         for each in plan.removals
     ]
     plain = all(each.capacity_type == ON_DEMAND for each in plan.removals)
     return without_columns(_GOES, rows, ("CAPACITY",) if plain else ()) if rows else ""
-
-
-def _instead(plan: DownPlan) -> str:
-    rows = [
-        (
-            each.pool,
-            each.zone or NONE,
-            each.instance_type or NONE,
-            each.capacity_type,
-            f"+{each.increment:,}",
-            _month(each.price),
-            _month(None if each.price is None else each.price * each.increment),
-        )
-        for each in plan.scale_up
-    ]
-    plain = all(each.capacity_type == ON_DEMAND for each in plan.scale_up)
-    return without_columns(_COMES, rows, ("CAPACITY",) if plain else ()) if rows else ""
 
 
 def _summary(plan: DownPlan) -> Iterator[str]:
@@ -77,8 +59,8 @@ def _summary(plan: DownPlan) -> Iterator[str]:
         return
     share = f" ({plan.saving / plan.before:.0%})" if plan.before else ""
     then = "with the purchase, " if plan.purchase else ""
-    bill = f"{then}the bill goes from {_month(plan.before)} to {_month(plan.after)}"
-    yield f"saves {_month(plan.saving)} a month{share}: {bill}"
+    bill = f"{then}the bill goes from {a_month(plan.before)} to {a_month(plan.after)}"
+    yield f"saves {a_month(plan.saving)} a month{share}: {bill}"
     if plan.payback is not None and plan.moves:
         yield f"moving has paid for itself after {how_long(round(plan.payback * 3600))}"
 
@@ -113,10 +95,6 @@ def _steps(steps: Sequence[Step]) -> str:
         rows += [(number, "move", f"pod/{move.pod}", f"{move.source} -> {move.target}") for move in step.moves]
         rows += [(number, "remove", f"node/{name}", "") for name in step.removes]
     return table(("STEP", "DOES", "WHAT", "WHERE"), rows) if rows else ""
-
-
-def _month(nano: int | None) -> str:
-    return NONE if nano is None else f"${nano * HOURS_A_MONTH / NANO:,.2f}"
 
 
 def how_long(seconds: int) -> str:

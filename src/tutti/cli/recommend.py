@@ -8,6 +8,7 @@ here and nowhere below: --time-limit is the budget of the search.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -145,16 +146,7 @@ def command(
     from tutti.cli.recommend_input import read_given
     from tutti.cli.recommend_print import print_answer
 
-    if [*paths, pools, prices].count("-") > 1:
-        raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
-    if beside and form == "name":
-        raise click.UsageError("--compare has no names to print: it does not go with -o name.")
-    if (beside or applied) and form == "advice":
-        raise click.UsageError("a ScalingAdvice has no place for --compare and --apply.")
-    if report is not None:
-        from tutti.cli.report.write import check_place
-
-        check_place(report)
+    _check([*paths, pools, prices], form=form, applied=applied, beside=beside, report=report)
     chosen = _options(objective, strategy, binder=binder, weights=weights)
     if down:
         from msgspec.structs import replace
@@ -171,14 +163,34 @@ def command(
     else:
         print_answer(answer, request, form=form, applied=applied, compared=compared if beside else None)
     if report is not None:
-        from tutti.cli.report.page import Report
-        from tutti.cli.report.write import write_report
-        from tutti.recommend.ask import not_considered
-
-        sources = ["standard input" if path == "-" else path for path in (*paths, pools, prices) if path]
-        write_report(report, Report(request, answer, compared, not_considered(request), sources))
+        _write(report, answer, request, compared=compared, paths=[*paths, pools, prices])
     if fail_unschedulable and answer.left:
         raise click.exceptions.Exit(1)
+
+
+def _check(paths: Sequence[str | None], *, form: str, applied: bool, beside: bool, report: str | None) -> None:
+    """Refuse what does not go together, before anything is read."""
+    if paths.count("-") > 1:
+        raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
+    if beside and form == "name":
+        raise click.UsageError("--compare has no names to print: it does not go with -o name.")
+    if (beside or applied) and form == "advice":
+        raise click.UsageError("a ScalingAdvice has no place for --compare and --apply.")
+    if report is not None:
+        from tutti.cli.report.write import check_place
+
+        check_place(report)
+
+
+def _write(
+    report: str, answer: Recommendation, request: Request, *, compared: Sequence[Compared], paths: Sequence[str | None]
+) -> None:
+    from tutti.cli.report.page import Report
+    from tutti.cli.report.write import write_report
+    from tutti.recommend.ask import not_considered
+
+    sources = ["standard input" if path == "-" else path for path in paths if path]
+    write_report(report, Report(request, answer, compared, not_considered(request), sources))
 
 
 def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, int]) -> Options:

@@ -26,9 +26,10 @@ from tutti.recommend.request import Binder, Objective
 if TYPE_CHECKING:
     from tutti.engine.plan import NotConsidered
     from tutti.recommend.answer import Alternative, Left, Recommendation
+    from tutti.recommend.bought import ScaleUp
     from tutti.recommend.request import Request
 
-_HEADERS = ("POOL", "ZONE", "TYPE", "CAPACITY", "NODES", "PRICE/MONTH", "COST/MONTH")
+_HEADERS = ("ZONE", "TYPE", "CAPACITY", "NODES", "PRICE/MONTH", "COST/MONTH")
 _ALTERNATIVES = 5
 _NAMES = 3
 _TOLERANCE = 1e-6
@@ -40,12 +41,17 @@ def recommendation_text(
     answer: Recommendation, request: Request, others: Sequence[NotConsidered], *, wide: bool
 ) -> str:
     """The whole answer; `others` are pods that nobody tries to place."""
-    parts = [_scale_ups(answer), _nodes(answer, request) if wide else "", "\n".join(_summary(answer, others))]
+    parts = [
+        scale_ups_table(answer.scale_up),
+        _nodes(answer, request) if wide else "",
+        "\n".join(_summary(answer, others)),
+    ]
     parts += [_left(answer.left), _pools(answer, wide=wide), "\n".join(_instead(answer.alternatives))]
     return "\n\n".join(filter(None, parts))
 
 
-def _scale_ups(answer: Recommendation) -> str:
+def scale_ups_table(scale_up: Sequence[ScaleUp], first: str = "POOL") -> str:
+    """A line for each scale-up; `first` heads the column of the pools. Empty if there is none."""
     rows = [
         (
             each.pool,
@@ -56,10 +62,10 @@ def _scale_ups(answer: Recommendation) -> str:
             a_month(each.price),
             a_month(None if each.price is None else each.price * each.increment),
         )
-        for each in answer.scale_up
+        for each in scale_up
     ]
-    plain = all(each.capacity_type == ON_DEMAND for each in answer.scale_up)
-    return without_columns(_HEADERS, rows, ("CAPACITY",) if plain else ()) if rows else ""
+    plain = all(each.capacity_type == ON_DEMAND for each in scale_up)
+    return without_columns((first, *_HEADERS), rows, ("CAPACITY",) if plain else ()) if rows else ""
 
 
 # Summary --------------------------------------------------------------------------------------------------------------

@@ -129,18 +129,6 @@ class Counts(_Part, frozen=True):
     new_nodes: int
 
 
-class Replacement(_Part, frozen=True):
-    """Nodes that are bought so that dearer ones can go."""
-
-    node_pool: str
-    zone: str
-    instance_type: str
-    capacity_type: str
-    increment_by: int
-    node_names: list[str]
-    price_per_hour: float | None
-
-
 class Removal(_Part, frozen=True):
     """A node that can go."""
 
@@ -197,7 +185,7 @@ class ScaleDown(_Part, frozen=True):
     """What can be given back once the rest is bought: there if it was asked for."""
 
     remove: list[Removal]
-    replace_by: list[Replacement]
+    replace_by: list[ScaleUp]
     stay: list[Stay]
     steps: list[Step]
     counts: DownCounts

@@ -27,13 +27,13 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one order came to."""
 
     gone: tuple[Candidate, ...] = ()
-    steps: tuple[Step, ...] = ()
+    moves: int = 0
     stays: tuple[Stay, ...] = ()
 
     @property
     def worth(self) -> tuple[int, int, int]:
         """How good it is: what it saves, how many nodes go, how few pods move."""
-        return sum(each.price for each in self.gone), len(self.gone), -sum(len(step.moves) for step in self.steps)
+        return sum(each.price for each in self.gone), len(self.gone), -self.moves
 
 
 def _by_saving(each: Candidate) -> tuple[object, ...]:
@@ -79,7 +79,7 @@ class Shrinking:
 
     def _run(self, asked: Sequence[Candidate], order: Order) -> Shrunk:
         gone: list[Candidate] = []
-        steps: list[Step] = []
+        moves = 0
         stays: list[Stay] = []
         sizes = self._sizes.copy()
         for each in sorted(asked, key=order):
@@ -92,8 +92,8 @@ class Shrinking:
             else:
                 sizes.change([each])
                 gone.append(each)
-                steps += found
-        return Shrunk(gone=tuple(gone), steps=tuple(steps), stays=tuple(stays))
+                moves += sum(len(step.moves) for step in found)
+        return Shrunk(gone=tuple(gone), moves=moves, stays=tuple(stays))
 
     def _ask(self, each: Candidate) -> list[Step] | Stay:
         """Drain one node, if it can be and is worth it."""

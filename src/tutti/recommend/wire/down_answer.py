@@ -6,30 +6,16 @@ known.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step
-from tutti.recommend.money import a_month, dollars
-
-Data = dict[str, Any]
+from tutti.recommend.money import dollars
+from tutti.recommend.wire.parts import Data, money_data, scale_up_data
 
 
 def down_data(plan: DownPlan, currency: str) -> Data:
     """The whole plan."""
     return {
         "remove": [_removal(each) for each in plan.removals],
-        "replaceBy": [
-            {
-                "nodePool": each.pool,
-                "zone": each.zone,
-                "instanceType": each.instance_type,
-                "capacityType": each.capacity_type,
-                "incrementBy": each.increment,
-                "nodeNames": list(each.node_names),
-                "pricePerHour": None if each.price is None else dollars(each.price),
-            }
-            for each in plan.scale_up
-        ],
+        "replaceBy": [scale_up_data(each) for each in plan.scale_up],
         "stay": [_stay(each) for each in plan.stays],
         "steps": [_step(each) for each in plan.steps],
         "counts": {
@@ -39,10 +25,10 @@ def down_data(plan: DownPlan, currency: str) -> Data:
             "moves": plan.moves,
             "steps": len(plan.steps),
         },
-        "purchase": _money(plan.purchase, currency),
-        "before": _money(plan.before, currency),
-        "after": _money(plan.after, currency),
-        "saving": _money(plan.saving, currency),
+        "purchase": money_data(plan.purchase, currency),
+        "before": money_data(plan.before, currency),
+        "after": money_data(plan.after, currency),
+        "saving": money_data(plan.saving, currency),
         "churn": None if plan.churn is None else dollars(plan.churn),
         "paybackHours": None if plan.payback is None else round(plan.payback, 4),
         "notes": list(plan.notes),
@@ -81,7 +67,3 @@ def _step(each: Step) -> Data:
         "move": [{"pod": move.pod, "from": move.source, "to": move.target} for move in each.moves],
         "remove": list(each.removes),
     }
-
-
-def _money(nano: int | None, currency: str) -> Data | None:
-    return None if nano is None else {"perHour": dollars(nano), "perMonth": a_month(nano), "currency": currency}

@@ -8,16 +8,12 @@ Tutti binds: the purchase alone does not keep it there. Otherwise the scheduler 
 
 from __future__ import annotations
 
-from typing import Any
-
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.bought import NewNode, ScaleUp
-from tutti.recommend.money import a_month, dollars
 from tutti.recommend.prices import ON_DEMAND
 from tutti.recommend.request import Binder, Objective
 from tutti.recommend.wire.down_answer import down_data
-
-Data = dict[str, Any]
+from tutti.recommend.wire.parts import Data, money_data, price_data, scale_up_data
 
 
 def recommendation_data(answer: Recommendation, currency: str) -> Data:
@@ -27,7 +23,7 @@ def recommendation_data(answer: Recommendation, currency: str) -> Data:
     on_new = [{"pod": pod, "node": node.name} for node in answer.nodes for pod in node.pods]
     by_nodes = answer.objective == Objective.NODES
     return {
-        "scaleUp": [_scale_up(each) for each in answer.scale_up],
+        "scaleUp": [scale_up_data(each) for each in answer.scale_up],
         "nodes": [_node(each) for each in answer.nodes],
         "onExisting": on_existing,
         "pending": [{"pod": each.pod, "reason": each.reason, "gang": each.gang} for each in answer.left],
@@ -40,8 +36,10 @@ def recommendation_data(answer: Recommendation, currency: str) -> Data:
             "onNew": new,
             "newNodes": len(answer.nodes),
         },
-        "cost": _money(answer.cost, currency),
-        "bound": {"nodes": answer.bound} if by_nodes and answer.bound is not None else _money(answer.bound, currency),
+        "cost": money_data(answer.cost, currency),
+        "bound": {"nodes": answer.bound}
+        if by_nodes and answer.bound is not None
+        else money_data(answer.bound, currency),
         "gap": None if answer.gap is None else round(answer.gap, 6),
         "minimal": answer.minimal,
         "objective": answer.objective,
@@ -68,18 +66,6 @@ def _name(each: ScaleUp) -> str:
     return f"{'/'.join((each.pool, each.zone, each.instance_type, *bought))} +{each.increment}"
 
 
-def _scale_up(each: ScaleUp) -> Data:
-    return {
-        "nodePool": each.pool,
-        "zone": each.zone,
-        "instanceType": each.instance_type,
-        "capacityType": each.capacity_type,
-        "incrementBy": each.increment,
-        "nodeNames": list(each.node_names),
-        **_prices(each.price),
-    }
-
-
 def _node(each: NewNode) -> Data:
     return {
         "name": each.name,
@@ -87,17 +73,6 @@ def _node(each: NewNode) -> Data:
         "zone": each.zone,
         "instanceType": each.instance_type,
         "capacityType": each.capacity_type,
-        **_prices(each.price),
+        **price_data(each.price),
         "pods": list(each.pods),
     }
-
-
-def _prices(price: int | None) -> Data:
-    return {
-        "pricePerHour": None if price is None else dollars(price),
-        "pricePerMonth": None if price is None else a_month(price),
-    }
-
-
-def _money(nano: int | None, currency: str) -> Data | None:
-    return None if nano is None else {"perHour": dollars(nano), "perMonth": a_month(nano), "currency": currency}
