@@ -1,0 +1,35 @@
+"""Exchanges: cheaper purchases on which a scheduler still places everybody, from several starts.
+
+Contract: pure but for the deadline; the picture is left as it was. What comes back is the outcome that was given, or a
+better one by rank that was replayed; limits hold. Walks (`walk`) start from the outcome and from the cheapest purchases
+of one offering alone; from the best of what they come to another one looks further.
+"""
+
+from __future__ import annotations
+
+from tutti.recommend.binding import Outcome
+from tutti.recommend.optimal.flat import Floats
+from tutti.recommend.replayed import Replayed
+from tutti.recommend.request import Deadline
+from tutti.recommend.steps import Steps
+from tutti.recommend.walk import Rank, Walk
+
+_STARTS = 4
+"""From so many purchases of one offering walks start before the best is looked at more closely."""
+
+
+def exchanged(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, deadline: Deadline) -> Outcome:
+    """The best outcome that exchanges lead to from one."""
+    if not outcome.nodes or not prices.any():
+        return outcome
+    steps = Steps(binding, prices, deadline, start=outcome)
+    walk = Walk(binding, steps, rank, outcome)
+    starts = steps.alone(walk.sound_at)
+    for start in sorted([walk.sound_at, *starts[:_STARTS]], key=steps.cost):
+        walk.go(start, wide=False)
+    walk.go(walk.sound_at, wide=True)
+    for start in starts[_STARTS:]:
+        walk.go(start, wide=True)
+    return walk.sound
+
+
