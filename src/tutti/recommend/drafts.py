@@ -32,7 +32,7 @@ _MANY = 600
 """Above so many classes only Karpenter's algorithm is asked: the others go through the classes for every node."""
 _MANY_PODS = 3_000
 """Above so many pods a replay takes long, and there are fewer drafts to replay."""
-_SLACK = (0.3, 0.6, 1.0)
+_SLACK = (0.6,)
 """How much of the largest request is left free on every node in drafts for a scheduler that spreads pods."""
 _GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
 
@@ -130,7 +130,7 @@ def optimal_drafts(
     drafts = list(found.drafts)
     if not matter.follows:  # the more different drafts there are, the more likely one comes out well
         progress.tell("column generation by the other measure")
-        other = optimum(problem, demand, matter.other_prices, progress.deadline.part(_share(matter) / 2), seeds=seeds)
+        other = optimum(problem, demand, matter.other_prices, progress.deadline.part(_share(matter) / 3), seeds=seeds)
         drafts += [draft._replace(maker="optimal, by the other measure") for draft in other.drafts]
         drafts += _loose_drafts(matter, progress, problem=problem, demand=demand)
     drafts = [draft._replace(on_existing=(*before, *draft.on_existing)) for draft in drafts]

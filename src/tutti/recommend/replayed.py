@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations_with_replacement, product
+from math import comb, prod
 
 import numpy as np
 
@@ -126,12 +127,12 @@ def purchases_between(prices: Floats, least: float, most: float, *, limit: int) 
             return None
         pairs = list(zip(values, counts, strict=True))
         cost = sum(value * times for value, times in pairs)
+        if len(found) + prod(comb(len(like[value]) + times - 1, times) for value, times in pairs) > limit:
+            return None
         ways = [combinations_with_replacement(like[value], times) for value, times in pairs]
         for way in product(*ways):
             bought = tuple(number for part in way for number in part)
             found.append((cost, len(bought), bought))
-            if len(found) > limit:
-                return None
     return [bought for *_, bought in sorted(found)]
 
 

@@ -29,6 +29,9 @@ _FEW_OFFERINGS = 12
 _PURCHASES = 300
 """Up to so many cheaper purchases are replayed one by one."""
 
+_SEARCH = 0.5
+"""The part of the time for which cheaper purchases are looked for, once somebody has a purchase that does."""
+
 
 class Selection:
     """See the module's contract."""
@@ -86,13 +89,13 @@ class Selection:
         roomiest = min(drafts, key=lambda draft: (len(draft.left), len(draft.bought)))  # large nodes waste least
         for place, draft in enumerate((drafts[0], roomiest, *drafts[1:])):
             purchase = tuple(sorted(each.offering for each in draft.bought))
-            if purchase not in known and (place < 2 or deadline.left > 0.2 * deadline.seconds):
+            if purchase not in known and (place < 2 or deadline.left > _SEARCH * deadline.seconds):
                 self._progress.tell(f"replaying {draft.maker}")
                 known[purchase] = (draft, binding.replay(draft.maker, purchase))
                 best = self._better(best, known[purchase][1])
         assert best is not None
         for draft, outcome in known.values():
-            mine, late = self._draft_rank(draft), deadline.left < 0.2 * deadline.seconds
+            mine, late = self._draft_rank(draft), deadline.left < _SEARCH * deadline.seconds
             lacks = mine[: len(self._levels)] < self.rank(best)[: len(self._levels)]
             if mine < self.rank(best) and (lacks or not late):  # whoever can be placed is placed, also when it is late
                 self._progress.tell(f"mending {draft.maker}")

@@ -32,6 +32,9 @@ _ABREAST = 64
 _TIMES, _MORE = 3, 20
 """A purchase has at most so many times the nodes of the one before, and so many more: large ones take long."""
 
+_DEARER = 1.3
+"""How much more than the best purchase one of a single offering may cost to be looked at."""
+
 
 class _Try(NamedTuple):
     """A purchase: what stays, and so many nodes of another offering."""
@@ -52,6 +55,7 @@ class Steps:
         self._binding, self.prices, self._deadline = binding, prices, deadline
         problem = binding.problem
         self._others = useful(problem, prices)
+        self._places = places_of(problem)
         bought = Counter(offering for _, offering in start.nodes)
         self._forecast = Forecast(binding.picture, problem, sorted({*bought, *self._others}))
         left = Counter(binding.pods[pod] for pod in start.left)
@@ -71,15 +75,21 @@ class Steps:
         """What a purchase costs by the objective."""
         return float(sum(self.prices[offering] * count for offering, count in purchase.items()))
 
-    def step(self, purchase: Purchase, rests: Sequence[Purchase]) -> Purchase | None:
-        """The cheapest purchase that keeps one of the first of these parts with which there is a cheaper one."""
+    def step(self, purchase: Purchase, rests: Sequence[Purchase], *, near: bool) -> Purchase | None:
+        """The cheapest purchase that keeps one of the first of these parts with which there is a cheaper one.
+
+        With `near`, what comes is where something went, by the labels that rules look at.
+        """
         most, cost = _TIMES * purchase.total() + _MORE, self.cost(purchase) * _LESS
         tries: list[_Try] = []
         for place, rest in enumerate(rests):
             worth, room = cost - self.cost(rest), most - rest.total()
             if worth > 0:
                 tries.append(_Try(rest, -1, 0))
+            places = {self._places[each] for each in purchase if rest[each] < purchase[each]}
             for other in self._others:
+                if near and self._places[other] not in places:
+                    continue
                 count = min(int(worth / self.prices[other]) if worth > 0 else 0, room)
                 if count > 0 and rest[other] >= purchase[other]:  # to take back what went is no step
                     tries.append(_Try(rest, other, count))
@@ -92,7 +102,7 @@ class Steps:
 
     def alone(self, purchase: Purchase) -> list[Purchase]:
         """Purchases of one offering each that do, the cheapest first, none much dearer than a purchase."""
-        most, worth = _TIMES * purchase.total() + _MORE, 2 * self.cost(purchase)
+        most, worth = _TIMES * purchase.total() + _MORE, _DEARER * self.cost(purchase)
         counts = [(other, min(int(worth / self.prices[other]), most)) for other in self._others]
         found = self._that_do([_Try(Counter(), other, count) for other, count in counts if count])
         return sorted((self._fewest([each]) for each in found), key=self.cost)
@@ -144,8 +154,9 @@ class Steps:
 
     def _could_do(self, bought: list[int]) -> bool:
         """Whether limits allow a purchase, and all of its nodes together have the room."""
-        roomy: bool = (self._binding.problem.free[bought].sum(axis=0) >= self._asked).all()
-        return roomy and self._binding.is_affordable(bought)
+        problem = self._binding.problem
+        roomy = bool((problem.free[bought].sum(axis=0) >= self._asked).all())
+        return roomy and all(int(row.takes[bought].sum()) <= row.left for row in problem.limits)
 
 
 def key_of(purchase: Purchase) -> Key:
@@ -153,10 +164,17 @@ def key_of(purchase: Purchase) -> Key:
     return tuple(sorted((offering, count) for offering, count in purchase.items() if count))
 
 
+def places_of(problem: Problem) -> list[tuple[str, ...]]:
+    """Where nodes of each offering are, by the labels that rules between pods look at."""
+    keys = sorted({rule.key for rule in problem.rules.domains})
+    values = [[value or "" for value in problem.domain(key)] for key in keys]
+    return list(zip(*values, strict=True)) if keys else [()] * len(problem.offerings)
+
+
 def useful(problem: Problem, prices: Floats) -> list[int]:
     """The offerings that no other one is as good as for less: as roomy, for the same pods, in the same place."""
-    keys = sorted({rule.key for rule in problem.rules.domains})
-    places = np.array([[value or "" for value in problem.domain(key)] for key in keys]).reshape(len(keys), len(prices))
+    numbers: dict[tuple[str, ...], int] = {}
+    places = np.array([numbers.setdefault(place, len(numbers)) for place in places_of(problem)], dtype=np.intp)
     takes: Ints = np.array([row.takes for row in problem.limits], dtype=np.int64).reshape(-1, len(prices))
     found: list[int] = []
     for number in np.argsort(prices, kind="stable").tolist():
@@ -164,7 +182,7 @@ def useful(problem: Problem, prices: Floats) -> list[int]:
             continue
         better = (problem.free[found] >= problem.free[number]).all(axis=1)
         better &= (problem.allowed[found] >= problem.allowed[number]).all(axis=1)
-        better &= (places[:, found] == places[:, [number]]).all(axis=0)
+        better &= places[found] == places[number]
         better &= (takes[:, found] <= takes[:, [number]]).all(axis=0)
         if not better.any():
             found.append(number)

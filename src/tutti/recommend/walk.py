@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from itertools import chain, combinations
 
 from tutti.recommend.binding import Outcome
 from tutti.recommend.steps import Purchase, Steps, key_of
@@ -40,10 +40,10 @@ class Walk:
         while not steps.is_late():
             before = self._at
             for rests in self._one_offering():
-                self._step(rests)
+                self._step(rests, near=True)
             if self._at == before and wide:
-                for rests in self._two_offerings():
-                    self._step(rests)
+                for rests in chain(self._one_offering(), self._two_offerings()):
+                    self._step(rests, near=False)
                     if self._at != before:
                         break
             if self._at == before:
@@ -80,8 +80,8 @@ class Walk:
         prices, at = self._steps.prices, self._at
         return sorted((each for each in at if at[each]), key=lambda each: (-prices[each] * at[each], each))
 
-    def _step(self, rests: list[Purchase]) -> None:
-        found = None if self._steps.is_late() else self._steps.step(self._at, rests)
+    def _step(self, rests: list[Purchase], *, near: bool) -> None:
+        found = None if self._steps.is_late() else self._steps.step(self._at, rests, near=near)
         if found is None:
             return
         self._at = found
