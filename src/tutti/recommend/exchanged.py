@@ -11,7 +11,7 @@ from tutti.recommend.binding import Outcome
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.replayed import Replayed
 from tutti.recommend.request import Deadline
-from tutti.recommend.steps import Steps
+from tutti.recommend.steps import CELLS, Steps, is_late
 from tutti.recommend.walk import Rank, Walk
 
 _STARTS = 4
@@ -20,7 +20,7 @@ _STARTS = 4
 
 def exchanged(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, deadline: Deadline) -> Outcome:
     """The best outcome that exchanges lead to from one."""
-    if not outcome.nodes or not prices.any():
+    if len(outcome.nodes) * len(binding.problem.classes) not in range(1, CELLS) or is_late(deadline):
         return outcome
     steps = Steps(binding, prices, deadline, start=outcome)
     walk = Walk(binding, steps, rank, outcome)
@@ -31,5 +31,3 @@ def exchanged(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *
     for start in starts[_STARTS:]:
         walk.go(start, wide=True)
     return walk.sound
-
-

@@ -12,127 +12,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
-from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, Bools, Ints, Rows
-from tutti.cluster.trial import Trial
-from tutti.recommend.merge import in_order
-from tutti.recommend.optimal.flat import Floats
+from tutti.cluster.columns import Bools, Ints, Rows
+from tutti.recommend.forecast_nodes import REAL, SCORED, Columns, Nodes
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
 from tutti.recommend.rules import DomainRule, Kind
 
-_REAL, _SCORED = [CPU, MEMORY], [NONZERO_CPU, NONZERO_MEMORY]
 _HUNDRED = 100.0
 _LEVELS = 64
 """How many copies on one node are looked at in one go, at most."""
-_ABREAST = 64
-"""How many purchases are looked at side by side, at most."""
 _MANY = 1 << 20
 """More than there are nodes in a purchase, or pods on a node."""
 _KEYS = _MANY << 10
 """More than the key of any node."""
 
 
-class _Nodes(NamedTuple):
-    """The nodes of some purchases side by side, as they fill."""
-
-    of: Ints
-    """The purchase that each node belongs to."""
-    free: Ints
-    """Node x resource of the problem."""
-    capacity: Floats
-    """Of cpu and memory: 2 x node."""
-    real: Floats
-    """What is requested of them."""
-    scored: Floats
-    """The same as it is scored, where a pod without a request counts as a small one."""
-    rank: Ints
-    """The larger, the earlier the name among those of the purchase."""
-    allowed: Bools
-    """Node x class."""
-    held: Ints
-    """Node x class: how many pods were placed, where that matters to anybody."""
-    kinds: Ints
-    """The row of the node's label values."""
-
-    def of_some(self, alive: Bools) -> _Nodes:
-        """The nodes of those purchases that are still of interest."""
-        rows = np.flatnonzero(alive[self.of])
-        across = {name: getattr(self, name)[:, rows] for name in ("capacity", "real", "scored")}
-        return _Nodes(**{name: getattr(self, name)[rows] for name in self._fields if name not in across}, **across)
-
-
 class Forecast:
     """See the module's contract; `offerings` are the numbers of those that may be bought."""
 
     def __init__(self, picture: Picture, problem: Problem, offerings: Iterable[int]) -> None:
-        self._picture, self._problem = picture, problem
-        self._row_of = {number: row for row, number in enumerate(offerings)}
-        self._names: dict[tuple[str, str], list[str]] = {}
-        self._numbers: dict[str, int] = {}
-        chosen = [(number, problem.offerings[number]) for number in self._row_of]
-        self._order = {number: in_order(offering) for number, offering in chosen}
-        self._group = {number: (offering.pool, offering.zone) for number, offering in chosen}
+        self._problem, self._columns = problem, Columns(picture, problem, offerings)
         cluster, numbers = picture.cluster, problem.of_pod
         pods = [numbers[pod] for pod in picture.pending if pod in numbers]
-        self._runs = [(number, sum(1 for _ in same)) for number, same in groupby(pods)]
+        self.runs = [(number, sum(1 for _ in same)) for number, same in groupby(pods)]
+        """The queue, as runs of like pods."""
         rows = [cluster.pod_row(each.pods[0]) for each in problem.classes]
         usage = cluster.usages.matrix[cluster.pods.usage[rows]]
-        self._real = usage[:, _REAL].astype(np.float64)
-        self._scored = usage[:, _SCORED].astype(np.float64)
-        self._read_nodes()
+        self._real = usage[:, REAL].astype(np.float64)
+        self._scored = usage[:, SCORED].astype(np.float64)
         self._spreads: dict[int, DomainRule] = {}
-        for rule in problem.rules.domains:
-            if rule.kind is Kind.SPREAD:
-                self._spreads.setdefault(rule.holder, rule)
         known: dict[str, set[str]] = {}
-        for rule in self._spreads.values():
-            known.setdefault(rule.key, set()).update(rule.counts)
-        self._values = {key: self._labels(key, values) for key, values in known.items()}
-
-    def _read_nodes(self) -> None:
-        """Columns of the nodes that are there, and then of one new node of each offering."""
-        cluster, problem = self._picture.cluster, self._problem
-        with Trial(cluster):
-            names = [f"forecast-{row}" for row in range(len(self._row_of))]
-            for name, number in zip(names, self._row_of, strict=True):
-                self._picture.join(problem.offerings[number], name)
-            rows = [cluster.node_row(name) for name in (*problem.nodes, *names)]
-            self._capacity = cluster.nodes.alloc[_REAL][:, rows].astype(np.float64)
-            self._used = cluster.nodes.used[:, rows].astype(np.float64)
-        chosen = list(self._row_of)
-        self._free = np.concatenate((problem.room, problem.free[chosen]))
-        self._allowed = np.concatenate((problem.roomy, problem.allowed[chosen]))
-
-    def _labels(self, key: str, known: Iterable[str]) -> tuple[Ints, list[str]]:
-        """The value of a label on the nodes that are there, and then on those of each offering, as numbers of names."""
-        new = self._problem.domain(key)
-        values = [labels.get(key) or "" for labels in self._problem.node_labels]
-        values += [new[number] or "" for number in self._row_of]
-        names = sorted({*values, *known})
-        return np.array([names.index(value) for value in values], dtype=np.intp), names
+        for rule in problem.rules.domains:
+            if rule.kind is Kind.SPREAD and rule.holder not in self._spreads:
+                self._spreads[rule.holder] = rule
+                known.setdefault(rule.key, set()).update(rule.counts)
+        self._values = {key: self._columns.labels(key, values) for key, values in known.items()}
 
     def left(self, bought: Sequence[int]) -> Ints:
         """How many pods of each class find no place."""
-        return self._run([bought], None)[0]
+        left: Ints = self._run([bought], None)[0]
+        return left
 
     def fit(self, purchases: Sequence[Sequence[int]], allowed: Ints) -> Bools:
         """Which purchases leave no more pods of any class than is allowed."""
-        found: Bools = np.ones(len(purchases), dtype=bool)
-        for first in range(0, len(purchases), _ABREAST):
-            part = slice(first, first + _ABREAST)
-            found[part] = (self._run(purchases[part], allowed) <= allowed).all(axis=1)
+        found: Bools = np.logical_and.reduce(self._run(purchases, allowed) <= allowed, axis=1)
         return found
 
     def _run(self, purchases: Sequence[Sequence[int]], allowed: Ints | None) -> Ints:
         """Purchase x class: how many pods find no place; who leaves more than is allowed is not looked at further."""
-        nodes = self._nodes(purchases)
+        nodes = self._columns.nodes(purchases)
         left = np.zeros((len(purchases), len(self._problem.classes)), dtype=np.int64)
         alive: Bools = np.ones(len(purchases), dtype=bool)
-        for number, count in self._runs:
+        for number, count in self.runs:
             wanted = np.where(alive, count, 0)
             while wanted.any():
                 placed = self._place(nodes, number, wanted)
@@ -145,43 +79,8 @@ class Forecast:
                 nodes = nodes.of_some(alive)
         return left
 
-    def _nodes(self, purchases: Sequence[Sequence[int]]) -> _Nodes:
-        """The nodes that are there, once for every purchase, and those of the purchase."""
-        rows = [self._named(bought) for bought in purchases]
-        kinds = np.concatenate([kinds for kinds, _ in rows])
-        used = self._used[:, kinds]
-        classes = len(self._problem.classes) if self._problem.rules.looks.any() else 0
-        return _Nodes(
-            of=np.repeat(np.arange(len(rows)), [len(kinds) for kinds, _ in rows]),
-            free=self._free[kinds],
-            capacity=np.maximum(self._capacity[:, kinds], 1.0),
-            real=used[_REAL],
-            scored=used[_SCORED],
-            rank=np.concatenate([rank for _, rank in rows]),
-            allowed=self._allowed[kinds],
-            held=np.zeros((len(kinds), classes), dtype=np.int64),
-            kinds=kinds,
-        )
-
-    def _named(self, bought: Sequence[int]) -> tuple[Ints, Ints]:
-        """The rows of the nodes that are there and of those of a purchase, and who comes first by name."""
-        offerings, there = self._problem.offerings, len(self._problem.nodes)
-        names, given = list(self._problem.nodes), dict[tuple[str, str], int]()
-        chosen = sorted(bought, key=self._order.__getitem__)
-        for number in chosen:
-            group = self._group[number]
-            place = given[group] = given.get(group, -1) + 1
-            known = self._names.setdefault(group, [])
-            if place == len(known):
-                known.append(self._picture.name_of(offerings[number], self._numbers))
-            names.append(known[place])
-        kinds = np.array([*range(there), *(there + self._row_of[number] for number in chosen)], dtype=np.intp)
-        rank = np.empty(len(kinds), dtype=np.int64)
-        rank[sorted(range(len(names)), key=names.__getitem__, reverse=True)] = np.arange(len(names))
-        return kinds, rank
-
-    def _place(self, nodes: _Nodes, number: int, wanted: Ints) -> Ints:
-        """Place pods of a class, so many for each purchase, as far as is known where they go; give how many that are."""
+    def _place(self, nodes: Nodes, number: int, wanted: Ints) -> Ints:
+        """Place so many pods of a class for each purchase, as far as is known where they go; give how many that are."""
         copies = self._copies(nodes, number)
         rows = np.flatnonzero((copies > 0) & (wanted[nodes.of] > 0))
         if not len(rows):
@@ -215,7 +114,7 @@ class Forecast:
             nodes.held[rows, number] += taken
         return np.bincount(mine[chosen], minlength=len(wanted))
 
-    def _copies(self, nodes: _Nodes, number: int) -> Ints:
+    def _copies(self, nodes: Nodes, number: int) -> Ints:
         """How many pods of a class each node would take."""
         requests, host = self._problem.requests[number], self._problem.rules.host
         copies: Ints = np.where(nodes.allowed[:, number], _MANY, 0)
@@ -230,7 +129,7 @@ class Forecast:
                 copies = np.where(nodes.held[:, others].any(axis=1), 0, copies)
         return copies
 
-    def _falling(self, nodes: _Nodes, number: int, rows: Rows, copies: Ints, *, levels: int) -> Ints:
+    def _falling(self, nodes: Nodes, number: int, rows: Rows, copies: Ints, *, levels: int) -> Ints:
         """The key of each node after 0, 1, 2 ... copies, level by level, as a running minimum; -1 where none fits."""
         capacity = nodes.capacity[:, None, rows]
         steps = np.arange(levels + 1, dtype=np.float64)[None, :, None]
@@ -250,28 +149,26 @@ class Forecast:
         falling: Ints = np.minimum.accumulate(keys, axis=0).ravel()
         return falling
 
-    def _spread(self, nodes: _Nodes, rule: DomainRule, mine: Ints, rows: Rows, *, wanted: Ints) -> Ints:
+    def _spread(self, nodes: Nodes, rule: DomainRule, mine: Ints, rows: Rows, *, wanted: Ints) -> Ints:
         """Those of the next places of each purchase that a spread lets pods take, in order."""
         codes, names = self._values[rule.key]
-        held = np.zeros((len(wanted), len(names)), dtype=np.int64)
-        np.add.at(held, (nodes.of, codes[nodes.kinds]), nodes.held[:, rule.matched].sum(axis=1))
-        there = np.zeros(held.shape, dtype=bool)
-        there[nodes.of, codes[nodes.kinds]] = True
-        held += [rule.counts.get(name, 0) for name in names]
-        there |= [name in rule.counts for name in names]
+        mine_and_code = (nodes.of, codes[nodes.kinds])
+        held = np.zeros((len(wanted), len(names)), dtype=np.int64) + [rule.counts.get(name, 0) for name in names]
+        np.add.at(held, mine_and_code, nodes.held[:, rule.matched].sum(axis=1))
+        there = np.zeros(held.shape, dtype=bool) | [name in rule.counts for name in names]
+        there[mine_and_code] = True
         groups = mine * len(names) + codes[nodes.kinds[rows]]
         order = np.argsort(groups, kind="stable")
-        ends = np.searchsorted(groups[order], np.arange(held.size + 1))
+        ends = np.searchsorted(groups[order], np.arange(held.size + 1)).tolist()
         chosen: list[int] = []
         for of, count in enumerate(wanted.tolist()):
-            mine_at = [np.arange(len(names))[there[of]].tolist(), held[of].tolist()]
+            counts = {domain: int(held[of, domain]) for domain in np.flatnonzero(there[of]).tolist()}
+            firsts = {domain: of * len(names) + domain for domain in counts}
             queues = {
-                domain: order[ends[of * len(names) + domain] :][
-                    : min(count, int(ends[of * len(names) + domain + 1] - ends[of * len(names) + domain]))
-                ].tolist()
-                for domain in mine_at[0]
+                domain: order[ends[first] : min(ends[first + 1], ends[first] + count)].tolist()
+                for domain, first in firsts.items()
             }
-            chosen += _in_turn(rule, {domain: mine_at[1][domain] for domain in mine_at[0]}, queues, count)
+            chosen += _in_turn(rule, counts, queues, count)
         return np.array(chosen, dtype=np.intp)
 
 
@@ -282,7 +179,9 @@ def _in_turn(rule: DomainRule, counts: dict[int, int], queues: dict[int, list[in
     step = 1 if rule.matched[rule.holder] else 0
     while len(chosen) < count:
         most = rule.skew - step + (min(counts.values()) if len(counts) >= rule.min_domains else 0)
-        ready = [(queue[heads[it]], it) for it, queue in queues.items() if heads[it] < len(queue) and counts[it] <= most]
+        ready = [
+            (queue[heads[it]], it) for it, queue in queues.items() if heads[it] < len(queue) and counts[it] <= most
+        ]
         if not ready:
             break
         place, domain = min(ready)

@@ -89,7 +89,9 @@ class Selection:
         roomiest = min(drafts, key=lambda draft: (len(draft.left), len(draft.bought)))  # large nodes waste least
         for place, draft in enumerate((drafts[0], roomiest, *drafts[1:])):
             purchase = tuple(sorted(each.offering for each in draft.bought))
-            if purchase not in known and (place < 2 or deadline.left > _SEARCH * deadline.seconds):
+            hopeful = best is None or self._draft_rank(draft) < self.rank(best)
+            share = 0.2 if hopeful else _SEARCH  # a replay is short, and nobody else's purchase shall be better
+            if purchase not in known and (place < 2 or deadline.left > share * deadline.seconds):
                 self._progress.tell(f"replaying {draft.maker}")
                 known[purchase] = (draft, binding.replay(draft.maker, purchase))
                 best = self._better(best, known[purchase][1])

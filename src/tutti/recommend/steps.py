@@ -8,7 +8,7 @@ What was forecast once is kept. Offerings that another one is as good as for les
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,9 @@ _LATE = 0.12
 """The part of the time that is left to others."""
 _LESS = 1 - 1e-9
 _ABREAST = 64
-"""How many purchases are forecast before the time is looked at."""
+"""How many purchases are forecast side by side, at most."""
+CELLS = 400_000
+"""How many nodes are looked at for a run of pods before the time is looked at: a fraction of a second."""
 _TIMES, _MORE = 3, 20
 """A purchase has at most so many times the nodes of the one before, and so many more: large ones take long."""
 
@@ -41,11 +43,11 @@ class _Try(NamedTuple):
 
     rest: Purchase
     other: int
-    count: int
+    times: int
 
     def purchase(self) -> Purchase:
         """The purchase as a whole."""
-        return self.rest + Counter({self.other: self.count})
+        return self.rest + Counter({self.other: self.times})
 
 
 class Steps:
@@ -69,7 +71,7 @@ class Steps:
 
     def is_late(self) -> bool:
         """Whether to come to an end."""
-        return self._deadline.left < _LATE * self._deadline.seconds
+        return is_late(self._deadline)
 
     def cost(self, purchase: Purchase) -> float:
         """What a purchase costs by the objective."""
@@ -119,18 +121,18 @@ class Steps:
             todo = [
                 (least, each)
                 for least, each in known
-                if least + 1 < each.count and self._cost_of(each._replace(count=least + 1)) < cost
+                if least + 1 < each.times and self._cost_of(each._replace(times=least + 1)) < cost
             ]
             if not todo or self.is_late():
                 return best.purchase()
-            known = [(best.count - 1, best)]
-            halves = [each._replace(count=(least + each.count) // 2) for least, each in todo]
+            known = [(best.times - 1, best)]
+            halves = [each._replace(times=(least + each.times) // 2) for least, each in todo]
             fits = self._fit([half.purchase() for half in halves])
             for (least, each), half, fit in zip(todo, halves, fits, strict=True):
-                known.append((least, half) if fit else (half.count, each))
+                known.append((least, half) if fit else (half.times, each))
 
     def _cost_of(self, tried: _Try) -> float:
-        return self.cost(tried.rest) + float(self.prices[tried.other]) * tried.count
+        return self.cost(tried.rest) + float(self.prices[tried.other]) * tried.times
 
     def _fit(self, purchases: Sequence[Purchase]) -> list[bool]:
         """Which purchases limits allow, on which everybody would find a place; None of them when it is late."""
@@ -143,20 +145,32 @@ class Steps:
                     todo[key] = bought
                 else:
                     self._forecasts[key] = False
-        every = list(todo.items())
-        for first in range(0, len(every), _ABREAST):
-            if self.is_late():
-                break
-            part = every[first : first + _ABREAST]
-            fits = self._forecast.fit([bought for _, bought in part], self._allowed)
-            self._forecasts |= {key: bool(fit) for (key, _), fit in zip(part, fits, strict=True)}
+        while todo and not self.is_late():
+            part = self._abreast(todo)
+            fits = self._forecast.fit([todo.pop(key) for key in part], self._allowed)
+            self._forecasts |= {key: bool(fit) for key, fit in zip(part, fits, strict=True)}
         return [self._forecasts.get(key, False) and key not in self.refuted for key in keys]
+
+    def _abreast(self, todo: Mapping[Key, Sequence[int]]) -> list[Key]:
+        """The first of some purchases, as many as are forecast side by side before the time is looked at."""
+        chosen, cells = list[Key](), 0
+        for key, bought in todo.items():
+            cells += len(bought) * len(self._forecast.runs)
+            if chosen and (cells > CELLS or len(chosen) == _ABREAST):
+                break
+            chosen.append(key)
+        return chosen
 
     def _could_do(self, bought: list[int]) -> bool:
         """Whether limits allow a purchase, and all of its nodes together have the room."""
         problem = self._binding.problem
         roomy = bool((problem.free[bought].sum(axis=0) >= self._asked).all())
         return roomy and all(int(row.takes[bought].sum()) <= row.left for row in problem.limits)
+
+
+def is_late(deadline: Deadline) -> bool:
+    """Whether what is left of the time is for others."""
+    return deadline.left < _LATE * deadline.seconds
 
 
 def key_of(purchase: Purchase) -> Key:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, combinations
 
 from tutti.recommend.binding import Outcome
-from tutti.recommend.steps import Purchase, Steps, key_of
 from tutti.recommend.replayed import Replayed
+from tutti.recommend.steps import Purchase, Steps, key_of
 
 Rank = Callable[[Outcome], tuple[float, ...]]
 _FEW = (1, 2)
@@ -105,6 +105,8 @@ class Walk:
                 bad = place
                 self._steps.refuted.add(key_of(self._ahead[place]))
             place = (good + bad) // 2
+            if self._steps.is_late():
+                break
         if good == len(self._ahead) - 1:
             self._patience *= 2
         else:
