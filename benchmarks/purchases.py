@@ -30,9 +30,10 @@ from plan_audit import needless, problems, unreachable
 from scenario_instances import BEST, scenarios
 
 from tutti.recommend.answer import Recommendation
+from tutti.recommend.effort import Deadline
 from tutti.recommend.money import a_month, dollars
 from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Binder, Deadline, Request, Strategy
+from tutti.recommend.request import Binder, Request, Strategy
 
 LONG = 60.0
 """Seconds for the large instances."""

@@ -22,9 +22,10 @@ from tutti.conformance.karpenter import read_karpenter
 from tutti.conformance.purchase_run import PurchaseOutcome, Settings, run_purchase
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.bought import NewNode, ScaleUp
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.karpenter import karpenter
-from tutti.recommend.request import Binder, Deadline, Request
+from tutti.recommend.request import Binder, Request
 
 Tutti = Callable[..., Run]
 PURCHASES = Path(__file__).parents[1] / "conformance" / "purchases"

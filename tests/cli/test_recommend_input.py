@@ -16,7 +16,8 @@ from tutti.cli.advice import advice_text
 from tutti.cli.recommend_input import Given, read_given
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.ask import ask
-from tutti.recommend.request import Deadline, Options
+from tutti.recommend.effort import Deadline
+from tutti.recommend.request import Options
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]

@@ -11,10 +11,11 @@ from tutti.exceptions import InputError
 from tutti.kube.sources import read_sources
 from tutti.recommend.ask import ask
 from tutti.recommend.compare import NO_PRICES, OURS, PEERS, Peer, compare
+from tutti.recommend.effort import Deadline
 from tutti.recommend.money import a_month
 from tutti.recommend.parse import price_book
 from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Binder, Deadline, Options, Strategy
+from tutti.recommend.request import Binder, Options, Strategy
 from tutti.recommend.wire.scenario import read_scenario
 
 FOLDER = Path(__file__).parents[1] / "scenarios"

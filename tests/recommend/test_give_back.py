@@ -9,7 +9,8 @@ from tests.shrink_clusters import _node as node
 from tests.shrink_clusters import _pod as pod
 from tests.shrink_clusters import broken, cluster, request
 from tutti.recommend.ask import ask
-from tutti.recommend.request import Binder, Deadline, Down, Options
+from tutti.recommend.effort import Deadline
+from tutti.recommend.request import Binder, Down, Options
 from tutti.recommend.wire.purchases import free_removals
 
 

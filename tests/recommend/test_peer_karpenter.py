@@ -19,10 +19,11 @@ from tutti.conformance.model_karpenter import CLAIMS, Bought, read_bought, total
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, OwnerReference, Pod
 from tutti.kube.resources import allocatable, incoming_requests
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import NODES
 from tutti.recommend.peers.karpenter import karpenter
 from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Request
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "purchases"
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from tutti.kube.sources import read_sources
+from tutti.recommend.effort import Deadline
 from tutti.recommend.money import a_month
 from tutti.recommend.parse import price_book
 from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Binder, Deadline, Objective, Options
+from tutti.recommend.request import Binder, Objective, Options
 from tutti.recommend.wire.scenario import read_scenario
 
 FOLDER = Path(__file__).parents[1] / "scenarios"

@@ -34,8 +34,9 @@ from tutti.recommend.answer import Recommendation
 from tutti.recommend.bought import NewNode, ScaleUp
 from tutti.recommend.compare import compare
 from tutti.recommend.down.plan import DownPlan, Removal, Why
+from tutti.recommend.effort import Deadline
 from tutti.recommend.merge import merge
-from tutti.recommend.request import Binder, Deadline, Options, Strategy
+from tutti.recommend.request import Binder, Options, Strategy
 from tutti.recommend.settled import Offered, settle
 from tutti.recommend.wire.advisor_answer import advisor_answer, advisor_error, scaling_advice
 from tutti.recommend.wire.purchases import purchases

@@ -12,7 +12,8 @@ import pytest
 from tests.serve.conftest import START, Server, case
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.ask import ask
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.effort import Deadline
+from tutti.recommend.request import Request
 from tutti.serve import planning
 from tutti.serve.answers import RecommendationAnswer, RecommendationResponse
 from tutti.serve.examples import GARDENER, OURS, PLANNER

@@ -206,7 +206,7 @@ def _ask(request: Request, seconds: float) -> Recommendation:
     """The recommendation, with its notes told."""
     from tutti.cli.loading import busy, remark
     from tutti.recommend.ask import ask, waiting
-    from tutti.recommend.request import Deadline
+    from tutti.recommend.effort import Deadline
 
     with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
         answer = ask(request, Deadline(time.monotonic, seconds), tell=tell)
@@ -221,7 +221,7 @@ def _compare(answer: Recommendation, request: Request, seconds: float) -> tuple[
         return ()
     from tutti.cli.loading import busy
     from tutti.recommend.compare import PEERS, compare
-    from tutti.recommend.request import Deadline
+    from tutti.recommend.effort import Deadline
 
     with busy("comparing") as tell:
         return compare(request, answer, deadline=Deadline(time.monotonic, len(PEERS) * seconds), tell=tell)

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from tutti.conformance.purchases import PurchaseCase
 from tutti.kube.objects import Pod
 from tutti.recommend.answer import Recommendation
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.karpenter_pass import is_waiting
-from tutti.recommend.request import Binder, Deadline, Request
+from tutti.recommend.request import Binder, Request
 from tutti.recommend.settled import Offered
 
 ROUNDING = 1_000

@@ -15,13 +15,13 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.recommend.draft import Bought, Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.flatten import ROOMS, bound_flat, flat_of
 from tutti.recommend.layout import Layout, layouts
 from tutti.recommend.optimal.flat import Flat, Floats
 from tutti.recommend.optimal.packing import Packing
 from tutti.recommend.optimal.solve import Tell, bound_of, solve
 from tutti.recommend.problem import Problem
-from tutti.recommend.request import Deadline
 
 
 class Optimum(NamedTuple):

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
+from tutti.cluster.meter import Meter
 from tutti.engine.engine import Engine
 from tutti.engine.new_nodes import belongs_to_node, companion, like
 from tutti.engine.plan import NotConsidered, Plan
@@ -110,12 +111,12 @@ class Picture:
         return known
 
 
-def initialise(request: Request, profile: Profile | None = None) -> Picture:
-    """Build the picture of a request."""
+def initialise(request: Request, profile: Profile | None = None, *, meter: Meter | None = None) -> Picture:
+    """Build the picture of a request; what is done on it is counted by the meter."""
     by_kind: dict[str, list[Object]] = {kind: [] for kind in KINDS}
     for obj in request.objects:
         by_kind[obj.KIND].append(obj)
-    cluster = Cluster(obj for objects in by_kind.values() for obj in objects)
+    cluster = Cluster((obj for objects in by_kind.values() for obj in objects), meter=meter)
     picture = Picture(cluster, request.daemon_sets, profile or Profile.default())
     picture.split()
     return picture

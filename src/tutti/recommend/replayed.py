@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations_with_replacement, product
+from math import comb, prod
 
 import numpy as np
 
@@ -16,10 +17,10 @@ from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.binding import MENDS, Binding, Outcome
 from tutti.recommend.draft import Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.matter import Progress
 from tutti.recommend.merge import in_order
 from tutti.recommend.optimal.flat import Floats
-from tutti.recommend.request import Deadline
 
 _STEPS = 60_000
 """How far the search for all purchases between two costs goes."""
@@ -125,13 +126,13 @@ def purchases_between(prices: Floats, least: float, most: float, *, limit: int) 
         if counts is None:
             return None
         pairs = list(zip(values, counts, strict=True))
+        if len(found) + prod(comb(len(like[value]) + times - 1, times) for value, times in pairs) > limit:
+            return None  # said beforehand: written out, so many may not even fit into memory
         cost = sum(value * times for value, times in pairs)
         ways = [combinations_with_replacement(like[value], times) for value, times in pairs]
         for way in product(*ways):
             bought = tuple(number for part in way for number in part)
             found.append((cost, len(bought), bought))
-            if len(found) > limit:
-                return None
     return [bought for *_, bought in sorted(found)]
 
 

@@ -19,8 +19,9 @@ from tutti.kube.objects import Pod
 from tutti.kube.sources import Source
 from tutti.kube.yaml_text import parse_yaml
 from tutti.recommend.ask import ask
+from tutti.recommend.effort import Deadline
 from tutti.recommend.parse import price_book
-from tutti.recommend.request import Binder, Deadline, Down, Objective, Options, Request, Weights
+from tutti.recommend.request import Binder, Down, Objective, Options, Request, Weights
 from tutti.recommend.wire.advisor import read_advisor
 from tutti.recommend.wire.advisor_answer import advisor_answer
 from tutti.recommend.wire.first_level import are_objects, first_level, plain

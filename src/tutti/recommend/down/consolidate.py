@@ -24,10 +24,11 @@ from tutti.recommend.down.one_pass import Bit
 from tutti.recommend.down.plan import Step
 from tutti.recommend.down.sizes import PoolSizes
 from tutti.recommend.down.without import objects_without
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Deadline, Down, Objective, Request, Strategy
+from tutti.recommend.request import Down, Objective, Request, Strategy
 from tutti.recommend.settled import Offered
 from tutti.recommend.spent import spent
 

@@ -32,9 +32,10 @@ from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step, Why
 from tutti.recommend.down.shrink import Shrinking, stay_of
 from tutti.recommend.down.sizes import PoolSizes
 from tutti.recommend.drain import REPLICATED, DrainRules, latest_moment
+from tutti.recommend.effort import Deadline
 from tutti.recommend.merge import merge
 from tutti.recommend.picture import Picture
-from tutti.recommend.request import Deadline, Down, Request
+from tutti.recommend.request import Down, Request
 from tutti.recommend.settled import Offered, settle
 
 
@@ -67,7 +68,7 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     """What the cluster can give back once an answer has been followed."""
     if not any(isinstance(each, Pod) for each in request.objects):
         return _unknown(request)
-    picture = settle(answer, request).picture
+    picture = settle(answer, request, meter=deadline.effort.meter).picture
     cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
     rules = DrainRules(budgets_of(cluster), now=now, gone=_gone_controllers(cluster))

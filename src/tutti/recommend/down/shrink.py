@@ -17,8 +17,9 @@ from tutti.recommend.down.candidates import Candidate
 from tutti.recommend.down.drainage import Drainage, Stuck
 from tutti.recommend.down.plan import Stay, Step
 from tutti.recommend.down.sizes import PoolSizes
+from tutti.recommend.effort import Deadline
 from tutti.recommend.picture import Picture
-from tutti.recommend.request import Deadline, Down
+from tutti.recommend.request import Down
 
 Order = Callable[[Candidate], tuple[object, ...]]
 

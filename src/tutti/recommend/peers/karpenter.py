@@ -17,11 +17,12 @@ from tutti.kube.daemon_sets import daemon_pods, node_of
 from tutti.kube.names import made_uid
 from tutti.kube.objects import Node, Object, Pod
 from tutti.kube.owners import OwnedPods
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.karpenter_market import HOSTNAME
 from tutti.recommend.peers.karpenter_pass import Pass
 from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Request
 from tutti.recommend.spent import spent
 
 _MOST_PASSES = 50
