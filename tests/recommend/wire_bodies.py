@@ -39,7 +39,7 @@ def read(tree: Any, book: PriceBook = BOOK, options: Options = DEFAULT) -> Reque
 
 
 def answer(request: Request, seconds: float = 5) -> Recommendation:
-    return ask(request, Deadline(time.monotonic, seconds))
+    return ask(request, Deadline(time.process_time, seconds))
 
 
 def pods_of(request: Request) -> dict[str, Pod]:

@@ -102,7 +102,7 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
     show_default=True,
     metavar="TIME",
     callback=_time_limit,
-    help="How long to look for a better plan.",
+    help="How long to look for a better plan: work is counted, so that every run gives the same.",
 )
 @options.output("table", "wide", "json", "yaml", "name", "advice")
 @click.option("--apply", "applied", is_flag=True, help="Show also which pod is where after the purchase.")
@@ -209,7 +209,7 @@ def _ask(request: Request, seconds: float) -> Recommendation:
     from tutti.recommend.effort import Deadline
 
     with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
-        answer = ask(request, Deadline(time.monotonic, seconds), tell=tell)
+        answer = ask(request, Deadline(time.process_time, seconds), tell=tell)
     for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
         remark(note)
     return answer
@@ -224,4 +224,4 @@ def _compare(answer: Recommendation, request: Request, seconds: float) -> tuple[
     from tutti.recommend.effort import Deadline
 
     with busy("comparing") as tell:
-        return compare(request, answer, deadline=Deadline(time.monotonic, len(PEERS) * seconds), tell=tell)
+        return compare(request, answer, deadline=Deadline(time.process_time, len(PEERS) * seconds), tell=tell)

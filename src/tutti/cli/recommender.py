@@ -62,7 +62,7 @@ _SIZE, _TIME = _Measure("size", _SIZES), _Measure("time", _TIMES)
 @click.option(
     "--queue", type=click.IntRange(0, 10_000), default=16, show_default=True, help="How many requests may wait."
 )
-@click.option("--time-limit", type=_TIME, default="5s", show_default=True, metavar="TIME", help="CPU time of a search.")
+@click.option("--time-limit", type=_TIME, default="5s", show_default=True, metavar="TIME", help="Budget of a search.")
 @click.option(
     "--max-time-limit", type=_TIME, default="60s", show_default=True, metavar="TIME", help="What requests may ask for."
 )

@@ -113,7 +113,7 @@ def run_purchase(
         peer_nodes=peer.nodes,
     )
     try:
-        deadline = Deadline(time.monotonic, settings.seconds)
+        deadline = Deadline(time.process_time, settings.seconds)
         ours = (recommender or _recommend)(request, deadline)
         known = known._replace(placed=ours.placed, cost=ours.cost, nodes=len(ours.nodes))
         if settings.binder is Binder.KUBE_SCHEDULER:

@@ -1,8 +1,8 @@
 """From the bytes of a request to the bytes of its answer: all that a worker does.
 
 Contract: `answer` never raises. What the user can mend is a 4xx with its object and field; anything else is a 500 with
-the request's id, and the traceback, without values, goes back for the log. The search's limit counts CPU time of this
-process: a plan is the same whether the machine is idle or busy with others.
+the request's id, and the traceback, without values, goes back for the log. The search's limit counts work, with the CPU
+time of this process as its clock: a plan is the same whether the machine is idle or busy with others.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     queue: int = 16
     """How many requests may wait for a worker; the next one is answered 503."""
     time_limit: float = 5.0
-    """The search's share of a worker's CPU, unless the request says otherwise."""
+    """The search's budget, unless the request says otherwise."""
     max_time_limit: float = 60.0
     """The most that a request may ask for."""
     timeout: float = 120.0
