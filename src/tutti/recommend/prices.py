@@ -126,7 +126,9 @@ def check_region(region: str, book: PriceBook, *, there: Iterable[str] = (), cal
     if not region or book.has_region(region) or region in there:
         return
     known = ", ".join(book.regions)
-    raise InputError(f'no price is known in region "{region}" (known: {known}; others with a price table)', field=called)
+    raise InputError(
+        f'no price is known in region "{region}" (known: {known}; others with a price table)', field=called
+    )
 
 
 def region_of(zone: str) -> str:
