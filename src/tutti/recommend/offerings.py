@@ -111,6 +111,8 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     members: tuple[Member, ...] = ()
     """The nodes of the picture that are known to be its own."""
     down_rules: DownRules = DownRules()
+    weight: int = 0
+    """How much Karpenter prefers it to others: it asks heavier pools first. Here price decides."""
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, gc=False):

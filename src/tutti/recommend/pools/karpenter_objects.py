@@ -46,7 +46,6 @@ _MIB = 2**20
 def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list[NodePool], list[str]]:
     """The pools of these objects, and notes about them."""
     made, notes = [], []
-    heavy = []
     pools = sorted(pools, key=lambda each: each.metadata.name)
     if not market.region:
         market = Market(market.book, region=_region(pools), nodes=market.nodes)
@@ -56,8 +55,6 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list
         notes += [f"pool {name}: the requirement on {key} is not looked at" for key in left_out]
         if any(each.min_values for each in requirements):
             notes.append(f"pool {name}: minValues is not looked at")
-        if pool.spec.weight:
-            heavy.append(name)
         try:
             found = karpenter_pool(
                 name=name,
@@ -72,17 +69,23 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list
             raise InputError(error.problem, obj=f"nodepool {name}", field=f"spec.template.spec.{error.field}") from None
         mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
         members = members_of(mine, found.offerings, market)
-        found = replace(found, members=members, down_rules=down_rules(pool))
+        found = replace(found, members=members, down_rules=down_rules(pool), weight=pool.spec.weight or 0)
         if not found.offerings:
             notes.append(f"pool {name}: {_why_nothing(market)}")
         unpriced = (o.instance_type for o in found.offerings if o.price is None)
         notes += unpriced_note(unpriced, region=market.region, regions=market.book.regions)
         made.append(found)
-    if heavy:
-        notes.append(
-            f"the weight of {'pool' if len(heavy) == 1 else 'pools'} {', '.join(heavy)} is not looked at: price decides"
-        )
+    notes += _weight_note(made)
     return made, notes
+
+
+def _weight_note(pools: Sequence[NodePool]) -> list[str]:
+    """What weights would change, if they could: alone, or all alike, they mean nothing to Karpenter either."""
+    if len({pool.weight for pool in pools}) < 2:
+        return []
+    order = [pool.name for pool in sorted(pools, key=lambda pool: (pool.weight, pool.name), reverse=True)]
+    shown = ", ".join(order[:5]) + (f" and {len(order) - 5} more" if len(order) > 5 else "")
+    return [f"weights of pools do not count, price decides; Karpenter would try them in this order: {shown}"]
 
 
 def _region(pools: Iterable[KarpenterPool]) -> str:
