@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tutti.kube.objects import Node
+from tutti.kube.objects import CsiNodeSpec, Node
 from tutti.kube.quantity import milli, value
 
 NODES = "nodes"
@@ -30,6 +30,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """In nano-dollars an hour; None when nobody knows."""
     node: Node
     """The node as it would join: labels, taints, capacity, allocatable. Its name is that of the template."""
+    csi: CsiNodeSpec | None = None
+    """How many volumes of which CSI drivers the node takes; None where nobody says."""
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -25,7 +25,7 @@ def catalogue_for(
     """
     check_region(region, book, there={region_of_node(node) for node in snapshot.nodes}, called=called)
     source = plain(pools) if pools is not None else None
-    constraint = read_constraint(source, snapshot.nodes, book) if source is not None else None
+    constraint = read_constraint(source, snapshot, book) if source is not None else None
     if constraint is not None:
         return constraint
     return catalogue_of(snapshot, Market(book, region=region, nodes=snapshot.nodes), source=source)
