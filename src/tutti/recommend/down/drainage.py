@@ -24,7 +24,7 @@ from tutti.kube.gangs.gang import Disruption
 from tutti.kube.objects import Node, Pod
 from tutti.recommend.down.leaving import blocking, leaving
 from tutti.recommend.down.plan import Move, Step
-from tutti.recommend.drain import MOST_GRACE, DrainRules, grace_of
+from tutti.recommend.evictable import MOST_GRACE, EvictionRules, grace_of
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 
@@ -52,7 +52,7 @@ class _StuckError(Exception):
 class Drainage:
     """See the module's contract."""
 
-    def __init__(self, picture: Picture, rules: DrainRules) -> None:
+    def __init__(self, picture: Picture, rules: EvictionRules) -> None:
         self._picture, self._cluster, self._rules = picture, picture.cluster, rules
         self._nodes: Sequence[str] = ()
         """Those that are being drained."""

@@ -32,7 +32,7 @@ from tutti.recommend.down.pace import paces, undated
 from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step, Why
 from tutti.recommend.down.shrink import Shrinking, stay_of
 from tutti.recommend.down.sizes import BUDGET, PoolSizes
-from tutti.recommend.drain import REPLICATED, DrainRules, latest_moment
+from tutti.recommend.evictable import REPLICATED, EvictionRules, latest_moment
 from tutti.recommend.merge import merge
 from tutti.recommend.picture import Picture
 from tutti.recommend.request import Deadline, Down, Request
@@ -71,7 +71,7 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     picture = settle(answer, request).picture
     cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
-    rules = DrainRules(budgets_of(cluster), now=now, gone=_gone_controllers(cluster))
+    rules = EvictionRules(budgets_of(cluster), now=now, gone=_gone_controllers(cluster))
     every = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
     takers = {each.node for each in answer.on_existing}
     candidates = [each for each in every.candidates if each.node not in takers]

@@ -1,4 +1,4 @@
-"""Which pods leave a node that goes, which stay with it, and which keep it: Cluster Autoscaler's drain rules.
+"""Which pods leave a node that goes, which stay with it, and which keep it: Cluster Autoscaler's rules.
 
 Contract: pure. The rules are asked in a fixed order and the first that answers wins, so a kube-system pod that is old
 enough moves even if it is annotated as not safe to evict. In this order: a mirror pod stays with its node; so does one
@@ -6,7 +6,7 @@ that should long be gone; a pod whose controller is known to be gone blocks; a D
 true` moves whatever else holds; a finished pod stays; `safe-to-evict: on-completion` makes the node wait; a pod without
 a controller that would make it again blocks; a kube-system pod that no budget selects blocks while it is younger than
 an hour and moves afterwards; `safe-to-evict: false` blocks; local storage blocks; a budget with nothing left blocks.
-All other pods move.
+All other pods move. The rules decide and move nobody: nodes are emptied by `down.drainage`.
 
 A budget has to have one disruption left, not one for every pod of the node, as in Cluster Autoscaler.
 """
@@ -128,7 +128,7 @@ class BudgetsLeft:
         return found
 
 
-class DrainRules:
+class EvictionRules:
     """The rules at one moment; see the module's contract.
 
     `now` is in microseconds since 1970. Without it ages cannot be told: then no pod has been terminating for long, and

@@ -10,13 +10,13 @@ import pytest
 from tutti.cluster.classes import spec_key
 from tutti.kube.objects import Pod, PodDisruptionBudget
 from tutti.kube.times import micros
-from tutti.recommend.drain import (
+from tutti.recommend.evictable import (
     DAEMON_POD,
     MIRROR,
     SAFE_LOCAL_VOLUMES,
     SAFE_TO_EVICT,
     BudgetsLeft,
-    DrainRules,
+    EvictionRules,
     Fate,
     Verdict,
     latest_moment,
@@ -67,9 +67,9 @@ def budget(
     return msgspec.convert(raw, PodDisruptionBudget)
 
 
-def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> DrainRules:
+def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> EvictionRules:
     known = None if now is None else micros(now)
-    return DrainRules(BudgetsLeft(budgets), now=known, gone=frozenset(filter(None, [gone])))
+    return EvictionRules(BudgetsLeft(budgets), now=known, gone=frozenset(filter(None, [gone])))
 
 
 EMPTY_DIR, HOST_PATH = {"name": "scratch", "emptyDir": {}}, {"name": "data", "hostPath": {"path": "/var"}}
@@ -166,7 +166,7 @@ def test_budgets_come_last() -> None:
 
 def test_a_budget_is_spent_by_every_move_and_asked_for_one() -> None:
     budgets = BudgetsLeft([budget(1), budget(3, name="c")])
-    found = DrainRules(budgets)
+    found = EvictionRules(budgets)
     assert (budgets.left(pod()), budgets.has_budget(pod())) == (1, True)
     assert budgets.allows_together([pod()])
     assert not budgets.allows_together([pod("p"), pod("q")])
