@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -279,3 +280,21 @@ def test_an_interrupt_ends_it_without_a_word(write: Write, pools: str) -> None:
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (130, b"")
     assert b"Traceback" not in err
+
+
+def test_pods_that_take_their_time_to_end_are_told_of(tutti: Tutti, tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "recommend"
+    cluster, pools = tmp_path / "cluster.json", str(example / "overgrown-pools.yaml")
+    objects = json.loads((example / "overgrown.json").read_text("utf-8"))
+    plain = tutti("recommend", "-f", str(example / "overgrown.json"), "--pools", pools, "--down", "--no-consolidate")
+    for each in objects["items"]:
+        if each["kind"] == "Pod":
+            each["spec"]["terminationGracePeriodSeconds"] = 300
+    cluster.write_text(json.dumps(objects), "utf-8")
+    arguments = ("recommend", "-f", str(cluster), "--pools", pools, "--down", "--no-consolidate")
+    steps = tutti(*arguments, "-o", "json").json["scaleDown"]["steps"]
+    assert {step["graceSeconds"] for step in steps} == {0, 300}
+    waits = sum(bool(step["move"]) for step in steps)
+    line = f"pods may take their time to end: the steps wait for them up to {5 * waits}m"
+    assert line in tutti(*arguments).lines
+    assert "take their time" not in plain.out

@@ -138,6 +138,19 @@ def test_a_budget_makes_steps_of_what_it_allows():
     assert why(plan_of(*pods, ("db-0", "n1", 900, NAKED), more=[budget("web", 0)]))["n0"] == "BlockedByPod"
 
 
+@pytest.mark.parametrize(
+    ("graces", "expected"), [((), 30), ((None, 5), 30), ((5,), 5), ((90, 20), 90), ((90, 7200), 600), ((0,), 0)]
+)
+def test_a_step_waits_for_the_pods_own_grace(graces, expected):
+    pods = [
+        (f"web-{place}", "n0", 100, {"spec": {"terminationGracePeriodSeconds": grace}})
+        for place, grace in enumerate(graces or (None,))
+    ]
+    plan = plan_of(*pods, ("db-0", "n1", 900, NAKED))
+    assert [(len(step.moves), step.grace) for step in plan.steps] == [(len(pods), expected)]
+    assert plan.grace == expected
+
+
 def test_two_budgets_are_refused_by_the_eviction_api():
     second = budget("web", 5)
     second["metadata"]["name"] = "again"

@@ -135,6 +135,13 @@ def test_a_time_limit_of_the_body_is_held_to_the_most(server: Server) -> None:
     assert (response.status_code, response.json()["field"]) == (400, "timeLimit")
 
 
+def test_a_region_without_prices_is_refused(server: Server) -> None:
+    response = server.post({**OURS["cluster and pools"], "region": "mars"})
+    told = msgspec.json.decode(response.content, type=Problem)
+    assert (response.status_code, told.field) == (400, "region")
+    assert 'no price is known in region "mars"' in told.error
+
+
 def test_what_is_wrong_with_an_object_is_told_by_object_and_field(server: Server) -> None:
     body = json.loads(json.dumps(OURS["cluster and pools"]))
     body["cluster"]["items"][1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"

@@ -164,13 +164,15 @@ def _serve(settings: Settings) -> None:
 
 
 def _check(settings: Settings) -> None:
-    """Read prices and pools once: what is wrong with them is said now, and not to the first client."""
-    if settings.prices is None and settings.pools is None:
+    """Read prices, pools and region once: what is wrong with them is said now, and not to the first client."""
+    if settings.prices is None and settings.pools is None and not settings.region:
         return
     from tutti.exceptions import PoolError
     from tutti.kube.snapshot import Snapshot
-    from tutti.recommend.parse import build_request
+    from tutti.recommend.parse import build_request, price_book
+    from tutti.recommend.prices import check_region
 
+    check_region(settings.region, price_book(settings.prices), called="--region")
     with contextlib.suppress(PoolError):  # some pools are sound only beside a cluster's nodes
         build_request(Snapshot(), pools=settings.pools, prices=settings.prices, region=settings.region)
 

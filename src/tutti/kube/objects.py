@@ -343,6 +343,7 @@ class PodSpec(Wire, frozen=True):
     runtime_class_name: str | None = None
     restart_policy: str | None = None
     scheduling_group: SchedulingGroup | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class Condition(Wire, frozen=True):

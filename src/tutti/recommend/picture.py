@@ -24,7 +24,7 @@ from tutti.engine.profile import Profile
 from tutti.engine.schedule import schedule
 from tutti.engine.standing import Gangs
 from tutti.engine.turns import Turn, turns
-from tutti.kube.objects import KINDS, DaemonSet, Object, Pod
+from tutti.kube.objects import KINDS, CSINode, DaemonSet, Object, ObjectMeta, Pod
 from tutti.recommend.daemons import daemon_pods_for
 from tutti.recommend.offerings import Offering
 from tutti.recommend.request import Request
@@ -78,8 +78,10 @@ class Picture:
         return plan
 
     def join(self, offering: Offering, name: str) -> None:
-        """Put a bought node into the cluster, with its daemons."""
+        """Put a bought node into the cluster, with its daemons, and with what its volume drivers take."""
         self.cluster.apply(Put(like(offering.node, name)))
+        if offering.csi is not None:
+            self.cluster.apply(Put(CSINode(metadata=ObjectMeta(name=name), spec=offering.csi)))
         for pod in self.daemons(offering):
             self.cluster.apply(Put(companion(pod, name)))
 

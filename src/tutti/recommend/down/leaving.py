@@ -1,6 +1,6 @@
 """Who leaves a node that goes, and who keeps it.
 
-Contract: pure. The rules are Cluster Autoscaler's (`recommend.drain`), and three more: a pod that nobody would make
+Contract: pure. The rules are Cluster Autoscaler's (`recommend.evictable`), and three more: a pod that nobody would make
 again stays even if it is marked as safe to evict, because nothing is lost here; Karpenter's ``do-not-disrupt`` holds;
 and so does that the eviction API refuses a pod under several budgets.
 """
@@ -11,7 +11,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.engine.new_nodes import belongs_to_node, pods_on
 from tutti.kube.objects import Pod
 from tutti.kube.owners import controller_of, is_active
-from tutti.recommend.drain import DrainRules, Fate
+from tutti.recommend.evictable import EvictionRules, Fate
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 _WORDS = {
@@ -24,14 +24,14 @@ _WORDS = {
 }
 
 
-def leaving(cluster: Cluster, node: str, rules: DrainRules) -> list[Pod]:
+def leaving(cluster: Cluster, node: str, rules: EvictionRules) -> list[Pod]:
     """The pods that must find another node before this one can go, the most important first."""
     there = [pod for pod in pods_on(cluster, node) if not belongs_to_node(pod) and is_active(pod)]
     movers = [pod for pod in there if rules.verdict(pod).fate is not Fate.STAYS_WITH_NODE]
     return sorted(movers, key=lambda pod: (-(pod.spec.priority or 0), pod.key))
 
 
-def blocking(pod: Pod, rules: DrainRules) -> tuple[str, str] | None:
+def blocking(pod: Pod, rules: EvictionRules) -> tuple[str, str] | None:
     """Why a pod keeps its node, as a word and in words; None if it may leave."""
     if (pod.metadata.annotations or {}).get(DO_NOT_DISRUPT) == "true":
         return "BlockedByPod", f"is annotated with {DO_NOT_DISRUPT}"

@@ -84,8 +84,8 @@ class Shrinking:
         stays: list[Stay] = []
         sizes = self._sizes.copy()
         for each in sorted(asked, key=order):
-            if why := sizes.refusal([each]):
-                stays.append(stay_of(each, "NodeGroupMinSizeReached", why))
+            if (refused := sizes.refusal([each])) is not None:
+                stays.append(stay_of(each, refused.reason, refused.message))
                 continue
             found = self._ask(each)
             if isinstance(found, Stay):

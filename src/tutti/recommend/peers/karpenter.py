@@ -36,7 +36,7 @@ def karpenter(
     passes: int = _MOST_PASSES,
     as_in_go: bool = False,
 ) -> Purchase:
-    """Buy as Karpenter would; `order` names the pools by falling weight, the others follow by falling name.
+    """Buy as Karpenter would: from pools by falling weight, then by falling name; those that `order` names come first.
 
     `as_in_go` takes equals in the order in which Go's sort leaves them: exact, and several times slower.
     """

@@ -55,7 +55,7 @@ class Pass:
         self.nodes = Nodes(nodes, running, resources=sorting.resources)
         self.nodes.keep_room(request.daemon_sets, sorting.resources)
         rank = {name: place for place, name in enumerate(order)}
-        pools = sorted(request.catalogue.pools, key=lambda pool: pool.name, reverse=True)
+        pools = sorted(request.catalogue.pools, key=lambda pool: (pool.weight, pool.name), reverse=True)
         pools.sort(key=lambda pool: rank.get(pool.name, len(rank)))
         self.shelves = [Shelf(pool, request.daemon_sets, sorting.resources) for pool in pools if pool.offerings]
         spaces = [each for each in request.objects if isinstance(each, Namespace)]

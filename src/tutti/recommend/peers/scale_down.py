@@ -2,9 +2,9 @@
 
 Contract: pure. Two passes of its main loop are modelled, at `now` and eleven minutes later, when what was unneeded all
 the time may go. A pass looks at the nodes in their order, empty ones first, and lets one after the other go if no pod
-blocks it and all that must move find a place on what remains (`drain`, `moves`). After twenty unneeded nodes it looks
-no further. Pods below the cutoff of expendable pods, and finished ones, are not seen. A group keeps its minimum. Where
-Cluster Autoscaler goes through a map in Go's random order, here the first name comes first.
+blocks it and all that must move find a place on what remains (`evictable`, `moves`). After twenty unneeded nodes it
+looks no further. Pods below the cutoff of expendable pods, and finished ones, are not seen. A group keeps its minimum.
+Where Cluster Autoscaler goes through a map in Go's random order, here the first name comes first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
-from tutti.recommend.drain import BudgetsLeft, DrainRules, Fate
+from tutti.recommend.evictable import BudgetsLeft, EvictionRules, Fate
 from tutti.recommend.peers.cluster_autoscaler import EXPENDABLE_BELOW
 from tutti.recommend.peers.go_sort import go_sort
 from tutti.recommend.peers.moves import Moves
@@ -142,7 +142,7 @@ class _ScaleDown:
         """Make a pass."""
         found = _Pass()
         self._moves.begin()
-        rules = DrainRules(self._budgets.copy(), now=now, gone=self._gone)
+        rules = EvictionRules(self._budgets.copy(), now=now, gone=self._gone)
         for name in [name for name in self._candidates(found, now) if self._is_eligible(name, found, rules)]:
             if len(found.unneeded) >= _ENOUGH:
                 found.kept[name] = Kept("NotSimulated", prefiltered=True)
@@ -168,15 +168,15 @@ class _ScaleDown:
             else:
                 named.append(name)
         # Whether a node is empty is asked without budgets and without looking for controllers.
-        plain = DrainRules(BudgetsLeft(), now=now)
+        plain = EvictionRules(BudgetsLeft(), now=now)
         ranks = {name: (not self._is_empty(name, plain), name not in self._before) for name in named}
         return go_sort(named, lambda one, other: ranks[one] < ranks[other])
 
-    def _is_empty(self, name: str, rules: DrainRules) -> bool:
+    def _is_empty(self, name: str, rules: EvictionRules) -> bool:
         fates = {rules.verdict(pod).fate for pod in self._moves.pods(name)}
         return not fates & {Fate.MOVES, Fate.BLOCKS}
 
-    def _is_eligible(self, name: str, found: _Pass, rules: DrainRules) -> bool:
+    def _is_eligible(self, name: str, found: _Pass, rules: EvictionRules) -> bool:
         """Say whether a node may be underused; if not, note why."""
         node = self._moves.node(name)
         if (node.metadata.annotations or {}).get(DISABLED) == "true":
@@ -193,7 +193,7 @@ class _ScaleDown:
             return False
         return True
 
-    def _try(self, name: str, rules: DrainRules) -> Kept | _Unneeded:
+    def _try(self, name: str, rules: EvictionRules) -> Kept | _Unneeded:
         """Let a node go, or say why it stays."""
         moving, waits = [], False
         for pod in self._moves.pods(name):
