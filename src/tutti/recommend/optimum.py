@@ -85,7 +85,7 @@ def _by_priority(
     """Pack everybody; if that cannot be, level by level."""
     worth = None if values is None else values[[share.number for share in layout.shares]]
     levels = sorted({problem.classes[share.number].priority for share in layout.shares}, reverse=True)
-    first = deadline.part(0.5) if len(flat.left) else deadline
+    first = deadline.part(0.8) if len(flat.left) else deadline
     solved = solve(flat, first, seeds=seeds, values=worth, tell=tell)
     if not solved.packing.dropped.any():
         return solved.packing, solved.bound

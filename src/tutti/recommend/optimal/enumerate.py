@@ -18,7 +18,7 @@ from tutti.recommend.optimal.flat import Flat, Floats, Pattern, only
 
 _MOST_STATES = 60_000
 _MOST_PATTERNS = 12_000
-_CLASS, _STATE = 2e-4, 5e-7
+_CLASS, _STATE = 1.5e-4, 4e-7
 """What a class takes: at any rate, and for every state that it leads to."""
 
 

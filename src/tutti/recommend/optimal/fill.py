@@ -15,7 +15,7 @@ _MOST_PAIRS = 40_000
 """Kinds times pairs of classes up to which pairs are tried."""
 _MIXES = 12
 """How many ways to weigh the resources against each other are tried."""
-_CLASS, _CELL = 5e-5, 5e-8
+_CLASS, _CELL = 3e-5, 3e-8
 """What filling takes for a class: at any rate, and for every node that is filled."""
 
 

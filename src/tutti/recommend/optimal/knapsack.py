@@ -17,7 +17,7 @@ from tutti.recommend.optimal.flat import Flat, Floats, only
 from tutti.recommend.optimal.solver import quiet, run_whole
 
 _FINE = 24
-_WEIGHT, _CELL = 1e-4, 1.5e-7
+_WEIGHT, _CELL = 6e-5, 8e-8
 """What a weight of resources takes: at any rate, and for every class on every kind."""
 
 

@@ -7,6 +7,7 @@ whether to go on; those questions are counted, those at the root of the tree as 
 
 from __future__ import annotations
 
+from itertools import count
 from math import sqrt
 from typing import Any
 
@@ -16,8 +17,9 @@ from tutti.recommend.effort import Deadline
 
 _RUN, _ITERATION, _ROW, _COLUMN = 3e-4, 2e-5, 3e-7, 1e-5
 """What a linear programme takes: for being asked, for an iteration, for a row in it; for a column that is set up."""
-_AT_ROOT = 4e-4
-"""What passes between two questions at the root, for the square root of the number of entries in the matrix."""
+_FIRST, _AT_ROOT, _LATER = 30, 1.5e-4, 5e-4
+"""What passes between two questions at the root, for the square root of the number of entries in the matrix: while the
+first are asked it only cuts, later it also tries to round off, which takes longer."""
 _BELOW, _BELOW_ENTRY = 1e-4, 2e-6
 """The same below the root: at any rate, and for every entry."""
 _WORST = 60.0
@@ -45,9 +47,10 @@ def run_whole(model: highspy.Highs, deadline: Deadline) -> None:
     """Look for whole numbers until the best are found, or the deadline is over."""
     entries, effort = model.getNumNz(), deadline.effort
     effort.spend(_COLUMN * model.getNumCol())
-    at_root, below = _AT_ROOT * sqrt(entries), _BELOW + _BELOW_ENTRY * entries
+    below, questions = _BELOW + _BELOW_ENTRY * entries, count()
 
     def go_on(asked: Any) -> None:
+        at_root = (_AT_ROOT if next(questions) < _FIRST else _LATER) * sqrt(entries)
         effort.spend(below if asked.data_out.mip_node_count > 0 else at_root)
         if deadline.is_over():
             asked.interrupt()
