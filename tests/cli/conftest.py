@@ -6,10 +6,12 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.patience import unhurried
 from tutti.cli.main import main
 
 Object = dict[str, Any]
@@ -33,7 +35,8 @@ class Run(NamedTuple):
 
 @pytest.fixture
 def tutti(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
-    """Run `tutti` with arguments, in this process."""
+    """Run `tutti` with arguments, in this process; its searches are not cut short by what else the machine does."""
+    monkeypatch.setattr("tutti.cli.recommend.time", SimpleNamespace(monotonic=unhurried))
 
     def run(*arguments: str, stdin: str = "") -> Run:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Run, node, pod
+from tests.patience import unhurried
 from tutti.cli.advice import advice_text
 from tutti.cli.recommend_input import Given, read_given
 from tutti.recommend.answer import Recommendation
@@ -272,7 +272,7 @@ def test_a_document_has_a_say_in_the_time(tmp_path: Path) -> None:
 
 def test_a_constraint_is_answered_with_an_advice(tmp_path: Path) -> None:
     given = _given(EXAMPLE / "scaling-advisor.json")
-    answer = ask(given.request, Deadline(time.monotonic, 5))
+    answer = ask(given.request, Deadline(unhurried, 5))
     advice = yaml.safe_load(advice_text(answer, given.request, source=given.constraint))
     assert (advice["kind"], advice["metadata"]["name"]) == ("ScalingAdvice", "two-pool")
     assert advice["spec"]["scaleOutPlan"]["items"]

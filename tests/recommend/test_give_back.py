@@ -1,9 +1,8 @@
 """What a cluster gives back: on a hundred generated clusters nothing is lost, and small ones by hand."""
 
-import time
-
 import pytest
 
+from tests.patience import unhurried
 from tests.shrink_clusters import _daemon as daemon
 from tests.shrink_clusters import _node as node
 from tests.shrink_clusters import _pod as pod
@@ -15,7 +14,7 @@ from tutti.recommend.wire.purchases import free_removals
 
 def given_back(objects, pools, *, seconds=1.0, binder=Binder.KUBE_SCHEDULER, **down):
     asked = request(objects, pools, Options(down=Down(**down), binder=binder))
-    return asked, ask(asked, Deadline(time.monotonic, seconds))
+    return asked, ask(asked, Deadline(unhurried, seconds))
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -234,7 +233,7 @@ def test_nothing_at_all():
     asked = request(
         [], {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]}, Options(down=Down())
     )
-    plan = ask(asked, Deadline(time.monotonic, 1)).down
+    plan = ask(asked, Deadline(unhurried, 1)).down
     assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)
 
 
@@ -268,5 +267,5 @@ def test_the_purchase_is_on_the_bill_and_comes_first():
 
 def test_it_says_when_time_was_up():
     objects, pools = cluster(12)
-    _, answer = given_back(objects, pools, seconds=0.001)
+    _, answer = given_back(objects, pools, seconds=1e-6)
     assert any("time was up" in note for note in answer.down.notes)

@@ -1,10 +1,10 @@
 """The older scenario files: the optimum of the reference table for each."""
 
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.patience import unhurried
 from tutti.kube.sources import read_sources
 from tutti.recommend.money import a_month
 from tutti.recommend.parse import price_book
@@ -19,7 +19,7 @@ def answer(name, **options):
     (source,) = read_sources([str(FOLDER / name)])
     (prices,) = read_sources([str(FOLDER / "templates.csv")])
     request = read_scenario(source, price_book(prices), options=Options(**{"binder": Binder.TUTTI, **options}))
-    return recommend(request, Deadline(time.monotonic, 5.0))
+    return recommend(request, Deadline(unhurried, 5.0))
 
 
 @pytest.mark.parametrize(

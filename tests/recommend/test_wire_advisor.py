@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.patience import unhurried
 from tests.recommend.wire_bodies import (
     BOOK,
     NOW,
@@ -243,7 +243,7 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     assert item["templateName"] == "large"
     settled = settle(told, request)
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
-    assert compare(request, told, deadline=Deadline(time.monotonic, 5), peers=())[0].kept == 1
+    assert compare(request, told, deadline=Deadline(unhurried, 5), peers=())[0].kept == 1
     assert bought_of(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
     (place,) = scene_of(request, told).places
     assert place.boxes[0].room["cpu"] == 7920

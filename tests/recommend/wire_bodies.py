@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from typing import Any
 
+from tests.patience import unhurried
 from tutti.kube.objects import Node, Pod
 from tutti.kube.sources import Source
 from tutti.recommend.answer import Recommendation
@@ -38,7 +38,7 @@ def read(tree: Any, book: PriceBook = BOOK, options: Options = DEFAULT) -> Reque
 
 
 def answer(request: Request, seconds: float = 5) -> Recommendation:
-    return ask(request, Deadline(time.monotonic, seconds))
+    return ask(request, Deadline(unhurried, seconds))
 
 
 def pods_of(request: Request) -> dict[str, Pod]:
