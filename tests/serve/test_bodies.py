@@ -124,7 +124,7 @@ def test_a_body_that_comes_too_slowly_is_given_up(hasty: Server) -> None:
         started = time.monotonic()
         assert connection.recv(1000).startswith(b"HTTP/1.1 408")
         assert time.monotonic() - started > 2.5
-    assert hasty.metric("tutti_plans_waiting") == 0
+    assert hasty.metric("tutti_uploads") == 0
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /recommend HTTP/1.1\r\nHost: x\r\nX-Slow: "])
@@ -138,8 +138,8 @@ def test_a_client_that_leaves_within_its_body_is_forgotten(start: START) -> None
     patient = start("--workers", "1", "--read-timeout", "600s")  # so that it is not this which ends the wait
     with _connected(patient) as connection:
         connection.sendall(b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
-        wait_until(lambda: patient.metric("tutti_plans_waiting") == 1)
-    wait_until(lambda: patient.metric("tutti_plans_waiting") == 0)
+        wait_until(lambda: patient.metric("tutti_uploads") == 1)
+    wait_until(lambda: patient.metric("tutti_uploads") == 0)
     assert patient.metric("tutti_worker_starts_total") == 1
 
 
