@@ -18,7 +18,7 @@ from tutti.cli import down_options, options
 if TYPE_CHECKING:
     from tutti.recommend.answer import Recommendation
     from tutti.recommend.compare import Compared
-    from tutti.recommend.request import Options, Request, Weights
+    from tutti.recommend.request import Down, Options, Request, Weights
 
 _FILE = click.Path(allow_dash=True)
 _MOST_WEIGHT = 1000
@@ -153,7 +153,7 @@ def command(
 
         chosen = replace(chosen, down=down_options.down_of(down_settings))
     given = read_given(paths, pools=pools, prices=prices, region=region or "", options=chosen)
-    request = given.request
+    request = given.request if chosen.down is None else _dated(given.request, chosen.down)
     if form == "advice":
         check_constraint(given.constraint)
     answer = _ask(request, given.seconds(time_limit))
@@ -200,6 +200,13 @@ def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, i
     return Options(
         objective=Objective(objective), strategy=Strategy(strategy), binder=Binder(binder), weights=chosen
     )  # fmt: skip
+
+
+def _dated(request: Request, asked: Down) -> Request:
+    """The request with the moment of an old dump instead of the present, unless the input names a moment itself."""
+    from tutti.recommend.down.moment import dated
+
+    return request if asked.now is None else dated(request, present=asked.now)
 
 
 def _ask(request: Request, seconds: float) -> Recommendation:
