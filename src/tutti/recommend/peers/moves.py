@@ -62,6 +62,10 @@ class Moves:
         """Who is on a node now."""
         return self._pods[node]
 
+    def places(self) -> dict[str, str]:
+        """Where pods were put in this pass, each the last time."""
+        return dict(self._hints)
+
     def leave(self, node: str, moving: Sequence[Pod]) -> bool:
         """Let a node go if there is a place for those of its pods that move; say whether there is."""
         cluster, went = self._cluster, list[tuple[Pod, str]]()
