@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
@@ -220,3 +222,17 @@ def test_a_server_inside_a_program_comes_and_goes() -> None:
     wait_until(lambda: not any(map(is_running, workers)))
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/healthz", trust_env=False)
+
+
+def test_idle_connections_are_kept_for_longer_than_clients_do() -> None:
+    """Else a request may go out on a connection that is just being closed."""
+    with running(Settings(workers=1)) as url:
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=PATIENCE)
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() == b"ok\n"
+        first = connection.sock
+        time.sleep(6)  # uvicorn's own is 5
+        connection.request("GET", "/healthz")
+        assert (connection.getresponse().status, connection.sock) == (200, first)
+        connection.close()
