@@ -91,7 +91,7 @@ class Server:
     def ended(self) -> int:
         """Wait for the end, and give the exit code."""
         code = self.process.wait(PATIENCE)
-        self._reading.join(5)
+        self._reading.join(PATIENCE)
         return code
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Server:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         self.process.wait()
-        self._reading.join(5)
+        self._reading.join(PATIENCE)
         assert self.process.stderr is not None
         self.process.stderr.close()
 
