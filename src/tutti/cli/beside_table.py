@@ -28,7 +28,7 @@ NODES = ("NODE", "POOL", "TUTTI", "CLUSTER AUTOSCALER", "SAVES/HOUR", "BECAUSE")
 _NOTHING, _STAYS = "-", "stays"
 
 
-class Beside(NamedTuple):
+class Row(NamedTuple):
     """A node that one of the two lets go, or both."""
 
     node: str
@@ -65,7 +65,7 @@ def totals(plan: DownPlan, theirs: PeerDown) -> list[Sequence[str]]:
     ]
 
 
-def nodes_beside(plan: DownPlan, theirs: PeerDown) -> list[Beside]:
+def nodes_beside(plan: DownPlan, theirs: PeerDown) -> list[Row]:
     """Every node that either of the two lets go, by name."""
     ours, gone = {each.node: each for each in plan.removals}, {each.node: each for each in theirs.gone}
     stays = {each.node: each.message for each in plan.stays}
@@ -80,7 +80,7 @@ def nodes_beside(plan: DownPlan, theirs: PeerDown) -> list[Beside]:
         known = mine or other
         assert known is not None
         waits = (None if mine is None else mine.wait, None if other is None else other.wait)
-        found.append(Beside(name, known.pool, known.price, *waits, because))
+        found.append(Row(name, known.pool, known.price, *waits, because))
     return found
 
 
