@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.serve.conftest import START, Server, case
+from tests.serve.conftest import START, Server, case, wait_until
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.ask import ask
 from tutti.recommend.effort import Deadline
@@ -237,7 +237,7 @@ def test_every_request_has_a_line_in_the_log_and_none_has_its_body(server: Serve
     body["pods"][0]["namePrefix"] = "secret-name-"
     response = server.post(body, "/v1/recommendations?objective=nodes", headers={"X-Request-Id": "my-own.id_1"})
     assert response.headers["x-request-id"] == "my-own.id_1"
-    server.wait_until(lambda: "id my-own.id_1" in server.log)
+    wait_until(lambda: "id my-own.id_1" in server.log)
     (line,) = [line for line in server.lines if "my-own.id_1" in line]
     assert "POST /v1/recommendations 200 " in line
     assert "pods 3" in line

@@ -353,6 +353,8 @@ class Condition(Wire, frozen=True):
     status: str = ""
     reason: str | None = None
     message: str | None = None
+    last_heartbeat_time: str | None = None
+    """Of a node's: when its kubelet spoke last, some minutes before a dump at most."""
 
 
 class ContainerStatus(Wire, frozen=True):

@@ -13,12 +13,12 @@ A budget has to have one disruption left, not one for every pod of the node, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 import msgspec
 
-from tutti.kube.objects import Object, Pod, PodDisruptionBudget
+from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.owners import controller_of
 from tutti.kube.selectors import parse_label_selector
 from tutti.kube.times import micros
@@ -222,11 +222,17 @@ def has_local_storage(pod: Pod) -> bool:
 
 
 def latest_moment(objects: Iterable[Object]) -> int | None:
-    """The latest moment that objects speak of: the clock that wrote them showed at least that."""
-    times = [
-        stamp
-        for each in objects
-        for stamp in (each.metadata.creation_timestamp, each.status.start_time if isinstance(each, Pod) else None)
-        if stamp is not None
-    ]
+    """The latest moment that objects speak of: the clock that wrote them showed at least that.
+
+    Nodes say when their kubelet spoke last: in a dump of a running cluster that is a few minutes ago.
+    """
+    times = {stamp for each in objects for stamp in _stamps(each) if stamp is not None}
     return max(map(micros, times), default=None)
+
+
+def _stamps(each: Object) -> Iterator[str | None]:
+    yield each.metadata.creation_timestamp
+    if isinstance(each, Pod):
+        yield each.status.start_time
+    if isinstance(each, Node):
+        yield from (condition.last_heartbeat_time for condition in each.status.conditions or ())

@@ -135,11 +135,11 @@ def _judge(
         pods=tuple(pod.key for pod in moving),
         underused=underused,
         replaceable=replaceable,
-        wait=_wait(node, pool, down=down),
+        wait=wait_of(node, pool, down=down),
     )
 
 
-def _wait(node: Node, pool: NodePool, *, down: Down) -> int:
+def wait_of(node: Node, pool: NodePool, *, down: Down) -> int:
     """How long a node must still be unneeded: Cluster Autoscaler's mark tells since when it has been."""
     unneeded = pool.down_rules.unneeded
     if unneeded is None:

@@ -72,7 +72,7 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     picture = settle(answer, request, meter=deadline.effort.meter).picture
     cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
-    rules = EvictionRules(budgets_of(cluster), now=now, gone=_gone_controllers(cluster))
+    rules = EvictionRules(budgets_of(cluster), now=now, gone=gone_controllers(cluster))
     every = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
     takers = {each.node for each in answer.on_existing}
     candidates = [each for each in every.candidates if each.node not in takers]
@@ -123,7 +123,7 @@ def _find(ground: _Ground, candidates: Sequence[Candidate], deadline: Deadline) 
     return _Found(bits, frozenset(each.node for each in underused.gone), stays, deadline.is_over())
 
 
-def _gone_controllers(cluster: Cluster) -> frozenset[str]:
+def gone_controllers(cluster: Cluster) -> frozenset[str]:
     """Controllers that pods name and that are not there, where others of their kind and namespace are."""
     there = {
         (each.metadata.namespace or "default", kind)

@@ -14,7 +14,7 @@ from tutti.kube.owners import controller_of, is_active
 from tutti.recommend.evictable import EvictionRules, Fate
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-_WORDS = {
+WORDS = {
     "NotReplicated": "has no controller that would make it again",
     "ControllerNotFound": "has a controller that is gone: nobody would make it again",
     "LocalStorageRequested": "has local storage, which it would lose",
@@ -39,12 +39,12 @@ def blocking(pod: Pod, rules: EvictionRules) -> tuple[str, str] | None:
     if verdict.fate is Fate.WAITS:
         return "BlockedByOnCompletionPod", "is to finish first"
     if verdict.fate is Fate.BLOCKS:
-        return "BlockedByPod", _WORDS.get(verdict.reason, verdict.reason)
+        return "BlockedByPod", WORDS.get(verdict.reason, verdict.reason)
     if controller_of(pod) is None:
-        return "BlockedByPod", _WORDS["NotReplicated"]
+        return "BlockedByPod", WORDS["NotReplicated"]
     left = rules.budgets.left(pod)
     if left is not None and left < 1:  # marked as safe to evict, which the eviction API does not know
-        return "BlockedByPod", _WORDS["NotEnoughPdb"]
+        return "BlockedByPod", WORDS["NotEnoughPdb"]
     if rules.budgets.number(pod) > 1:
         return "BlockedByPod", "is under several disruption budgets, which the eviction API refuses"
     return None
