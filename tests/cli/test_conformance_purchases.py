@@ -22,9 +22,10 @@ from tutti.conformance.karpenter import read_karpenter
 from tutti.conformance.purchase_run import PurchaseOutcome, Settings, run_purchase
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.bought import NewNode, ScaleUp
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.karpenter import karpenter
-from tutti.recommend.request import Binder, Deadline, Request
+from tutti.recommend.request import Binder, Request
 
 Tutti = Callable[..., Run]
 PURCHASES = Path(__file__).parents[1] / "conformance" / "purchases"
@@ -195,11 +196,12 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
                           start_new_session=True) as run:  # fmt: skip
         assert run.stdout is not None
         assert run.stderr is not None
-        assert run.stdout.readline() == b"started\n"
+        # Both of them: one that is still being started may have a word to say about the signal.
+        assert [run.stdout.readline() for _ in range(2)] == [b"started\n"] * 2
         os.killpg(run.pid, signal.SIGINT)
-        assert run.wait(timeout=20) == 130
+        assert run.wait(timeout=60) == 130
         assert run.stderr.read() == b""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             os.killpg(run.pid, 0)

@@ -45,6 +45,7 @@ def test_files_are_read_before_anything_is_served(tutti, tmp_path: Path) -> None
         (["--prices", str(bad)], str(bad)),
         (["--pools", str(tmp_path / "absent.yaml")], "no such file"),
         (["--pools", str(tmp_path)], "want one file"),
+        (["--region", "mars"], '--region: no price is known in region "mars"'),
         (["--token-file", str(empty)], "no token in it"),
         (["--token-file", str(tmp_path / "absent")], "no such file"),
     ]:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,6 +14,7 @@ from msgspec.structs import replace
 
 from tests.browser.reports import HOSTILE, beside, hostile, large
 from tests.cli.conftest import Run, node, pod
+from tests.cli.interrupts import interrupted
 from tutti.cli.report import write
 from tutti.cli.report.markup import el, escaped
 from tutti.cli.report.page import Report, page
@@ -350,16 +346,8 @@ def test_an_interrupt_leaves_no_file(write: Write, tmp_path: Path) -> None:
     path = write(*(pod(f"job-{n}", cpu=f"{1 + n % 97 / 50:.2f}") for n in range(4_000)))
     out = tmp_path / "out"
     out.mkdir()
-    command = [str(Path(sys.executable).parent / "tutti"), "recommend", "-f", path, "--pools", str(pools)]
-    running = subprocess.Popen(
-        [*command, "--time-limit", "60", "--report", str(out / "plan.html")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"TERM": "dumb"},
-    )
-    time.sleep(3)
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
-    assert running.returncode == 130
-    assert b"Traceback" not in err
+    asked = ("recommend", "-f", path, "--pools", str(pools), "--time-limit", "60")
+    run = interrupted(*asked, "--report", str(out / "plan.html"), at="tutti.recommend.ask:ask")
+    assert run.code == 130
+    assert b"Traceback" not in run.err
     assert list(out.iterdir()) == []

@@ -11,10 +11,11 @@ from tutti.exceptions import InputError
 from tutti.kube.sources import read_sources
 from tutti.recommend.ask import ask
 from tutti.recommend.compare import NO_PRICES, OURS, PEERS, Peer, compare
+from tutti.recommend.effort import Deadline
 from tutti.recommend.money import a_month
 from tutti.recommend.parse import price_book
 from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Binder, Deadline, Options, Strategy
+from tutti.recommend.request import Binder, Options, Strategy
 from tutti.recommend.wire.scenario import read_scenario
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
@@ -29,8 +30,8 @@ def scenario(name, **options):
 
 
 def compared(request, *, seconds=30.0, answer=None, **more):
-    answer = answer or ask(request, Deadline(time.monotonic, 5.0))
-    found = compare(request, answer, deadline=Deadline(time.monotonic, seconds), **more)
+    answer = answer or ask(request, Deadline(time.process_time, 5.0))
+    found = compare(request, answer, deadline=Deadline(time.process_time, seconds), **more)
     return {each.who: each for each in found}
 
 
@@ -135,7 +136,7 @@ def test_a_peer_that_is_too_slow_has_a_line_and_the_others_their_share():
         return Purchase()
 
     request = scenario("s1")
-    answer = ask(request, Deadline(time.monotonic, 5.0))
+    answer = ask(request, Deadline(time.process_time, 5.0))
     peers = (Peer("quick", quick), Peer("slow", slow), Peer("late", quick))
     found = {e.who: e for e in compare(request, answer, deadline=Deadline(clock, 30.0), peers=peers)}
     assert seen == [10.0, 10.0, 0.0]
@@ -147,7 +148,7 @@ def test_a_peer_that_is_too_slow_has_a_line_and_the_others_their_share():
 def test_without_time_nothing_is_replayed():
     clock = Clock()
     request = scenario("s1")
-    answer = ask(request, Deadline(time.monotonic, 5.0))
+    answer = ask(request, Deadline(time.process_time, 5.0))
     deadline = Deadline(clock, 0.0)
     (ours,) = compare(request, answer, deadline=deadline, peers=())
     assert (ours.kept, ours.holds, ours.real) == (None, None, 20)
@@ -155,8 +156,8 @@ def test_without_time_nothing_is_replayed():
 
 def test_a_better_peer_is_called_better():
     request = scenario("s5", strategy=Strategy.LEAST_WASTE, binder=Binder.KUBE_SCHEDULER)
-    answer = ask(request, Deadline(time.monotonic, 5.0))
-    best = compared(request, answer=ask(scenario("s5"), Deadline(time.monotonic, 5.0)), peers=())[OURS]
+    answer = ask(request, Deadline(time.process_time, 5.0))
+    best = compared(request, answer=ask(scenario("s5"), Deadline(time.process_time, 5.0)), peers=())[OURS]
     cheap = Purchase(nodes=tuple((each, ()) for each, count in best.bought for _ in range(count)))
     dear = replace(answer, scale_up=(*answer.scale_up, *answer.scale_up), cost=2 * answer.cost)
     found = compared(request, answer=dear, peers=(Peer("cheap", lambda request, deadline: cheap),))
@@ -200,7 +201,7 @@ def test_what_has_no_price_is_left_out_for_all_alike():
 def test_counts_add_up(seed):
     request = purchase_instances.request(purchase_instances.instance(seed))
     request = replace(request, options=replace(request.options, binder=Binder.KUBE_SCHEDULER))
-    answer = ask(request, Deadline(time.monotonic, 2.0))
+    answer = ask(request, Deadline(time.process_time, 2.0))
     for record in compared(request, answer=answer).values():
         assert record.problem == ""
         assert record.placed + record.left == answer.pods

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from tests.recommend.test_greedy import HOSTNAME, ZONE, node, offering, pod
 from tutti.kube import objects as k
 from tutti.kube.group_objects import CoschedulingPodGroup
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Catalogue, Limit, NodePool
 from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Binder, Deadline, Objective, Options, Request, Strategy
+from tutti.recommend.request import Binder, Objective, Options, Request, Strategy
 
 BINDERS = tuple(Binder)
 

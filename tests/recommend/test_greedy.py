@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.kube import objects as k
+from tutti.recommend.effort import Deadline
 from tutti.recommend.eligible import filter_eligible
 from tutti.recommend.greedy import greedy
 from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
 from tutti.recommend.picture import initialise
 from tutti.recommend.problem import pose
-from tutti.recommend.request import Deadline, Options, Request, Strategy
+from tutti.recommend.request import Options, Request, Strategy
 from tutti.recommend.simulate import simulate
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

@@ -6,12 +6,12 @@ import random
 import numpy as np
 import pytest
 
+from tutti.recommend.effort import Deadline, Effort
 from tutti.recommend.optimal.fill import alone, best_patterns, varied_patterns
 from tutti.recommend.optimal.flat import Flat, undominated
 from tutti.recommend.optimal.knapsack import exact, surrogate
 from tutti.recommend.optimal.solve import bound_of, solve
 from tutti.recommend.replayed import purchases_between
-from tutti.recommend.request import Deadline
 
 BIG = 1 << 40
 
@@ -90,16 +90,16 @@ def test_no_pattern_is_worth_more_than_its_bound(seed):
     flat = draw(seed)
     chance = random.Random(seed)
     values = np.array([chance.random() for _ in flat.demand])
-    bounds = surrogate(flat, values)
+    bounds = surrogate(flat, values, Effort())
     for kind in range(len(flat.price)):
         best = max((float(np.array(each) @ values) for each in patterns(flat, kind)), default=0.0)
-        value, pattern = exact(flat, kind, values, seconds=5.0)
+        value, pattern = exact(flat, kind, values, deadline=in_time())
         assert best <= bounds[kind] + 1e-9
         assert best <= value * (1 + 1e-9)
         if pattern is not None:
             assert float(pattern @ values) <= best + 1e-9
     for pack in (best_patterns, varied_patterns):
-        found, worth = pack(flat, values)
+        found, worth = pack(flat, values, Effort())
         for kind, pattern in enumerate(found):
             assert worth[kind] == pytest.approx(float(pattern @ values))
             assert not pattern.any() or (flat.fits(pattern)[kind] and flat.obeys(pattern))
@@ -112,7 +112,8 @@ def test_what_a_class_does_not_ask_for_does_not_keep_it_out():
         price=np.array([1.0, 2.0]), takes=np.zeros((0, 2)), left=np.zeros(0),
     )  # fmt: skip
     assert alone(flat).tolist() == [[4, 0], [4, 2]]
-    assert surrogate(flat._replace(bound_most=flat.most), np.array([1.0, 1.0])).tolist() == pytest.approx([4.0, 6.0])
+    flat = flat._replace(bound_most=flat.most)
+    assert surrogate(flat, np.array([1.0, 1.0]), Effort()).tolist() == pytest.approx([4.0, 6.0])
 
 
 def test_a_kind_that_another_replaces_is_left_out():
@@ -128,3 +129,5 @@ def test_all_purchases_between_two_costs():
     assert purchases_between(prices, 4.0, 6.0, limit=99) == [(1, 1), (1, 2), (2, 2), (0, 1), (0, 2)]
     assert purchases_between(prices, 4.0, 6.0, limit=4) is None
     assert purchases_between(prices, 0.0, 10**9, limit=99) is None
+    # Half a million ways to buy a thousand nodes of three kinds: counted, not written out.
+    assert purchases_between(np.ones(3), 1000.0, 1001.0, limit=99) is None

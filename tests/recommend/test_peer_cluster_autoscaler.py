@@ -21,12 +21,12 @@ from tutti.conformance.models import PURCHASE, Check
 from tutti.conformance.purchases import PurchaseCase
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
+from tutti.recommend.effort import Deadline
 from tutti.recommend.peers import cluster_autoscaler as module
 from tutti.recommend.peers.balance import split
 from tutti.recommend.peers.cluster_autoscaler import ScaleUp, cluster_autoscaler
 from tutti.recommend.peers.estimator import in_turns
 from tutti.recommend.peers.ground import Columns, Live
-from tutti.recommend.request import Deadline
 
 VECTORS = str(Path(__file__).parent.parent / "conformance" / "purchases" / "cluster-autoscaler.jsonl.gz")
 FAMILIES = (

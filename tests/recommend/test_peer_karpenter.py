@@ -13,16 +13,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.recommend.wire_bodies import answer, read
 from tutti.conformance.cluster_autoscaler import read_cluster_autoscaler_case
 from tutti.conformance.karpenter import KarpenterCase, read_karpenter
 from tutti.conformance.model_karpenter import CLAIMS, Bought, read_bought, totals
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, OwnerReference, Pod
 from tutti.kube.resources import allocatable, incoming_requests
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import NODES
 from tutti.recommend.peers.karpenter import karpenter
 from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Request
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "purchases"
 
@@ -164,3 +166,33 @@ def test_lines_that_cannot_be_read(change: dict[str, Any], problem: str) -> None
     line = json.dumps({**json.loads(lines("karpenter")[0]), **change}).encode()
     with pytest.raises(InputError, match=f"file: line 3: .*{problem}"):
         read_karpenter("file", 3, line)
+
+
+# Weights --------------------------------------------------------------------------------------------------------------
+
+
+def pool(name: str, kind: str, weight: int | None) -> dict[str, Any]:
+    wanted = {
+        "node.kubernetes.io/instance-type": kind, "karpenter.sh/capacity-type": "on-demand",
+        "topology.kubernetes.io/zone": "us-east-1a",
+    }  # fmt: skip
+    needs = [{"key": key, "operator": "In", "values": [value]} for key, value in wanted.items()]
+    spec = {"template": {"spec": {"requirements": needs}}} | ({"weight": weight} if weight else {})
+    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("weights", "first", "order"),
+    [((None, 50), "dear", "dear, cheap"), ((60, 50), "cheap", "cheap, dear"), ((None, None), "dear", "")],
+)
+def test_heavier_pools_come_first(weights: tuple[int | None, int | None], first: str, order: str) -> None:
+    """Where weights are equal the last by name does; for ours price decides either way."""
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
+    pools = [pool("cheap", "m5.large", weights[0]), pool("dear", "m5.xlarge", weights[1])]
+    request = read({"cluster": [pod], "pools": pools})
+    assert [offering.pool for offering, _ in karpenter(request).nodes] == [first]
+    assert [each.pool for each in answer(request).scale_up] == ["cheap"]
+    notes = [note for note in request.catalogue.notes if "weight" in note]
+    line = "weights of pools do not count, price decides; Karpenter would try them in this order"
+    assert notes == ([f"{line}: {order}"] if order else [])

@@ -6,11 +6,12 @@ import pytest
 
 from tutti.kube import objects as k
 from tutti.kube.admission import Admission
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
 from tutti.recommend.peers import original
 from tutti.recommend.peers.ground import Live
 from tutti.recommend.peers.original import original_recommender, worth
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Request
 
 HOSTNAME = "kubernetes.io/hostname"
 LARGE, LARGEST = (2, 8, 18_206_000_000), (16, 64, 145_665_000_000)

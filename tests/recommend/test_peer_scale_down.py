@@ -17,7 +17,8 @@ from tutti.conformance.removals import RemovalCase, is_removal, read_removal
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.times import micros
-from tutti.recommend.peers.scale_down import Deleted, DownGroup, Kept, Removals, cluster_autoscaler_down
+from tutti.recommend.peers.removals import Deleted, DownGroup, Kept, Removals
+from tutti.recommend.peers.scale_down import cluster_autoscaler_down
 from tutti.recommend.peers.utilisation import utilisation
 
 VECTORS = str(Path(__file__).parent.parent / "conformance" / "purchases" / "cluster-autoscaler.jsonl.gz")

@@ -132,7 +132,8 @@ def test_objects_take_their_types_from_the_price_book():
     assert (gpu.price, gpu.zone, gpu.node.status.capacity["nvidia.com/gpu"]) == (587_000_000, "eu-west-1b", "1")
     assert [taint.key for taint in gpu.node.spec.taints] == ["dedicated"]
     assert any("instance-hypervisor is not looked at" in note for note in catalogue.notes)
-    assert any("weight of pool general" in note for note in catalogue.notes)
+    assert made.weight == 10
+    assert not any("weight" in note for note in catalogue.notes)  # a pool alone has nobody to be heavier than
 
 
 def test_a_dump_keeps_karpenter_pools_and_skips_those_of_others(tmp_path):

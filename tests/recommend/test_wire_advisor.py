@@ -34,8 +34,9 @@ from tutti.recommend.answer import Recommendation
 from tutti.recommend.bought import NewNode, ScaleUp
 from tutti.recommend.compare import compare
 from tutti.recommend.down.plan import DownPlan, Removal, Why
+from tutti.recommend.effort import Deadline
 from tutti.recommend.merge import merge
-from tutti.recommend.request import Binder, Deadline, Options, Strategy
+from tutti.recommend.request import Binder, Options, Strategy
 from tutti.recommend.settled import Offered, settle
 from tutti.recommend.wire.advisor_answer import advisor_answer, advisor_error, scaling_advice
 from tutti.recommend.wire.purchases import purchases
@@ -183,12 +184,66 @@ def test_pools_have_labels_taints_reserves_and_quotas():
     assert [(limit.what, limit.left) for limit in made.limits] == [("cpu", 4080)]
 
 
-def test_what_is_not_looked_at_is_told():
-    pools = [*TWO]
-    pools[0] = changed(pools[0], "nodeTemplates.0.maxVolumes", 25)
-    notes = " ".join(read(planner(pools=pools)).catalogue.notes)
-    assert "priorities of pools and templates are not looked at" in notes
-    assert "maxVolumes" in notes
+def with_volumes(number: int, mode: str, *, most: int | None, classes: int = 1) -> dict[str, Any]:
+    """Small pods with a claim each, and a large node that takes so many volumes."""
+    size = {"resources": {"requests": {"storage": "1Gi"}}, "accessModes": ["ReadWriteOnce"]}
+    pods, claims = [], []
+    for place in range(number):
+        volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": f"c{place}"}}]
+        pods.append(advisor_pod(f"p{place}", "100m", "100Mi", volumes=volumes))
+        claims.append({"name": f"c{place}", "namespace": "default", "uid": f"u{place}", "storageClassName": "s0",
+                       "phase": "Pending", **size})  # fmt: skip
+    storage = [
+        {"metadata": {"name": f"s{place}"}, "provisioner": f"disk-{place}", "volumeBindingMode": mode}
+        for place in range(classes)
+    ]
+    pool = advisor_pool("a", kind="m5.xlarge", cpu="4", memory="16Gi")
+    if most is not None:
+        pool = changed(pool, "nodeTemplates.0.maxVolumes", most)
+    return planner(*pods, pools=[pool], pvcs=claims, storageClasses=storage)
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+@pytest.mark.parametrize(
+    ("most", "nodes"), [(2, [2, 2, 2]), (3, [3, 3]), (4, [2, 4]), (6, [6]), (0, [6]), (None, [6])]
+)  # fmt: skip
+@pytest.mark.parametrize("binder", [Binder.KUBE_SCHEDULER, Binder.TUTTI])
+def test_a_new_node_takes_so_many_volumes(mode: str, most: int | None, nodes: list[int], binder: Binder):
+    made = read(with_volumes(6, mode, most=most), options=Options(binder=binder))
+    found = answer(made)
+    assert not found.left
+    assert len(found.nodes) == len(nodes)
+    assert max(len(node.pods) for node in found.nodes) <= (most or 6)
+    assert not any("maxVolumes" in note for note in made.catalogue.notes)
+
+
+def test_why_a_pod_with_more_volumes_than_a_node_takes_waits():
+    tree = with_volumes(2, "WaitForFirstConsumer", most=1)
+    first, second = tree["snapshot"]["pods"]
+    first["volumes"] += [second["volumes"][0] | {"name": "e"}]
+    tree["snapshot"]["pods"] = [first]
+    found = answer(read(tree))
+    assert [each.pod for each in found.left] == ["default/p0"]
+    assert "exceed max volume count" in found.left[0].reason
+
+
+def test_how_the_volumes_of_a_template_count_is_told():
+    assert read(with_volumes(2, "Immediate", most=2, classes=2)).catalogue.notes == (
+        "maxVolumes of templates counts for each CSI driver by itself: disk-0, disk-1",
+    )
+    assert read(with_volumes(0, "Immediate", most=2, classes=0)).catalogue.notes == (
+        "maxVolumes of templates does not count: the input names no CSI driver, by storage class, volume or node",
+    )
+    assert read(with_volumes(2, "Immediate", most=None, classes=2)).catalogue.notes == ()
+
+
+def test_priorities_do_not_count_and_a_note_says_who_would_be_first():
+    request = read(planner(advisor_pod("p", *BERRY), pools=TWO))
+    assert request.catalogue.notes == (
+        "priorities of pools and templates do not count, price decides; scaling-advisor would try b/m5.xlarge first",
+    )
+    assert [each.pool for each in answer(request).scale_up] == ["a"]
+    assert not read(planner(pools=TWO[:1])).catalogue.notes
 
 
 def test_least_waste_is_a_strategy_of_its_own():
@@ -243,7 +298,7 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     assert item["templateName"] == "large"
     settled = settle(told, request)
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
-    assert compare(request, told, deadline=Deadline(time.monotonic, 5), peers=())[0].kept == 1
+    assert compare(request, told, deadline=Deadline(time.process_time, 5), peers=())[0].kept == 1
     assert bought_of(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
     (place,) = scene_of(request, told).places
     assert place.boxes[0].room["cpu"] == 7920

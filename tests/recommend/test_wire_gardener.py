@@ -250,7 +250,13 @@ def test_volume_claims_are_left_out_of_the_question():
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]
     request = read(with_pod(spec={"volumes": volumes}))
     assert answer(request).placed == 1
-    assert any("volume claims" in note for note in request.notes)
+    line = "the snapshot does not tell of volume claims: pods are placed without regard to them"
+    assert request.notes == (line,)
+    for tree in ({"Nodes": [node("n", AllocatableVolumes=25)]}, {"Nodes": [], "AutoscalerConfig": {
+        "ExistingNodes": [node("n", AllocatableVolumes=25)]}}):  # fmt: skip
+        told = read(smallest() | {"Pods": [pod("a", spec={"volumes": volumes})]} | tree).notes
+        assert told == (f"{line}, nor to AllocatableVolumes of nodes",)
+    assert not read(smallest() | {"Nodes": [node("n", AllocatableVolumes=25)]}).notes
 
 
 # Nodes ----------------------------------------------------------------------------------------------------------------

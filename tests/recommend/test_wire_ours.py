@@ -108,6 +108,7 @@ def test_the_time_limit():
         ({"prices": [{"usd_hour": 1}]}, "prices: no column instance_type"),
         ({"prices": [{"instance_type": "a", "usd_hour": "x"}]}, 'prices[0].usd_hour: "x" is not an amount'),
         ({"prices": 7}, "prices: want"),
+        ({"region": "mars"}, 'region: no price is known in region "mars" (known: eu-central-1, '),
         ({"options": {"objective": "speed"}}, "options.objective: invalid enum value 'speed'"),
         ({"options": {"timeLimit": 0}}, "options.timeLimit: want a number > 0"),
         ({"options": {"colour": 1}}, "options.colour: no such field"),

@@ -11,9 +11,10 @@ from tutti.kube.objects import Node, Pod
 from tutti.kube.sources import Source
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.ask import ask
+from tutti.recommend.effort import Deadline
 from tutti.recommend.price_table import read_price_table
 from tutti.recommend.prices import PriceBook
-from tutti.recommend.request import Deadline, Options, Request
+from tutti.recommend.request import Options, Request
 from tutti.recommend.wire.reader import read_request
 
 Data = dict[str, Any]
@@ -38,7 +39,7 @@ def read(tree: Any, book: PriceBook = BOOK, options: Options = DEFAULT) -> Reque
 
 
 def answer(request: Request, seconds: float = 5) -> Recommendation:
-    return ask(request, Deadline(time.monotonic, seconds))
+    return ask(request, Deadline(time.process_time, seconds))
 
 
 def pods_of(request: Request) -> dict[str, Pod]:

@@ -20,6 +20,8 @@ import pytest
 Tree = dict[str, Any]
 START = Callable[..., "Server"]
 _PROGRAM = str(Path(sys.executable).parent / "tutti")
+PATIENCE = 120.0
+"""Seconds that only something that hangs takes; a loaded machine needs many for a worker's imports."""
 
 
 class Server:
@@ -38,7 +40,7 @@ class Server:
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
         self.url = self.lines[0].rpartition(" ")[2].strip()
-        self.client = httpx.Client(base_url=self.url, timeout=60, verify=verify, trust_env=False)
+        self.client = httpx.Client(base_url=self.url, timeout=PATIENCE, verify=verify, trust_env=False)
 
     def _read(self) -> None:
         assert self.process.stderr is not None
@@ -63,35 +65,54 @@ class Server:
     def workers(self) -> list[int]:
         return children(self.process.pid)
 
-    def wait_until(self, is_so: Callable[[], bool], seconds: float = 10.0) -> None:
-        wait_until(is_so, seconds)
-
     def wait_ready(self) -> None:
-        self.wait_until(lambda: self.client.get("/readyz").status_code == 200)
+        wait_until(lambda: self.client.get("/readyz").status_code == 200)
 
     def wait_running(self, count: int = 1) -> None:
         """Until so many plans are being made."""
-        self.wait_until(lambda: self.metric("tutti_plans_running") == count)
+        wait_until(lambda: self.metric("tutti_plans_running") == count)
+
+    def hold(self) -> list[int]:
+        """Stop all workers where they are, and give them: whatever they are asked takes until `release`.
+
+        For a server that has just become ready: a worker that has answered may not have said yet that it is idle.
+        """
+        return _signalled(self.workers(), signal.SIGSTOP)
+
+    def release(self) -> None:
+        """Let workers go on that were held."""
+        _signalled(self.workers(), signal.SIGCONT)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and give the exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(30)
-        self._reading.join(5)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for the end, and give the exit code."""
+        code = self.process.wait(PATIENCE)
+        self._reading.join(PATIENCE)
         return code
 
     def close(self) -> None:
         self.client.close()
+        self.release()
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         self.process.wait()
-        self._reading.join(5)
+        self._reading.join(PATIENCE)
         assert self.process.stderr is not None
         self.process.stderr.close()
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
+def _signalled(processes: list[int], number: int) -> list[int]:
+    for each in processes:
+        os.kill(each, number)
+    return processes
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < end, "it did not come to that"
         time.sleep(0.02)

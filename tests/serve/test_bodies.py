@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.serve.conftest import Server, case
+from tests.serve.conftest import PATIENCE, START, Server, case, wait_until
 from tutti.serve.examples import GARDENER
 
 DEEP = 100_000
@@ -51,22 +51,28 @@ def test_unknown_fields_of_a_snapshot_are_accepted(server: Server) -> None:
     assert server.post(body, "/recommend").status_code == 200
 
 
-def test_hostile_sizes_are_refused_quickly(server: Server) -> None:
+def test_hostile_sizes_are_refused_before_anything_is_made_of_them(server: Server) -> None:
     body = case()
     body["pods"][0]["count"] = 10**12
-    started = time.monotonic()
     assert server.post(body).status_code == 400
     body["pods"][0] = {"namePrefix": "a", "requests": {"cpu": "1000000000000000"}}
     response = server.post(body)  # a quantity like any other, and more than any node has
     assert (response.status_code, response.json()["counts"]["placed"]) == (200, 0)
-    assert time.monotonic() - started < 5
 
 
 @pytest.fixture(scope="module")
 def small() -> Server:
-    """A server that takes 100,000 bytes, and has little patience."""
-    started = Server("--workers", "1", "--max-body", "100k", "--read-timeout", "1s")
+    """A server that takes 100,000 bytes."""
+    started = Server("--workers", "1", "--max-body", "100k")
     started.wait_ready()
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Server:
+    """A server with little patience; no request but a slow one goes to it."""
+    started = Server("--workers", "1", "--read-timeout", "3s")
     yield started
     started.close()
 
@@ -112,32 +118,31 @@ def test_what_is_not_one_gzip_stream_is_refused(small: Server, data: bytes) -> N
     assert small.post(data, headers={"Content-Encoding": "gzip"}).status_code == 400
 
 
-def test_a_body_that_comes_too_slowly_is_given_up(small: Server) -> None:
-    with _connected(small) as connection:
+def test_a_body_that_comes_too_slowly_is_given_up(hasty: Server) -> None:
+    with _connected(hasty) as connection:
         connection.sendall(b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
         started = time.monotonic()
         assert connection.recv(1000).startswith(b"HTTP/1.1 408")
-        assert 0.8 < time.monotonic() - started < 5
-    assert small.metric("tutti_plans_waiting") == 0
+        assert time.monotonic() - started > 2.5
+    assert hasty.metric("tutti_uploads") == 0
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /recommend HTTP/1.1\r\nHost: x\r\nX-Slow: "])
-def test_headers_that_do_not_come_are_given_up(small: Server, sent: bytes) -> None:
-    with _connected(small) as connection:
+def test_headers_that_do_not_come_are_given_up(hasty: Server, sent: bytes) -> None:
+    with _connected(hasty) as connection:
         connection.sendall(sent)
-        started = time.monotonic()
         assert connection.recv(1000) == b""
-        assert time.monotonic() - started < 5
 
 
-def test_a_client_that_leaves_within_its_body_is_forgotten(small: Server) -> None:
-    with _connected(small) as connection:
+def test_a_client_that_leaves_within_its_body_is_forgotten(start: START) -> None:
+    patient = start("--workers", "1", "--read-timeout", "600s")  # so that it is not this which ends the wait
+    with _connected(patient) as connection:
         connection.sendall(b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
-        small.wait_until(lambda: small.metric("tutti_plans_waiting") == 1)
-    small.wait_until(lambda: small.metric("tutti_plans_waiting") == 0, 0.9)
-    assert small.metric("tutti_worker_starts_total") == 1
+        wait_until(lambda: patient.metric("tutti_uploads") == 1)
+    wait_until(lambda: patient.metric("tutti_uploads") == 0)
+    assert patient.metric("tutti_worker_starts_total") == 1
 
 
 def _connected(server: Server) -> socket.socket:
     parts = urlsplit(server.url)
-    return socket.create_connection((parts.hostname, parts.port), timeout=10)
+    return socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE)

@@ -39,8 +39,9 @@ def test_schemathesis_finds_nothing(server: Server, tmp_path: Path, phases: str)
     program = Path(sys.executable).parent / "schemathesis"
     done = subprocess.run(
         [program, "--config-file", tmp_path / "schemathesis.toml", "run", f"{server.url}/openapi.json",
-         "--phases", phases, "--max-examples", "15", "--seed", "1", "--no-color"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+         "--phases", phases, "--max-examples", "15", "--seed", "1", "--no-color", "--request-timeout", "120",
+         "--suppress-health-check", "all"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5000:]
     assert "Traceback" not in server.log

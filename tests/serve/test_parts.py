@@ -96,13 +96,14 @@ def test_messages_come_out_as_they_went_in() -> None:
 
 
 def test_a_body_is_given_in_pieces() -> None:
-    parts = [b"ab", b"", b"cd"]
+    parts, sizes = [b"ab", b"", b"cd"], list[int]()
     coming = [{"type": "http.request", "body": part, "more_body": part != b"cd"} for part in parts]
 
     async def receive() -> dict:
         return coming.pop(0)
 
-    assert asyncio.run(read_body(receive, declared="4", limit=4, pause=1)) == [b"ab", b"cd"]
+    assert asyncio.run(read_body(receive, declared="4", limit=4, pause=1, take=sizes.append)) == [b"ab", b"cd"]
+    assert sizes == [2, 2]
 
 
 def test_metrics_are_counted_by_fixed_names() -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.serve.conftest import START, Server, case
+from tests.serve.conftest import START, Server, case, wait_until
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.ask import ask
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.effort import Deadline
+from tutti.recommend.request import Request
 from tutti.serve import planning
 from tutti.serve.answers import RecommendationAnswer, RecommendationResponse
 from tutti.serve.examples import GARDENER, OURS, PLANNER
@@ -134,6 +135,13 @@ def test_a_time_limit_of_the_body_is_held_to_the_most(server: Server) -> None:
     assert (response.status_code, response.json()["field"]) == (400, "timeLimit")
 
 
+def test_a_region_without_prices_is_refused(server: Server) -> None:
+    response = server.post({**OURS["cluster and pools"], "region": "mars"})
+    told = msgspec.json.decode(response.content, type=Problem)
+    assert (response.status_code, told.field) == (400, "region")
+    assert 'no price is known in region "mars"' in told.error
+
+
 def test_what_is_wrong_with_an_object_is_told_by_object_and_field(server: Server) -> None:
     body = json.loads(json.dumps(OURS["cluster and pools"]))
     body["cluster"]["items"][1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
@@ -229,7 +237,7 @@ def test_every_request_has_a_line_in_the_log_and_none_has_its_body(server: Serve
     body["pods"][0]["namePrefix"] = "secret-name-"
     response = server.post(body, "/v1/recommendations?objective=nodes", headers={"X-Request-Id": "my-own.id_1"})
     assert response.headers["x-request-id"] == "my-own.id_1"
-    server.wait_until(lambda: "id my-own.id_1" in server.log)
+    wait_until(lambda: "id my-own.id_1" in server.log)
     (line,) = [line for line in server.lines if "my-own.id_1" in line]
     assert "POST /v1/recommendations 200 " in line
     assert "pods 3" in line

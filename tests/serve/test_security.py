@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.conftest import START, Server, case
+from tests.serve.conftest import START, Server, case, wait_until
 
 TOKEN = "correct-horse"
 
@@ -79,7 +79,7 @@ def test_tls_with_a_token_from_a_file(start: START, tmp_path: Path) -> None:
 
 def test_an_open_door_is_remarked_on(start: START) -> None:
     server = start("--host", "0.0.0.0", "--workers", "1", ready=False)
-    server.wait_until(lambda: "warning: anybody who reaches this address can use it" in server.log)
+    wait_until(lambda: "warning: anybody who reaches this address can use it" in server.log)
     guarded = start("--host", "0.0.0.0", "--workers", "1", environment={"TUTTI_TOKEN": TOKEN}, ready=False)
     assert guarded.end() == 0
     assert "warning" not in guarded.log

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _GOES = ("NODE", "POOL", "ZONE", "TYPE", "CAPACITY", "USED", "WHY", "MOVES", "AFTER", "SAVES/MONTH")
 
+_USUAL_GRACE = 30
+"""Seconds; nobody has to be told of pods that end within that."""
+
 
 def down_text(plan: DownPlan, *, wide: bool) -> str:
     """The whole plan."""
@@ -54,6 +57,8 @@ def _summary(plan: DownPlan) -> Iterator[str]:
     instead = f" for {counted(len(plan.nodes), 'new one')}" if plan.nodes else ""
     moves = f"{counted(plan.moves, 'pod')} {'moves' if plan.moves == 1 else 'move'}" if plan.moves else "no pod moves"
     yield f"{len(plan.removals):,} of {counted(whole, 'node')} can go{instead}: {moves}, in {_number(plan.steps)}"
+    if any(step.grace > _USUAL_GRACE for step in plan.steps):
+        yield f"pods may take their time to end: the steps wait for them up to {how_long(plan.grace)}"
     if plan.saving is None or plan.before is None or plan.after is None:
         yield "what that saves is not known: some of them have no known price"
         return

@@ -16,9 +16,9 @@ import click
 from tutti.cli import down_options, options
 
 if TYPE_CHECKING:
+    from tutti.cli.beside import Beside
     from tutti.recommend.answer import Recommendation
-    from tutti.recommend.compare import Compared
-    from tutti.recommend.request import Options, Request, Weights
+    from tutti.recommend.request import Down, Options, Request, Weights
 
 _FILE = click.Path(allow_dash=True)
 _MOST_WEIGHT = 1000
@@ -102,12 +102,12 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
     show_default=True,
     metavar="TIME",
     callback=_time_limit,
-    help="How long to look for a better plan.",
+    help="How long to look for a better plan: work is counted, so that every run gives the same.",
 )
 @options.output("table", "wide", "json", "yaml", "name", "advice")
 @click.option("--apply", "applied", is_flag=True, help="Show also which pod is where after the purchase.")
 @down_options.down
-@click.option("--compare", "beside", is_flag=True, help="Show also what Cluster Autoscaler and Karpenter would buy.")
+@click.option("--compare", "beside", is_flag=True, help="Show also what others would buy, and take away.")
 @click.option("--report", metavar="FILE", help="Write a page with the plan as a picture, and the comparison, as HTML.")
 @click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
 def command(
@@ -153,17 +153,17 @@ def command(
 
         chosen = replace(chosen, down=down_options.down_of(down_settings))
     given = read_given(paths, pools=pools, prices=prices, region=region or "", options=chosen)
-    request = given.request
+    request = given.request if chosen.down is None else _dated(given.request, chosen.down)
     if form == "advice":
         check_constraint(given.constraint)
     answer = _ask(request, given.seconds(time_limit))
-    compared = _compare(answer, request, time_limit) if beside or report is not None else ()
+    others = _compare(answer, request, time_limit) if beside or report is not None else None
     if form == "advice":
         click.echo(advice_text(answer, request, source=given.constraint))
     else:
-        print_answer(answer, request, form=form, applied=applied, compared=compared if beside else None)
+        print_answer(answer, request, form=form, applied=applied, others=others if beside else None)
     if report is not None:
-        _write(report, answer, request, compared=compared, paths=[*paths, pools, prices])
+        _write(report, answer, request, others=others, paths=[*paths, pools, prices])
     if fail_unschedulable and answer.left:
         raise click.exceptions.Exit(1)
 
@@ -183,14 +183,15 @@ def _check(paths: Sequence[str | None], *, form: str, applied: bool, beside: boo
 
 
 def _write(
-    report: str, answer: Recommendation, request: Request, *, compared: Sequence[Compared], paths: Sequence[str | None]
+    report: str, answer: Recommendation, request: Request, *, others: Beside | None, paths: Sequence[str | None]
 ) -> None:
     from tutti.cli.report.page import Report
     from tutti.cli.report.write import write_report
     from tutti.recommend.ask import not_considered
 
     sources = ["standard input" if path == "-" else path for path in paths if path]
-    write_report(report, Report(request, answer, compared, not_considered(request), sources))
+    compared, removals = others if others is not None else ((), None)
+    write_report(report, Report(request, answer, compared, not_considered(request), sources, removals))
 
 
 def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, int]) -> Options:
@@ -202,26 +203,29 @@ def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, i
     )  # fmt: skip
 
 
+def _dated(request: Request, asked: Down) -> Request:
+    """The request with the moment of an old dump instead of the present, unless the input names a moment itself."""
+    from tutti.recommend.down.moment import dated
+
+    return request if asked.now is None else dated(request, present=asked.now)
+
+
 def _ask(request: Request, seconds: float) -> Recommendation:
     """The recommendation, with its notes told."""
     from tutti.cli.loading import busy, remark
     from tutti.recommend.ask import ask, waiting
-    from tutti.recommend.request import Deadline
+    from tutti.recommend.effort import Deadline
 
     with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
-        answer = ask(request, Deadline(time.monotonic, seconds), tell=tell)
+        answer = ask(request, Deadline(time.process_time, seconds), tell=tell)
     for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
         remark(note)
     return answer
 
 
-def _compare(answer: Recommendation, request: Request, seconds: float) -> tuple[Compared, ...]:
-    """What peers would buy; each has as much time as our search."""
-    if not answer.pods:
-        return ()
-    from tutti.cli.loading import busy
-    from tutti.recommend.compare import PEERS, compare
-    from tutti.recommend.request import Deadline
+def _compare(answer: Recommendation, request: Request, seconds: float) -> Beside:
+    """What others would do."""
+    from tutti.cli.beside import look_beside
+    from tutti.recommend.effort import Deadline
 
-    with busy("comparing") as tell:
-        return compare(request, answer, deadline=Deadline(time.monotonic, len(PEERS) * seconds), tell=tell)
+    return look_beside(answer, request, seconds, deadline=lambda limit: Deadline(time.process_time, limit))

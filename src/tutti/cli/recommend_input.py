@@ -76,7 +76,7 @@ def read_given(paths: Sequence[str], *, pools: str | None, prices: str | None, r
     with busy("reading pools and prices"):
         bought_from = one_source(pools) if pools is not None else None
         within = _within(snapshot)
-        catalogue = catalogue_for(within, price_book(table), pools=bought_from, region=region)
+        catalogue = catalogue_for(within, price_book(table), pools=bought_from, region=region, called="--region")
         request = assemble(within, catalogue, options=options)
     profile = Profile.default()
     asked = [pod for pod in snapshot.pods if is_pending(pod) and left_out(pod, profile) is None]

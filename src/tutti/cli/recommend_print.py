@@ -1,12 +1,12 @@
 """The answer of `tutti recommend` on standard output, in any of its forms.
 
 Contract: tables are parts separated by an empty line: what to buy, who is where then (`--apply`), what can go
-(`--down`), what others would buy (`--compare`). What was not asked for leaves no trace.
+(`--down`), what others would buy and take away (`--compare`). What was not asked for leaves no trace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -16,54 +16,53 @@ from tutti.recommend.ask import not_considered
 from tutti.recommend.wire.ours_answer import names, recommendation_data
 
 if TYPE_CHECKING:
+    from tutti.cli.beside import Beside
     from tutti.recommend.answer import Recommendation
-    from tutti.recommend.compare import Compared
     from tutti.recommend.request import Request
 
 
-def print_answer(
-    answer: Recommendation, request: Request, *, form: str, applied: bool, compared: Sequence[Compared] | None
-) -> None:
-    """Print it; `compared` is None when nobody asked."""
+def print_answer(answer: Recommendation, request: Request, *, form: str, applied: bool, others: Beside | None) -> None:
+    """Print it; `others` is None when nobody asked."""
     if form in ("json", "yaml"):
-        click.echo(_data(answer, request, form=form, applied=applied, compared=compared))
+        click.echo(_data(answer, request, form=form, applied=applied, others=others))
         return
-    others = not_considered(request)
-    if not answer.pods and not others:
+    if not answer.pods and not not_considered(request):
         click.echo("No pending pods found.", err=True)
     if form == "name":
         if lines := names(answer):
             click.echo(lines)
         return
-    parts = list(_tables(answer, request, wide=form == "wide", applied=applied, compared=compared))
+    parts = list(_tables(answer, request, wide=form == "wide", applied=applied, others=others))
     if parts:
         click.echo("\n\n".join(parts))
 
 
-def _data(
-    answer: Recommendation, request: Request, *, form: str, applied: bool, compared: Sequence[Compared] | None
-) -> str:
+def _data(answer: Recommendation, request: Request, *, form: str, applied: bool, others: Beside | None) -> str:
     data = recommendation_data(answer, request.catalogue.currency)
     if applied:
         from tutti.cli.plan_table import plan_data
         from tutti.cli.recommend_after import after_purchase
 
         data["plan"] = plan_data(after_purchase(answer, request).plan)
-    if compared is not None:
+    if others is not None:
         from tutti.cli.compare_table import comparison_data
 
-        data["comparison"] = comparison_data(compared, request.catalogue.currency)
+        data["comparison"] = comparison_data(others.purchases, request.catalogue.currency)
+    if others is not None and others.removals is not None:
+        from tutti.cli.beside_table import beside_data
+
+        data["scaleDownComparison"] = [beside_data(others.removals, request.catalogue.currency)]
     return structured(data, form)
 
 
 def _tables(
-    answer: Recommendation, request: Request, *, wide: bool, applied: bool, compared: Sequence[Compared] | None
+    answer: Recommendation, request: Request, *, wide: bool, applied: bool, others: Beside | None
 ) -> Iterator[str]:
-    others = not_considered(request)
-    if answer.pods or others:
+    aside = not_considered(request)
+    if answer.pods or aside:
         from tutti.cli.recommend_table import recommendation_text
 
-        yield recommendation_text(answer, request, others, wide=wide)
+        yield recommendation_text(answer, request, aside, wide=wide)
     if applied and answer.pods:
         from tutti.cli.recommend_after import after_purchase
 
@@ -72,7 +71,11 @@ def _tables(
         from tutti.cli.down_table import down_text
 
         yield down_text(answer.down, wide=wide)
-    if compared:
+    if others is not None and others.purchases:
         from tutti.cli.compare_table import comparison_text
 
-        yield comparison_text(compared, answer)
+        yield comparison_text(others.purchases, answer)
+    if others is not None and others.removals is not None and answer.down is not None:
+        from tutti.cli.beside_table import beside_text
+
+        yield beside_text(answer.down, others.removals)

@@ -62,7 +62,10 @@ _SIZE, _TIME = _Measure("size", _SIZES), _Measure("time", _TIMES)
 @click.option(
     "--queue", type=click.IntRange(0, 10_000), default=16, show_default=True, help="How many requests may wait."
 )
-@click.option("--time-limit", type=_TIME, default="5s", show_default=True, metavar="TIME", help="CPU time of a search.")
+@click.option(
+    "--uploads", type=click.IntRange(1, 10_000), default=64, show_default=True, help="Bodies that may come in at once."
+)
+@click.option("--time-limit", type=_TIME, default="5s", show_default=True, metavar="TIME", help="Budget of a search.")
 @click.option(
     "--max-time-limit", type=_TIME, default="60s", show_default=True, metavar="TIME", help="What requests may ask for."
 )
@@ -91,6 +94,7 @@ def command(
     port: int,
     workers: int | None,
     queue: int,
+    uploads: int,
     time_limit: float,
     max_time_limit: float,
     timeout: float,
@@ -127,6 +131,7 @@ def command(
         port=port,
         workers=workers or 0,
         queue=queue,
+        uploads=uploads,
         time_limit=time_limit,
         max_time_limit=max_time_limit,
         timeout=timeout,
@@ -164,13 +169,15 @@ def _serve(settings: Settings) -> None:
 
 
 def _check(settings: Settings) -> None:
-    """Read prices and pools once: what is wrong with them is said now, and not to the first client."""
-    if settings.prices is None and settings.pools is None:
+    """Read prices, pools and region once: what is wrong with them is said now, and not to the first client."""
+    if settings.prices is None and settings.pools is None and not settings.region:
         return
     from tutti.exceptions import PoolError
     from tutti.kube.snapshot import Snapshot
-    from tutti.recommend.parse import build_request
+    from tutti.recommend.parse import build_request, price_book
+    from tutti.recommend.prices import check_region
 
+    check_region(settings.region, price_book(settings.prices), called="--region")
     with contextlib.suppress(PoolError):  # some pools are sound only beside a cluster's nodes
         build_request(Snapshot(), pools=settings.pools, prices=settings.prices, region=settings.region)
 

@@ -218,7 +218,7 @@ def spec_key(pod: Pod) -> bytes:
     asked = msgspec.structs.replace(
         spec, volumes=volumes or None, node_name=None, scheduler_name=None, scheduling_gates=None, priority=None,
         priority_class_name=None, preemption_policy=None, restart_policy=None, runtime_class_name=None,
-        host_network=None, scheduling_group=None,
+        host_network=None, scheduling_group=None, termination_grace_period_seconds=None,
     )  # fmt: skip
     key = _encode(asked) + (pod.metadata.namespace or "").encode()
     status = pod.status

@@ -23,6 +23,7 @@ from tutti.cluster.events import Event, is_no_news, node_changes, object_change
 from tutti.cluster.groups import NO_GROUP, Groups
 from tutti.cluster.holds import Holds
 from tutti.cluster.labels import LabelRegistry
+from tutti.cluster.meter import EDIT, Meter
 from tutti.cluster.nodes import NodeTable
 from tutti.cluster.occupancy import Occupancy
 from tutti.cluster.pods import NOT_STARTED, PodTable, Usages
@@ -42,7 +43,7 @@ _ANY_GROUP = frozenset((*GROUP_KINDS, "PriorityClass")) - _OWN_GROUP
 class Cluster:
     """See the module's contract."""
 
-    def __init__(self, objects: Iterable[Object] = ()) -> None:
+    def __init__(self, objects: Iterable[Object] = (), *, meter: Meter | None = None) -> None:
         self.resources = ResourceNames()
         self.nodes = NodeTable(self.resources)
         self.pods = PodTable()
@@ -69,6 +70,8 @@ class Cluster:
         """How often each kind of event has happened."""
         self.memo: dict[object, dict[Any, Any]] = {}
         """What those who ask keep about this cluster, by who they are; a copy starts without."""
+        self.meter = meter or Meter()
+        """Counts what is done; shared with copies."""
         self._spec_usage: dict[int, int] = {}
         self._undo: list[Edit] = []
         self._marks: list[list[int]] = []
@@ -76,6 +79,7 @@ class Cluster:
         self._edit_start = self._arrivals = 0
         self._fit_rows()
         for obj in objects:
+            self.meter.count += EDIT
             self._put(obj)
 
     def copy(self) -> Cluster:
@@ -120,6 +124,7 @@ class Cluster:
     def apply(self, edit: Edit) -> None:
         """Carry out one edit."""
         self._edit_start = len(self._undo)
+        self.meter.count += EDIT
         match edit:
             case Bind():
                 self._bind(edit)

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from tutti.conformance.purchases import PurchaseCase
 from tutti.kube.objects import Pod
 from tutti.recommend.answer import Recommendation
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.karpenter_pass import is_waiting
-from tutti.recommend.request import Binder, Deadline, Request
+from tutti.recommend.request import Binder, Request
 from tutti.recommend.settled import Offered
 
 ROUNDING = 1_000
@@ -112,7 +113,7 @@ def run_purchase(
         peer_nodes=peer.nodes,
     )
     try:
-        deadline = Deadline(time.monotonic, settings.seconds)
+        deadline = Deadline(time.process_time, settings.seconds)
         ours = (recommender or _recommend)(request, deadline)
         known = known._replace(placed=ours.placed, cost=ours.cost, nodes=len(ours.nodes))
         if settings.binder is Binder.KUBE_SCHEDULER:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tutti.conformance.removals import RemovalCase
-from tutti.recommend.peers.scale_down import Deleted, Kept, Removals
+from tutti.recommend.peers.removals import Deleted, Kept, Removals
 
 REMOVABLE, REASONS, UTILIZATION, DELETED = "removable", "reasons", "utilization", "deleted"
 PARTS = (REMOVABLE, REASONS, UTILIZATION, DELETED)

@@ -19,7 +19,8 @@ from tutti.kube.defaults import with_defaults
 from tutti.kube.names import made_uid
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.times import micros, timestamp
-from tutti.recommend.peers.scale_down import Deleted, DownGroup, Kept, Removals, cluster_autoscaler_down
+from tutti.recommend.peers.removals import Deleted, DownGroup, Kept, Removals
+from tutti.recommend.peers.scale_down import cluster_autoscaler_down
 
 GROUP = "cluster-autoscaler/node-group"
 _HOSTNAME = "kubernetes.io/hostname"

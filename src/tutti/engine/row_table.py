@@ -16,6 +16,7 @@ import numpy as np
 from tutti.cluster.classes import SpecClass
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints, Rows
+from tutti.cluster.meter import ANSWER, JUDGEMENT
 from tutti.cluster.nodes import RANK_BITS
 from tutti.engine.node_tier import NEVER, NodeTier
 from tutti.engine.plugins.base import Floats, OneNode, Specs, Window
@@ -161,6 +162,7 @@ class RowTable:
 
     def keys_in(self, window: Window, specs: Specs) -> Ints:
         """Give the keys of some rows, as the window shows them: a column per spec, without scores of nodes alone."""
+        self._cluster.meter.count += JUDGEMENT + ANSWER * len(window) * len(specs)
         score: Ints | None = None
         for plugin, weight in self._rules.pod_scores:
             scored = plugin.score(window, specs)

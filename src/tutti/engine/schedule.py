@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.meter import EDIT
 from tutti.engine.attempts import Attempts
 from tutti.engine.desk import Options, Refused
 from tutti.engine.engine import Engine
@@ -39,6 +40,7 @@ def schedule(
     failed: dict[str, Refused] = {}
     todo, left_out = turns(cluster, attempts.gangs, _waiting(cluster, wanted), profile=engine.profile)
     for _ in range(_PASSES):
+        cluster.meter.count += EDIT * len(todo)
         displaced = attempts.notes.displaced
         for turn in todo:
             failed.pop(turn.name, None)

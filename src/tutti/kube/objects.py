@@ -343,6 +343,7 @@ class PodSpec(Wire, frozen=True):
     runtime_class_name: str | None = None
     restart_policy: str | None = None
     scheduling_group: SchedulingGroup | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class Condition(Wire, frozen=True):
@@ -352,6 +353,8 @@ class Condition(Wire, frozen=True):
     status: str = ""
     reason: str | None = None
     message: str | None = None
+    last_heartbeat_time: str | None = None
+    """Of a node's: when its kubelet spoke last, some minutes before a dump at most."""
 
 
 class ContainerStatus(Wire, frozen=True):

@@ -94,6 +94,9 @@ def _workload(obj: Any) -> None:
 def _node(node: Node) -> None:
     check_quantities(node.status.allocatable or {}, ("status.allocatable",))
     check_quantities(node.status.capacity or {}, ("status.capacity",))
+    for place, condition in enumerate(node.status.conditions or ()):
+        if condition.last_heartbeat_time is not None:
+            check_time(condition.last_heartbeat_time, f"status.conditions[{place}].lastHeartbeatTime")
     _taints(node.spec.taints, "spec.taints")
 
 

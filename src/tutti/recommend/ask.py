@@ -16,12 +16,15 @@ from tutti.exceptions import PoolError
 from tutti.kube.objects import Pod
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.down.give_back import give_back
+from tutti.recommend.effort import Deadline
 from tutti.recommend.matter import Tell
 from tutti.recommend.parse import is_pending
 from tutti.recommend.pools.karpenter_objects import NO_TYPE
 from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Deadline, Request, Strategy
+from tutti.recommend.request import Request, Strategy
 from tutti.recommend.unpriced import unpriced_left_out
+
+_CUT = "the search took far longer than it should and was cut by the clock: another run may find another plan"
 
 
 def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
@@ -41,11 +44,11 @@ def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Re
             gap=0.0,
             notes=(*request.catalogue.notes, *request.notes) if chosen.down is not None else (),
         )
-    if chosen.down is None:
-        return answer
-    if tell is not None:
-        tell("looking for nodes that can go")
-    return replace(answer, down=give_back(request, answer, deadline, down=chosen.down))
+    if chosen.down is not None:
+        if tell is not None:
+            tell("looking for nodes that can go")
+        answer = replace(answer, down=give_back(request, answer, deadline, down=chosen.down))
+    return replace(answer, notes=(*answer.notes, _CUT)) if deadline.effort.was_cut else answer
 
 
 def waiting(request: Request) -> list[Pod]:

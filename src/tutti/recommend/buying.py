@@ -17,9 +17,9 @@ from tutti.cluster.columns import Bools, Ints
 from tutti.engine.engine import Decision
 from tutti.engine.plugins.base import Area
 from tutti.recommend.draft import Bought, Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
-from tutti.recommend.request import Deadline
 from tutti.recommend.score import Scorer
 
 

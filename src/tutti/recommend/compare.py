@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from tutti.kube.objects import Pod
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.ask import not_considered
+from tutti.recommend.effort import Deadline
 from tutti.recommend.matter import ONE_MORE, Tell
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.cluster_autoscaler import cluster_autoscaler
@@ -28,7 +29,7 @@ from tutti.recommend.peers.original import original_recommender
 from tutti.recommend.peers.purchase import Purchase
 from tutti.recommend.picture import initialise
 from tutti.recommend.replay import replay_purchase
-from tutti.recommend.request import Binder, Deadline, Objective, Request
+from tutti.recommend.request import Binder, Objective, Request
 from tutti.recommend.settled import Offered
 
 OURS = "tutti"
@@ -117,7 +118,7 @@ def compare(
 ) -> tuple[Compared, ...]:
     """What is bought by us, as answered, and by each peer."""
     tell = tell or (lambda _: None)
-    pending = frozenset(initialise(request).pending)
+    pending = frozenset(initialise(request, meter=deadline.effort.meter).pending)
     scene = _Scene(_same_market(request, answer), pending, answer.pods - len(pending), answer.objective)
     tell("replaying our purchase")
     ours = scene.replayed(_ours(request, answer), deadline)
@@ -143,7 +144,8 @@ class _Scene(NamedTuple):
         """The record with what kube-scheduler makes of it, if there is time."""
         if deadline.is_over():
             return purchase
-        return replace(purchase, kept=self.promised + replay_purchase(self.request, purchase.bought))
+        kept = replay_purchase(self.request, purchase.bought, meter=deadline.effort.meter)
+        return replace(purchase, kept=self.promised + kept)
 
     def beside(self, theirs: Compared, ours: Compared) -> Compared:
         """A peer's record, measured against ours."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.columns import Ints
 from tutti.recommend.draft import Bought, Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.flatten import ROOMS
 from tutti.recommend.greedy import greedy
 from tutti.recommend.matter import Matter, Progress
@@ -24,7 +25,7 @@ from tutti.recommend.peers.cluster_autoscaler import cluster_autoscaler
 from tutti.recommend.peers.karpenter import karpenter
 from tutti.recommend.peers.purchase import Purchase
 from tutti.recommend.problem import Problem
-from tutti.recommend.request import Deadline, Objective, Request, Strategy
+from tutti.recommend.request import Objective, Request, Strategy
 
 _GROUPS = 120
 """Cluster Autoscaler's algorithm is asked up to so many node groups: it tries them one by one."""

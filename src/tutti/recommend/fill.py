@@ -19,6 +19,8 @@ from tutti.recommend.reach import Reach
 
 _AT_ONCE = 64
 """Blocks of classes of which it is found out together whether they fit anywhere."""
+_BLOCK, _ROW = 1_500, 10
+"""What a block of classes takes on a meter: at any rate, and for every row."""
 
 
 class Fill:
@@ -51,6 +53,7 @@ class Fill:
             self.stale[rows] = False
 
     def _filled(self, rows: Rows, left: Ints) -> Ints:
+        self._task.picture.cluster.meter.count += len(self._blocks) * (_BLOCK + _ROW * len(rows))
         free = self._free[:, rows]
         taken = np.zeros((len(rows), len(left)), dtype=np.int64)
         for block in self._fitting(rows, free, left):

@@ -14,10 +14,10 @@ from tutti.cluster.edits import Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.recommend.binding import MENDS, Binding, Outcome
 from tutti.recommend.draft import Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.gang_check import gangs_short
 from tutti.recommend.matter import Progress
 from tutti.recommend.realise import anywhere, into, realise
-from tutti.recommend.request import Deadline
 
 
 class Followed(Binding):

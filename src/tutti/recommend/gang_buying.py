@@ -18,9 +18,9 @@ from tutti.cluster.groups import NO_GROUP
 from tutti.engine.standing import Standing
 from tutti.recommend.buying import Pin, Run, Task
 from tutti.recommend.draft import Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
-from tutti.recommend.request import Deadline
 from tutti.recommend.rules import HOSTNAME
 from tutti.recommend.score import Scorer
 

@@ -17,13 +17,14 @@ from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
 from tutti.recommend.buying import Buying, Task
 from tutti.recommend.draft import Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.fill import Fill
 from tutti.recommend.gang_buying import buy_whole
 from tutti.recommend.ground import Ground
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
 from tutti.recommend.reach import reaches_of
-from tutti.recommend.request import Deadline, Options, Strategy
+from tutti.recommend.request import Options, Strategy
 from tutti.recommend.score import Scorer
 
 

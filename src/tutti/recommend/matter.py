@@ -11,11 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 from tutti.cluster.columns import Bools
+from tutti.recommend.effort import Deadline
 from tutti.recommend.money import NANO
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
-from tutti.recommend.request import Binder, Deadline, Objective, Options, Request, Strategy
+from tutti.recommend.request import Binder, Objective, Options, Request, Strategy
 from tutti.recommend.score import unit_weights
 
 Tell = Callable[[str], None]

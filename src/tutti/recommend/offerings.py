@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import msgspec
 
-from tutti.kube.objects import Node
+from tutti.kube.objects import CsiNodeSpec, Node
 from tutti.kube.quantity import milli, value
 
 NODES = "nodes"
 """What a limit on the number of nodes counts; every other word is a resource."""
+EMPTY, UNDERUTILIZED = "Empty", "Underutilized"
+"""Why a node goes, in Karpenter's words."""
 
 
 class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -28,6 +30,8 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """In nano-dollars an hour; None when nobody knows."""
     node: Node
     """The node as it would join: labels, taints, capacity, allocatable. Its name is that of the template."""
+    csi: CsiNodeSpec | None = None
+    """How many volumes of which CSI drivers the node takes; None where nobody says."""
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -65,6 +69,19 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """In nano-dollars an hour; None when nobody knows."""
 
 
+class NodeBudget(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How many nodes of a pool may be going at a time."""
+
+    nodes: str
+    """A number, or a percentage of the pool's nodes."""
+    reasons: tuple[str, ...] = (EMPTY, UNDERUTILIZED)
+    """For which nodes it holds: empty ones, others that are given back, or both."""
+    schedule: str = ""
+    """When it opens (`kube.cron`); empty: it is always open."""
+    duration: int = 0
+    """For how many seconds it is open then."""
+
+
 class DownRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a pool says about giving nodes back; None where it leaves that to the options."""
 
@@ -75,6 +92,8 @@ class DownRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether only empty nodes may go."""
     disabled: bool = False
     """Whether no node may go."""
+    budgets: tuple[NodeBudget, ...] = ()
+    """How many may go at a time."""
 
 
 class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -94,6 +113,8 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     members: tuple[Member, ...] = ()
     """The nodes of the picture that are known to be its own."""
     down_rules: DownRules = DownRules()
+    weight: int = 0
+    """How much Karpenter prefers it to others: it asks heavier pools first. Here price decides."""
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, gc=False):

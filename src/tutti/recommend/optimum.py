@@ -15,13 +15,13 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.recommend.draft import Bought, Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.flatten import ROOMS, bound_flat, flat_of
 from tutti.recommend.layout import Layout, layouts
 from tutti.recommend.optimal.flat import Flat, Floats
 from tutti.recommend.optimal.packing import Packing
 from tutti.recommend.optimal.solve import Tell, bound_of, solve
 from tutti.recommend.problem import Problem
-from tutti.recommend.request import Deadline
 
 
 class Optimum(NamedTuple):
@@ -85,7 +85,7 @@ def _by_priority(
     """Pack everybody; if that cannot be, level by level."""
     worth = None if values is None else values[[share.number for share in layout.shares]]
     levels = sorted({problem.classes[share.number].priority for share in layout.shares}, reverse=True)
-    first = deadline.part(0.5) if len(flat.left) else deadline
+    first = deadline.part(0.8) if len(flat.left) else deadline
     solved = solve(flat, first, seeds=seeds, values=worth, tell=tell)
     if not solved.packing.dropped.any():
         return solved.packing, solved.bound

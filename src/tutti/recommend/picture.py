@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
+from tutti.cluster.meter import Meter
 from tutti.engine.engine import Engine
 from tutti.engine.new_nodes import belongs_to_node, companion, like
 from tutti.engine.plan import NotConsidered, Plan
@@ -23,7 +24,7 @@ from tutti.engine.profile import Profile
 from tutti.engine.schedule import schedule
 from tutti.engine.standing import Gangs
 from tutti.engine.turns import Turn, turns
-from tutti.kube.objects import KINDS, DaemonSet, Object, Pod
+from tutti.kube.objects import KINDS, CSINode, DaemonSet, Object, ObjectMeta, Pod
 from tutti.recommend.daemons import daemon_pods_for
 from tutti.recommend.offerings import Offering
 from tutti.recommend.request import Request
@@ -77,8 +78,10 @@ class Picture:
         return plan
 
     def join(self, offering: Offering, name: str) -> None:
-        """Put a bought node into the cluster, with its daemons."""
+        """Put a bought node into the cluster, with its daemons, and with what its volume drivers take."""
         self.cluster.apply(Put(like(offering.node, name)))
+        if offering.csi is not None:
+            self.cluster.apply(Put(CSINode(metadata=ObjectMeta(name=name), spec=offering.csi)))
         for pod in self.daemons(offering):
             self.cluster.apply(Put(companion(pod, name)))
 
@@ -110,12 +113,12 @@ class Picture:
         return known
 
 
-def initialise(request: Request, profile: Profile | None = None) -> Picture:
-    """Build the picture of a request."""
+def initialise(request: Request, profile: Profile | None = None, *, meter: Meter | None = None) -> Picture:
+    """Build the picture of a request; what is done on it is counted by the meter."""
     by_kind: dict[str, list[Object]] = {kind: [] for kind in KINDS}
     for obj in request.objects:
         by_kind[obj.KIND].append(obj)
-    cluster = Cluster(obj for objects in by_kind.values() for obj in objects)
+    cluster = Cluster((obj for objects in by_kind.values() for obj in objects), meter=meter)
     picture = Picture(cluster, request.daemon_sets, profile or Profile.default())
     picture.split()
     return picture

@@ -17,6 +17,7 @@ from importlib import resources
 
 import msgspec
 
+from tutti.exceptions import InputError
 from tutti.kube.objects import Quantities
 from tutti.recommend.money import nano_dollars
 
@@ -111,6 +112,23 @@ class PriceBook:
     def regions(self) -> list[str]:
         """The regions of the packaged book."""
         return sorted(_packaged())
+
+    def has_region(self, region: str) -> bool:
+        """Whether any price holds in a region: a packaged one, or one of the user's, which may hold everywhere."""
+        if region in _packaged():
+            return True
+        priced = (row for row in self.rows if row.price is not None)
+        return any(region == (row.region or (region_of(row.zone) if row.zone else region)) for row in priced)
+
+
+def check_region(region: str, book: PriceBook, *, there: Iterable[str] = (), called: str = "region") -> None:
+    """Refuse a region that a user names and for which the book has no price; one where nodes are `there` is taken."""
+    if not region or book.has_region(region) or region in there:
+        return
+    known = ", ".join(book.regions)
+    raise InputError(
+        f'no price is known in region "{region}" (known: {known}; others with a price table)', field=called
+    )
 
 
 def region_of(zone: str) -> str:

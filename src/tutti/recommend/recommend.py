@@ -20,17 +20,18 @@ from __future__ import annotations
 
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.compose import compose
+from tutti.recommend.effort import Deadline
 from tutti.recommend.eligible import filter_eligible
 from tutti.recommend.matter import Matter, Progress, Tell
 from tutti.recommend.picture import initialise, with_places
 from tutti.recommend.problem import Problem, pose
-from tutti.recommend.request import Binder, Deadline, Objective, Request
+from tutti.recommend.request import Binder, Objective, Request
 from tutti.recommend.selection import Selection
 
 
 def recommend(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
     """What to buy for the pods that wait."""
-    picture = initialise(request)
+    picture = initialise(request, meter=deadline.effort.meter)
     if request.options.binder is Binder.KUBE_SCHEDULER:
         picture.schedule_now()
         request = with_places(request, picture.promised)

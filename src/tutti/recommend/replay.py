@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tutti.cluster.meter import Meter
 from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.offerings import Offering
@@ -11,9 +12,9 @@ from tutti.recommend.picture import initialise
 from tutti.recommend.request import Request
 
 
-def replay_purchase(request: Request, bought: Sequence[tuple[Offering, int]]) -> int:
+def replay_purchase(request: Request, bought: Sequence[tuple[Offering, int]], *, meter: Meter | None = None) -> int:
     """How many of the waiting pods get a node when kube-scheduler binds, now and once these nodes have joined."""
-    picture = initialise(request)
+    picture = initialise(request, meter=meter)
     waited = len(picture.pending)
     picture.schedule_now()
     now = waited - len(picture.pending)

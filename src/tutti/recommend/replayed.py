@@ -17,10 +17,10 @@ from tutti.cluster.trial import Trial
 from tutti.engine.schedule import schedule
 from tutti.recommend.binding import MENDS, Binding, Outcome
 from tutti.recommend.draft import Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.matter import Progress
 from tutti.recommend.merge import in_order
 from tutti.recommend.optimal.flat import Floats
-from tutti.recommend.request import Deadline
 
 _STEPS = 60_000
 """How far the search for all purchases between two costs goes."""
@@ -126,6 +126,8 @@ def purchases_between(prices: Floats, least: float, most: float, *, limit: int) 
         if counts is None:
             return None
         pairs = list(zip(values, counts, strict=True))
+        if len(found) + prod(comb(len(like[value]) + times - 1, times) for value, times in pairs) > limit:
+            return None  # said beforehand: written out, so many may not even fit into memory
         cost = sum(value * times for value, times in pairs)
         if len(found) + prod(comb(len(like[value]) + times - 1, times) for value, times in pairs) > limit:
             return None

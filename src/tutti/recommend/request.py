@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
@@ -94,36 +93,3 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     catalogue: Catalogue
     options: Options = Options()
     notes: tuple[str, ...] = ()
-
-
-class Deadline:
-    """When to come to an end; the clock is the caller's, in seconds."""
-
-    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
-        self._clock, self.end = clock, clock() + seconds
-        self.seconds = seconds
-
-    @property
-    def left(self) -> float:
-        """How many seconds are left; never below 0."""
-        return max(self.end - self._clock(), 0.0)
-
-    def is_over(self) -> bool:
-        """Whether time is up."""
-        return self._clock() >= self.end
-
-    def is_past(self, seconds: float) -> bool:
-        """Whether so many seconds have passed since time was up."""
-        return self._clock() >= self.end + seconds
-
-    def at_least(self, seconds: float) -> Deadline:
-        """This deadline, or one in some seconds if that is later."""
-        return self if self.left >= seconds else Deadline(self._clock, seconds)
-
-    def within(self, seconds: float) -> Deadline:
-        """This deadline, or one in some seconds if that is sooner."""
-        return self if self.left <= seconds else Deadline(self._clock, seconds)
-
-    def part(self, share: float) -> Deadline:
-        """A deadline after a share of the time that is left."""
-        return Deadline(self._clock, self.left * share)

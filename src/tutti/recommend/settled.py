@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tutti.cluster.edits import Bind
+from tutti.cluster.meter import Meter
 from tutti.engine.plan import Bound, Plan, Unschedulable
 from tutti.engine.schedule import schedule
 from tutti.engine.turns import Turn
@@ -29,9 +30,9 @@ class Settled(NamedTuple):
     queue: list[Turn]
 
 
-def settle(answer: Recommendation, request: Request) -> Settled:
+def settle(answer: Recommendation, request: Request, *, meter: Meter | None = None) -> Settled:
     """Buy what is recommended, and place the pods."""
-    picture = initialise(request)
+    picture = initialise(request, meter=meter)
     now = picture.schedule_now() if answer.binder == Binder.KUBE_SCHEDULER else None
     offered = Offered(request.catalogue)
     for node in answer.nodes:

@@ -16,10 +16,11 @@ from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.trial import Trial
 from tutti.recommend.buying import Buying, Task
 from tutti.recommend.draft import Draft
+from tutti.recommend.effort import Deadline
 from tutti.recommend.gang_buying import buy_whole
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
-from tutti.recommend.request import Deadline, Options, Strategy
+from tutti.recommend.request import Options, Strategy
 from tutti.recommend.score import Scorer
 
 

@@ -169,6 +169,7 @@ class Step(_Part, frozen=True):
     add: list[str]
     move: list[Move]
     remove: list[str]
+    grace_seconds: int
 
 
 class DownCounts(_Part, frozen=True):

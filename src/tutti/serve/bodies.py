@@ -104,7 +104,7 @@ def parameters(longest: float) -> list[Tree]:
         _parameter("strategy", _words(*Strategy), "How nodes are chosen: all at once, or one by one by a score."),
         _parameter("binder", _words(*Binder), "Who will put the pods on the new nodes."),
         _parameter("weights", {"type": "string", "pattern": WEIGHTS}, "What a core, a GiB and a GPU are worth."),
-        _parameter("timeLimit", seconds, "CPU seconds for the search."),
+        _parameter("timeLimit", seconds, "Seconds for the search, by counting its work."),
         _parameter("down", {"type": "boolean"}, "Whether to look for nodes that can go."),
     ]
 

@@ -1,7 +1,8 @@
 """A request's body as it comes in, with a limit on its size and on the client's pauses.
 
 Contract: `read_body` gives the pieces of the body without joining or decoding them: a large one never holds up the
-server's loop. It stops at the first byte past the limit, at the first pause that is too long, and when the client goes.
+server's loop. It stops at the first byte past the limit, at the first pause that is too long, when the client goes, and
+when `take`, which is told of every piece, has no room for it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tutti.serve.refusals import GONE, REQUEST_TIMEOUT, UNSUPPORTED, RefusedError, too_large
+from tutti.serve.uploads import Take
 
 Receive = Callable[[], Awaitable[Any]]
 
 
-async def read_body(receive: Receive, *, declared: str | None, limit: int, pause: float) -> list[bytes]:
+async def read_body(receive: Receive, *, declared: str | None, limit: int, pause: float, take: Take) -> list[bytes]:
     """All pieces of a body."""
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
@@ -33,6 +35,7 @@ async def read_body(receive: Receive, *, declared: str | None, limit: int, pause
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
+            take(len(piece))
             pieces.append(piece)
         if not message.get("more_body", False):
             return pieces

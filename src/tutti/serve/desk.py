@@ -2,7 +2,8 @@
 
 Contract: a plan ends early when its client goes away (nobody is answered), when the request's time is up (504; 503 if
 it never had a worker) and when the server's grace is over (503). In each case the worker is killed: nothing of an
-abandoned request goes on.
+abandoned request goes on. A body that comes in takes no place among the plans (`uploads`); where there is none for its
+plan it is refused before it is read, or after that if others were quicker.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tutti.serve.metrics import Metrics
 from tutti.serve.pool import Pool
 from tutti.serve.refusals import REQUEST_TIMEOUT, TIMED_OUT, RefusedError, busy
 from tutti.serve.settings import Settings
+from tutti.serve.uploads import Uploads
 
 Made = TypeVar("Made")
 
@@ -35,6 +37,7 @@ class Desk:
 
     def __init__(self, settings: Settings, pool: Pool, metrics: Metrics) -> None:
         self.settings, self.pool, self.metrics = settings, pool, metrics
+        self.uploads = Uploads(settings.uploads, settings.upload_memory)
         self.is_stopping = False
         """Whether the server is about to end; what is running goes on for the time of grace."""
         self._over = asyncio.Event()
@@ -51,20 +54,26 @@ class Desk:
     async def answer(self, incoming: Incoming, route: Route, asked: Asked) -> tuple[Reply, bytes]:
         """A worker's answer, or a `RefusedError`."""
         packed = is_gzip(incoming.headers)
-        settings = self.settings
-        end = asyncio.get_running_loop().time() + settings.timeout
+        end = asyncio.get_running_loop().time() + self.settings.timeout
+        self.pool.check_room()
+        body = await self._read(incoming, end)
+        self.metrics.body(incoming.path, sum(map(len, body)))
+        job = Job(id=incoming.id, route=route, asked=asked, is_gzip=packed)
         with self.pool.place():
+            return await self._plan(job, body, end=end, receive=incoming.receive)
+
+    async def _read(self, incoming: Incoming, end: float) -> list[bytes]:
+        settings = self.settings
+        with self.uploads.place() as take:
             reading = read_body(
                 incoming.receive,
                 declared=incoming.headers.get("content-length"),
                 limit=settings.max_body,
                 pause=settings.read_timeout,
+                take=take,
             )
             late = RefusedError(REQUEST_TIMEOUT, f"the body was not there within {settings.timeout:g} seconds")
-            body = await self._within(end, reading, late=late)
-            self.metrics.body(incoming.path, sum(map(len, body)))
-            job = Job(id=incoming.id, route=route, asked=asked, is_gzip=packed)
-            return await self._plan(job, body, end=end, receive=incoming.receive)
+            return await self._within(end, reading, late=late)
 
     async def _plan(self, job: Job, body: list[bytes], *, end: float, receive: Receive) -> tuple[Reply, bytes]:
         started = asyncio.Event()

@@ -88,7 +88,9 @@ class Metrics:
 
 _GAUGES = {
     "tutti_plans_running": "Plans being made now.",
-    "tutti_plans_waiting": "Requests that wait for a worker, or whose body is still coming in.",
+    "tutti_plans_waiting": "Requests that wait for a worker.",
+    "tutti_uploads": "Requests whose body is still coming in.",
+    "tutti_upload_bytes": "What has come in of these bodies.",
     "tutti_workers_ready": "Workers that can plan.",
 }
 

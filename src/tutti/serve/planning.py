@@ -1,8 +1,8 @@
 """From the bytes of a request to the bytes of its answer: all that a worker does.
 
 Contract: `answer` never raises. What the user can mend is a 4xx with its object and field; anything else is a 500 with
-the request's id, and the traceback, without values, goes back for the log. The search's limit counts CPU time of this
-process: a plan is the same whether the machine is idle or busy with others.
+the request's id, and the traceback, without values, goes back for the log. The search's limit counts work, with the CPU
+time of this process as its clock: a plan is the same whether the machine is idle or busy with others.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from tutti.kube.objects import Pod
 from tutti.kube.sources import Source
 from tutti.kube.yaml_text import parse_yaml
 from tutti.recommend.ask import ask
+from tutti.recommend.effort import Deadline
 from tutti.recommend.parse import price_book
-from tutti.recommend.request import Binder, Deadline, Down, Objective, Options, Request, Weights
+from tutti.recommend.request import Binder, Down, Objective, Options, Request, Weights
 from tutti.recommend.wire.advisor import read_advisor
 from tutti.recommend.wire.advisor_answer import advisor_answer
 from tutti.recommend.wire.first_level import are_objects, first_level, plain

@@ -58,12 +58,16 @@ class Pool:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
-        """A place for one request, from its first byte to its answer."""
+    def check_room(self) -> None:
+        """Refuse a request that `place` would refuse now."""
         if self.inside >= self.size + self._queue:
             said = f"{counted(self.running, 'plan')} under way, {counted(self.waiting, 'request')} waiting"
             raise busy(f"all workers are busy: {said}", 1 + self._queue // 4)
+
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """A place for one request, from its last byte to its answer."""
+        self.check_room()
         self.inside += 1
         try:
             yield

@@ -121,6 +121,8 @@ async def metrics(request: _Any) -> str:
     gauges = {
         "tutti_plans_running": pool.running,
         "tutti_plans_waiting": pool.waiting,
+        "tutti_uploads": desk.uploads.count,
+        "tutti_upload_bytes": desk.uploads.held,
         "tutti_workers_ready": pool.ready,
     }
     workers = {slot: worker.memory for slot, worker in pool.workers.items()}

@@ -35,6 +35,9 @@ _LOG = logging.getLogger("tutti.serve")
 _AFTER_GRACE = 5
 """Seconds to send the last refusals."""
 _BACKLOG = 256
+_KEEP_ALIVE = 100
+"""Seconds that an idle connection is kept: longer than clients do (Go's 90, httpx' 5), so that none of them sends a
+request on a connection that is just being closed, which they cannot tell from a request that was lost."""
 
 
 class Running:
@@ -137,6 +140,7 @@ def _config(settings: Settings, desk: Desk) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE,
         ssl_certfile=settings.tls_cert or None,
         ssl_keyfile=settings.tls_key or None,
         timeout_graceful_shutdown=round(settings.grace) + _AFTER_GRACE,

@@ -24,8 +24,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that plan, each one plan at a time; 0 stands for one to each core."""
     queue: int = 16
     """How many requests may wait for a worker; the next one is answered 503."""
+    uploads: int = 64
+    """How many bodies may come in at once, beside the requests that are planned or wait."""
     time_limit: float = 5.0
-    """The search's share of a worker's CPU, unless the request says otherwise."""
+    """The search's budget, unless the request says otherwise."""
     max_time_limit: float = 60.0
     """The most that a request may ask for."""
     timeout: float = 120.0
@@ -52,6 +54,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def processes(self) -> int:
         """How many workers there are."""
         return self.workers or cores()
+
+    @property
+    def upload_memory(self) -> int:
+        """The bytes that all bodies on their way in may hold together: a few of the largest."""
+        return 4 * self.max_body
 
     @property
     def is_exposed(self) -> bool:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tutti.cli.beside_table import OURS, THEIRS, an_hour, nodes_beside, remarks, totals
 from tutti.cli.down_table import how_long
 from tutti.cli.recommend_table import a_month
 from tutti.cli.report.markup import Child, Markup, el, joined
 from tutti.cli.report.tables import data_table, names_text, word
 from tutti.cli.tables import counted
 from tutti.recommend.bought import ScaleUp
+from tutti.recommend.down.beside import PeerDown
 from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step
 from tutti.recommend.money import NANO
 
 _STEPS, _ROWS = 60, 200
 
 
-def giving_back(plan: DownPlan) -> Markup:
-    """The whole section."""
+def giving_back(plan: DownPlan, theirs: PeerDown | None = None) -> Markup:
+    """The whole section, with Cluster Autoscaler's choice if it is known."""
     parts: list[Child] = [el("p", _sentence(plan), class_="lead")]
     if plan.removals:
         columns = ("Node", "Pool", "Zone", "Type", "Because", "#Used", "#Pods move", "#After", "#Saves a month")
@@ -37,7 +39,24 @@ def giving_back(plan: DownPlan) -> Markup:
         kinds = _stays(plan.stays)
         stays = data_table(("#Nodes", "Reason", "Why", "Which"), kinds[:_ROWS])
         parts += (el("h3", "Nodes that stay"), stays, _more(len(kinds) - _ROWS, "reason"))
+    if theirs is not None:
+        parts += _beside(plan, theirs)
     return joined((*parts, *(el("p", note, class_="quiet") for note in plan.notes)))
+
+
+def _beside(plan: DownPlan, theirs: PeerDown) -> Iterator[Child]:
+    yield el("h3", "Beside Cluster Autoscaler")
+    heads = ("Scale-down by", "#Nodes", "#Saves an hour", "#Saves a month", "#Vs ours", "Agrees")
+    yield data_table(heads, totals(plan, theirs))
+    if apart := [each for each in nodes_beside(plan, theirs) if each.because]:
+        columns = ("Node", "Pool", "Goes with", "#Saves an hour", "Because")
+        rows = [
+            (each.node, each.pool, OURS if each.theirs is None else THEIRS, an_hour(each.price), each.because)
+            for each in apart
+        ]
+        yield from (el("p", "Nodes that only one of the two lets go:"), data_table(columns, rows))
+    lines = [el("li", line.replace("AGREES", "Agrees")) for line in remarks(plan, theirs)]
+    yield el("ul", *lines, class_="remarks")
 
 
 def _more(number: int, noun: str) -> Child:

@@ -24,6 +24,7 @@ from tutti.cli.tables import counted
 from tutti.engine.plan import NotConsidered
 from tutti.recommend.answer import Recommendation
 from tutti.recommend.compare import Compared
+from tutti.recommend.down.beside import PeerDown
 from tutti.recommend.request import Request
 
 
@@ -38,6 +39,8 @@ class Report(NamedTuple):
     """Pods that nobody tries to place."""
     sources: Sequence[str] = ()
     """The names of the files that were read."""
+    removals: PeerDown | None = None
+    """What Cluster Autoscaler would take away; None when nobody compared."""
 
 
 def page(report: Report) -> str:
@@ -71,7 +74,7 @@ def _sections(report: Report) -> list[Markup]:
     if answer.scale_up:
         found.append(_section("cost", "Cost by pool", charts.cost_by_pool(answer)))
     if answer.down is not None:
-        found.append(_section("down", "What can be given back", giving_back(answer.down)))
+        found.append(_section("down", "What can be given back", giving_back(answer.down, report.removals)))
     if answer.left or report.others:
         stay = "stays pending" if len(answer.left) == 1 else "stay pending"
         title = f"{counted(len(answer.left), 'pod')} {stay}" if answer.left else "Not considered"

@@ -15,7 +15,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.kube.objects import Pod, PodDisruptionBudget
 from tutti.kube.owners import is_active
 from tutti.kube.selectors import parse_label_selector
-from tutti.recommend.drain import BudgetsLeft
+from tutti.recommend.evictable import BudgetsLeft
 
 _Labels = tuple[tuple[str, str], ...]
 

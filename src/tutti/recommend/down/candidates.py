@@ -19,7 +19,7 @@ from tutti.kube.objects import Node
 from tutti.kube.resource_names import is_gpu
 from tutti.recommend.down.leaving import DO_NOT_DISRUPT, blocking, leaving
 from tutti.recommend.down.plan import Stay
-from tutti.recommend.drain import DrainRules
+from tutti.recommend.evictable import EvictionRules
 from tutti.recommend.offerings import Catalogue, Member, NodePool
 from tutti.recommend.pools.market import is_control_plane
 from tutti.recommend.request import Down
@@ -73,7 +73,9 @@ def utilizations(cluster: Cluster) -> dict[str, float]:
     return {name: float(chosen[row]) for name, row in nodes.row_of.items()}
 
 
-def find_candidates(cluster: Cluster, catalogue: Catalogue, rules: DrainRules, *, down: Down, new: set[str]) -> Found:
+def find_candidates(
+    cluster: Cluster, catalogue: Catalogue, rules: EvictionRules, *, down: Down, new: set[str]
+) -> Found:
     """Sort the nodes; those in `new` are just being bought, and those that their pods wait for are spoken of apart."""
     homes = {member.node: (pool, member) for pool in catalogue.pools for member in pool.members}
     shares = utilizations(cluster)
@@ -94,7 +96,7 @@ def _judge(
     node: Node,
     cluster: Cluster,
     *,
-    rules: DrainRules,
+    rules: EvictionRules,
     down: Down,
     homes: Mapping[str, tuple[NodePool, Member]],
     share: float,
@@ -133,11 +135,11 @@ def _judge(
         pods=tuple(pod.key for pod in moving),
         underused=underused,
         replaceable=replaceable,
-        wait=_wait(node, pool, down=down),
+        wait=wait_of(node, pool, down=down),
     )
 
 
-def _wait(node: Node, pool: NodePool, *, down: Down) -> int:
+def wait_of(node: Node, pool: NodePool, *, down: Down) -> int:
     """How long a node must still be unneeded: Cluster Autoscaler's mark tells since when it has been."""
     unneeded = pool.down_rules.unneeded
     if unneeded is None:

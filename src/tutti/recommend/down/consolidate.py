@@ -24,10 +24,11 @@ from tutti.recommend.down.one_pass import Bit
 from tutti.recommend.down.plan import Step
 from tutti.recommend.down.sizes import PoolSizes
 from tutti.recommend.down.without import objects_without
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Deadline, Down, Objective, Request, Strategy
+from tutti.recommend.request import Down, Objective, Request, Strategy
 from tutti.recommend.settled import Offered
 from tutti.recommend.spent import spent
 
@@ -86,7 +87,7 @@ class Consolidation:
         """The swap that saves most, carried out on the picture; None if there is none."""
         promising: list[tuple[Change, tuple[Candidate, ...]]] = []
         enough = self._deadline.part(0.6)
-        for chosen in _sets(left):
+        for chosen in _sets(left, self._sizes):
             if enough.is_over():
                 break
             if not self._worth(chosen, ()).is_worth(self._down):
@@ -117,7 +118,7 @@ class Consolidation:
             options=options,
         )
         answer = recommend(request, deadline)
-        if answer.left or answer.cost is None or self._sizes.refusal(chosen, answer.nodes):
+        if answer.left or answer.cost is None or self._sizes.refusal(chosen, answer.nodes) is not None:
             return None
         return answer
 
@@ -148,22 +149,22 @@ class Consolidation:
         return Swap(bit=Bit(gone=tuple(chosen), nodes=tuple(nodes)), steps=tuple(steps))
 
 
-def _sets(left: Sequence[Candidate]) -> Iterator[tuple[Candidate, ...]]:
-    """Sets of nodes to look at, the most wasteful nodes first."""
+def _sets(left: Sequence[Candidate], sizes: PoolSizes) -> Iterator[tuple[Candidate, ...]]:
+    """Sets of nodes to look at, the most wasteful nodes first, of each pool as many as may go at a time."""
     order = sorted(left, key=lambda each: (-each.price * (1 - each.utilization), each.node))
     pools = {each.pool: [other for other in order if other.pool == each.pool] for each in order}
     seen: set[frozenset[str]] = set()
     for line in (order, *(pools.values() if len(pools) > 1 else ())):
         number = min(len(line), _MOST)
         while number:
-            yield from _once(tuple(line[:number]), seen)
+            yield from _once(tuple(sizes.within_pace(line[:number])), seen)
             number //= 2
     for each in order[:_SINGLES]:
-        yield from _once((each,), seen)
+        yield from _once(tuple(sizes.within_pace([each])), seen)
 
 
 def _once(chosen: tuple[Candidate, ...], seen: set[frozenset[str]]) -> Iterator[tuple[Candidate, ...]]:
     names = frozenset(each.node for each in chosen)
-    if names not in seen:
+    if names and names not in seen:
         seen.add(names)
         yield chosen

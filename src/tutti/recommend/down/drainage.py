@@ -24,7 +24,7 @@ from tutti.kube.gangs.gang import Disruption
 from tutti.kube.objects import Node, Pod
 from tutti.recommend.down.leaving import blocking, leaving
 from tutti.recommend.down.plan import Move, Step
-from tutti.recommend.drain import DrainRules
+from tutti.recommend.evictable import MOST_GRACE, EvictionRules, grace_of
 from tutti.recommend.offerings import Offering
 from tutti.recommend.picture import Picture
 
@@ -52,7 +52,7 @@ class _StuckError(Exception):
 class Drainage:
     """See the module's contract."""
 
-    def __init__(self, picture: Picture, rules: DrainRules) -> None:
+    def __init__(self, picture: Picture, rules: EvictionRules) -> None:
         self._picture, self._cluster, self._rules = picture, picture.cluster, rules
         self._nodes: Sequence[str] = ()
         """Those that are being drained."""
@@ -95,9 +95,10 @@ class Drainage:
         """Move everybody off a node, in as few steps as budgets and gangs allow."""
         steps = []
         while movers := leaving(self._cluster, name, self._rules):
-            moves = self._move(self._evicted_at_once(name, movers), name)
+            pods = self._evicted_at_once(name, movers)
+            moves, grace = self._move(pods, name), min(max(map(grace_of, pods)), MOST_GRACE)
             last = not leaving(self._cluster, name, self._rules)
-            steps.append(Step(moves=moves, removes=(name,) if last else ()))
+            steps.append(Step(moves=moves, removes=(name,) if last else (), grace=grace))
         if not steps:  # its last pods left with their gang, for another node's sake
             steps = [Step(removes=(name,))]
         self._remove(name)

@@ -28,13 +28,15 @@ from tutti.recommend.down.candidates import Candidate, find_candidates
 from tutti.recommend.down.consolidate import Consolidation
 from tutti.recommend.down.drainage import Drainage
 from tutti.recommend.down.one_pass import Bit, Pass, in_one_pass
+from tutti.recommend.down.pace import paces, undated
 from tutti.recommend.down.plan import DownPlan, Removal, Stay, Step, Why
 from tutti.recommend.down.shrink import Shrinking, stay_of
-from tutti.recommend.down.sizes import PoolSizes
-from tutti.recommend.drain import REPLICATED, DrainRules, latest_moment
+from tutti.recommend.down.sizes import BUDGET, PoolSizes
+from tutti.recommend.effort import Deadline
+from tutti.recommend.evictable import REPLICATED, EvictionRules, latest_moment
 from tutti.recommend.merge import merge
 from tutti.recommend.picture import Picture
-from tutti.recommend.request import Deadline, Down, Request
+from tutti.recommend.request import Down, Request
 from tutti.recommend.settled import Offered, settle
 
 
@@ -67,17 +69,18 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     """What the cluster can give back once an answer has been followed."""
     if not any(isinstance(each, Pod) for each in request.objects):
         return _unknown(request)
-    picture = settle(answer, request).picture
+    picture = settle(answer, request, meter=deadline.effort.meter).picture
     cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
-    rules = DrainRules(budgets_of(cluster), now=now, gone=_gone_controllers(cluster))
+    rules = EvictionRules(budgets_of(cluster), now=now, gone=gone_controllers(cluster))
     every = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
     takers = {each.node for each in answer.on_existing}
     candidates = [each for each in every.candidates if each.node not in takers]
     taking = [each for each in every.candidates if each.node in takers]
     stays = [*every.stays, *(stay_of(each, "TakesPendingPods", "a pending pod goes there") for each in taking)]
     offered = Offered(request.catalogue)
-    ground = _Ground(request, answer, picture, Drainage(picture, rules), offered, PoolSizes(pools), down)
+    sizes = PoolSizes(pools, paces(pools, cluster, now=down.now))
+    ground = _Ground(request, answer, picture, Drainage(picture, rules), offered, sizes, down)
     # Buying may have taken all the time there was; giving back gets at least half of it. Looking gets a part of that,
     # because what was found is drained once more.
     found = _find(ground, candidates, deadline.at_least(deadline.seconds / 2).part(0.6))
@@ -120,7 +123,7 @@ def _find(ground: _Ground, candidates: Sequence[Candidate], deadline: Deadline) 
     return _Found(bits, frozenset(each.node for each in underused.gone), stays, deadline.is_over())
 
 
-def _gone_controllers(cluster: Cluster) -> frozenset[str]:
+def gone_controllers(cluster: Cluster) -> frozenset[str]:
     """Controllers that pods name and that are not there, where others of their kind and namespace are."""
     there = {
         (each.metadata.namespace or "default", kind)
@@ -161,7 +164,8 @@ def _plan(
     new = {node.name for node in bought_first}
     leans = any(move.target in new for move in moves)  # then the purchase is the first step
     first = (Step(adds=tuple(node.name for node in bought_first)),) if leans else ()
-    notes = ["time was up: more may be found with a longer --time-limit"] if found.is_late else []
+    notes = undated(catalogue.pools, now=down.now)
+    notes += ["time was up: more may be found with a longer --time-limit"] if found.is_late else []
     if number := unpriced(catalogue):
         said = (
             "1 node has no known price, and counts" if number == 1 else f"{number} nodes have no known price, and count"
@@ -169,7 +173,7 @@ def _plan(
         notes.append(f"{said} for nothing in the bill")
     return DownPlan(
         removals=tuple(sorted(removals, key=lambda each: each.node)), scale_up=merge(nodes), nodes=nodes,
-        stays=tuple(sorted([*stays, *_stayed(found, gone, candidates)], key=lambda each: each.node)),
+        stays=tuple(sorted([*stays, *_stayed(ground, found, chosen.bits, candidates)], key=lambda each: each.node)),
         steps=(*first, *chosen.steps), moves=len(moves), purchase=purchase,
         before=before if known else None, after=before - worth.saving if known else None,
         saving=worth.saving if known else None, churn=worth.churn if known else None,
@@ -187,9 +191,12 @@ def _removal(each: Candidate, *, moves: int, underused: Collection[str]) -> Remo
     )  # fmt: skip
 
 
-def _stayed(found: _Found, gone: Iterable[Candidate], candidates: Iterable[Candidate]) -> Iterator[Stay]:
+def _stayed(ground: _Ground, found: _Found, chosen: Iterable[Bit], candidates: Iterable[Candidate]) -> Iterator[Stay]:
     """Why candidates stay: for want of room or of use, as far as that was found out; else because nothing pays."""
-    names = {each.node for each in gone}
+    sizes, names = ground.sizes.copy(), set()
+    for bit in chosen:
+        sizes.change(bit.gone, bit.nodes)
+        names.update(bit.names)
     bits = {each.node for bit in found.bits for each in bit.gone}
     for each in candidates:
         known = found.stays.get(each.node)
@@ -197,9 +204,12 @@ def _stayed(found: _Found, gone: Iterable[Candidate], candidates: Iterable[Candi
             continue
         if each.node in bits:
             yield stay_of(each, "NoPlaceToMovePods", "its pods find no place once other nodes have gone")
-        elif each.underused and known is not None:
-            yield known
+            continue
+        spent = sizes.is_spent(each)  # then nobody has looked for something cheaper
+        if each.underused and known is not None:
+            more = f"; and {spent}" if spent and each.replaceable and known.reason != BUDGET else ""
+            yield replace(known, message=f"{known.message}{more}")
         else:
             share = f"{each.utilization:.0%} of it is asked for, more than {each.limit:.0%}"
-            why = known.message if known is not None else "nothing cheaper was found for its pods"
-            yield stay_of(each, "NotUnderutilized", f"{share}; and {why}")
+            why = spent or "nothing cheaper was found for its pods"
+            yield stay_of(each, "NotUnderutilized", f"{share}; and {known.message if known is not None else why}")

@@ -1,6 +1,6 @@
 """Who leaves a node that goes, and who keeps it.
 
-Contract: pure. The rules are Cluster Autoscaler's (`recommend.drain`), and three more: a pod that nobody would make
+Contract: pure. The rules are Cluster Autoscaler's (`recommend.evictable`), and three more: a pod that nobody would make
 again stays even if it is marked as safe to evict, because nothing is lost here; Karpenter's ``do-not-disrupt`` holds;
 and so does that the eviction API refuses a pod under several budgets.
 """
@@ -11,10 +11,10 @@ from tutti.cluster.cluster import Cluster
 from tutti.engine.new_nodes import belongs_to_node, pods_on
 from tutti.kube.objects import Pod
 from tutti.kube.owners import controller_of, is_active
-from tutti.recommend.drain import DrainRules, Fate
+from tutti.recommend.evictable import EvictionRules, Fate
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-_WORDS = {
+WORDS = {
     "NotReplicated": "has no controller that would make it again",
     "ControllerNotFound": "has a controller that is gone: nobody would make it again",
     "LocalStorageRequested": "has local storage, which it would lose",
@@ -24,14 +24,14 @@ _WORDS = {
 }
 
 
-def leaving(cluster: Cluster, node: str, rules: DrainRules) -> list[Pod]:
+def leaving(cluster: Cluster, node: str, rules: EvictionRules) -> list[Pod]:
     """The pods that must find another node before this one can go, the most important first."""
     there = [pod for pod in pods_on(cluster, node) if not belongs_to_node(pod) and is_active(pod)]
     movers = [pod for pod in there if rules.verdict(pod).fate is not Fate.STAYS_WITH_NODE]
     return sorted(movers, key=lambda pod: (-(pod.spec.priority or 0), pod.key))
 
 
-def blocking(pod: Pod, rules: DrainRules) -> tuple[str, str] | None:
+def blocking(pod: Pod, rules: EvictionRules) -> tuple[str, str] | None:
     """Why a pod keeps its node, as a word and in words; None if it may leave."""
     if (pod.metadata.annotations or {}).get(DO_NOT_DISRUPT) == "true":
         return "BlockedByPod", f"is annotated with {DO_NOT_DISRUPT}"
@@ -39,12 +39,12 @@ def blocking(pod: Pod, rules: DrainRules) -> tuple[str, str] | None:
     if verdict.fate is Fate.WAITS:
         return "BlockedByOnCompletionPod", "is to finish first"
     if verdict.fate is Fate.BLOCKS:
-        return "BlockedByPod", _WORDS.get(verdict.reason, verdict.reason)
+        return "BlockedByPod", WORDS.get(verdict.reason, verdict.reason)
     if controller_of(pod) is None:
-        return "BlockedByPod", _WORDS["NotReplicated"]
+        return "BlockedByPod", WORDS["NotReplicated"]
     left = rules.budgets.left(pod)
     if left is not None and left < 1:  # marked as safe to evict, which the eviction API does not know
-        return "BlockedByPod", _WORDS["NotEnoughPdb"]
+        return "BlockedByPod", WORDS["NotEnoughPdb"]
     if rules.budgets.number(pod) > 1:
         return "BlockedByPod", "is under several disruption budgets, which the eviction API refuses"
     return None

@@ -55,7 +55,9 @@ def in_one_pass(
     kept: list[Bit] = []
     steps: list[Step] = []
     for bit in bits:
-        found = None if sizes.refusal(bit.gone, bit.nodes) else _drained(picture, drainage, offered, bit=bit, down=down)
+        found = None
+        if sizes.refusal(bit.gone, bit.nodes) is None:
+            found = _drained(picture, drainage, offered, bit=bit, down=down)
         if found is None:
             for name in bit.names:
                 cluster.apply(Put(before[name]))

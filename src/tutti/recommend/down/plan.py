@@ -70,6 +70,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     adds: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
     removes: tuple[str, ...] = ()
+    grace: int = 0
+    """For how many seconds the pods that leave may go on at most."""
 
 
 class DownPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -97,3 +99,8 @@ class DownPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     payback: float | None = None
     """After how many hours the saving has paid for the churn; None when nothing is saved, or prices are not known."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def grace(self) -> int:
+        """For how many seconds the steps wait for pods to end, at most."""
+        return sum(step.grace for step in self.steps)

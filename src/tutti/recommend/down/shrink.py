@@ -17,8 +17,9 @@ from tutti.recommend.down.candidates import Candidate
 from tutti.recommend.down.drainage import Drainage, Stuck
 from tutti.recommend.down.plan import Stay, Step
 from tutti.recommend.down.sizes import PoolSizes
+from tutti.recommend.effort import Deadline
 from tutti.recommend.picture import Picture
-from tutti.recommend.request import Deadline, Down
+from tutti.recommend.request import Down
 
 Order = Callable[[Candidate], tuple[object, ...]]
 
@@ -83,8 +84,8 @@ class Shrinking:
         stays: list[Stay] = []
         sizes = self._sizes.copy()
         for each in sorted(asked, key=order):
-            if why := sizes.refusal([each]):
-                stays.append(stay_of(each, "NodeGroupMinSizeReached", why))
+            if (refused := sizes.refusal([each])) is not None:
+                stays.append(stay_of(each, refused.reason, refused.message))
                 continue
             found = self._ask(each)
             if isinstance(found, Stay):

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Ints
+from tutti.recommend.effort import Deadline, Effort
 from tutti.recommend.optimal.enumerate import patterns_above
 from tutti.recommend.optimal.fill import best_patterns, varied_patterns
 from tutti.recommend.optimal.flat import Flat, Floats
 from tutti.recommend.optimal.knapsack import exact, surrogate
 from tutti.recommend.optimal.master import Duals, Master
-from tutti.recommend.request import Deadline
 
 _CLOSE = 2e-4
 """A bound this near to the cost of the linear programme is as good as the cost itself."""
@@ -36,7 +36,7 @@ _AT_ONCE = 40
 """How many patterns are added in a round at most."""
 
 
-Pack = Callable[[Flat, Floats], tuple[Ints, Floats]]
+Pack = Callable[[Flat, Floats, Effort], tuple[Ints, Floats]]
 """Finds for every kind a valuable pattern, and what it is worth."""
 
 
@@ -70,20 +70,21 @@ def generate(
     best = known or Duals(np.zeros(len(master.flat.demand)), np.zeros(len(master.flat.left)), 0.0)
     while True:
         rounds -= 1
-        duals = master.solve()
+        duals = master.solve(deadline)
         if duals is None:
             return Generated(cost, best, False)
         stalled = stalled + 1 if duals.cost > cost * (1 - 1e-4) else 0
         cost = duals.cost
         if tell is not None:
             tell(cost, best.cost)
-        added = _by_filling(master, duals, best_patterns)
+        added = _by_filling(master, duals, best_patterns, deadline.effort)
         if deadline.is_over():
-            return Generated(cost, _better(best, _quickly_proved(master.flat, duals)) if prove else best, False)
+            quick = _quickly_proved(master.flat, duals, deadline.effort) if prove else best
+            return Generated(cost, _better(best, quick), False)
         if added and stalled < _STALLED and rounds > 0:
             continue
         few = master.flat.allowed.size <= _VARIED
-        if not added and rounds > 0 and few and _by_filling(master, duals, varied_patterns):
+        if not added and rounds > 0 and few and _by_filling(master, duals, varied_patterns, deadline.effort):
             continue
         if not prove:
             return Generated(cost, best, True)
@@ -93,10 +94,10 @@ def generate(
             return Generated(cost, best, not added or best.cost >= cost * (1 - _CLOSE))
 
 
-def _by_filling(master: Master, duals: Duals, pack: Pack) -> bool:
+def _by_filling(master: Master, duals: Duals, pack: Pack, effort: Effort) -> bool:
     """Add the patterns that packing by value finds; say whether there were any."""
     due = master.flat.price + duals.limits @ master.flat.takes
-    patterns, worth = pack(master.flat, duals.items)
+    patterns, worth = pack(master.flat, duals.items, effort)
     ratio = worth / np.maximum(due, 1e-12)
     useful = np.flatnonzero(ratio > 1 + 1e-6)
     useful = useful[np.argsort(-ratio[useful], kind="stable")][:_AT_ONCE]
@@ -107,8 +108,8 @@ def _better(one: Duals, other: Duals) -> Duals:
     return other if other.cost > one.cost else one
 
 
-def _quickly_proved(flat: Flat, duals: Duals) -> Duals:
-    return _scaled(flat, duals, surrogate(flat, duals.items))
+def _quickly_proved(flat: Flat, duals: Duals, effort: Effort) -> Duals:
+    return _scaled(flat, duals, surrogate(flat, duals.items, effort))
 
 
 def _by_proof(master: Master, duals: Duals, best: Duals, deadline: Deadline) -> tuple[Duals, bool]:
@@ -141,7 +142,7 @@ def _proved_at(master: Master, there: Duals, duals: Duals, *, deadline: Deadline
     """Bound all kinds at some duals; say whether a pattern was found that helps at the master's duals."""
     flat = master.flat
     due = flat.price + there.limits @ flat.takes
-    worth = surrogate(flat, there.items)
+    worth = surrogate(flat, there.items, deadline.effort)
     near = min(max(0.15 * (1 - _scaled(flat, there, worth).cost / max(duals.cost, 1e-9)), _CLOSE), near)
     added, settled = False, np.zeros(len(flat.price), dtype=bool)
     while len(flat.price) and not deadline.is_over():
@@ -160,14 +161,14 @@ def _settle(
     """Bound the value of one kind's patterns, and add those that help; say whether there were any."""
     flat = master.flat
     enough = float(due[kind]) * (1 + max(_CLOSE, near))
-    above = patterns_above(flat, kind, duals.items, least=enough, most=flat.bound_most, states=_STATES)
+    above = patterns_above(flat, kind, duals.items, deadline.effort, least=enough, most=flat.bound_most, states=_STATES)
     if above is not None:
         values = above @ duals.items
         worth[kind] = min(worth[kind], max(float(values.max(initial=0.0)) * (1 + 1e-9), enough))
         best = np.argsort(-values, kind="stable")[:_FEW]
         usable = [place for place in best.tolist() if flat.obeys(above[place])]
         return sum(master.add(kind, tuple(above[place].tolist())) for place in usable) > 0
-    value, pattern = exact(flat, kind, duals.items, seconds=min(max(deadline.left, 0.05), 0.6), near=near)
+    value, pattern = exact(flat, kind, duals.items, deadline=deadline.at_least(0.05).within(0.6), near=near)
     worth[kind] = min(worth[kind], value)
     if pattern is None or float(pattern @ duals.items) <= due[kind] * (1 + 1e-6):
         return False

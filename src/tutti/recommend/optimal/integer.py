@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Ints
+from tutti.recommend.effort import Deadline, Effort
 from tutti.recommend.optimal.fill import alone, best_patterns
 from tutti.recommend.optimal.flat import Flat, Floats, Pattern
 from tutti.recommend.optimal.generate import generate
 from tutti.recommend.optimal.master import Master, Whole
 from tutti.recommend.optimal.packing import Packing, packed
-from tutti.recommend.request import Deadline
 
 _ROUNDS = 12
 """Rounds of pricing for what is left."""
@@ -24,9 +24,9 @@ _KEPT = 500
 """Patterns that are kept for what is left."""
 
 
-def choose(master: Master, seconds: float) -> Packing | None:
-    """The best packing over the known patterns that some seconds give."""
-    whole = master.whole(seconds)
+def choose(master: Master, deadline: Deadline) -> Packing | None:
+    """The best packing over the known patterns that is found in time."""
+    whole = master.whole(deadline)
     return None if whole is None else _packing(master, whole)
 
 
@@ -52,12 +52,12 @@ def round_off(master: Master, deadline: Deadline) -> Packing | None:
             break
         rest = flat.with_demand(left.copy())._replace(left=budget.copy())
         if deadline.is_over():
-            nodes += by_value(rest, _values(now), deadline)
+            nodes += by_value(rest, _values(now, deadline), deadline)
             break
-        now = _for_rest(now, rest)
+        now = _for_rest(now, rest, deadline)
         cost = generate(now, deadline.part(0.3), prove=False, rounds=_ROUNDS).cost
         if int(left.sum()) <= _FEW:
-            whole = now.whole(max(min(deadline.left * 0.4, 1.5), 0.05))
+            whole = now.whole(deadline.part(0.4).within(1.5).at_least(0.05))
             if whole is not None and not whole.dropped.any() and whole.cost <= cost * 1.25:
                 return packed(flat, [*nodes, *_packing(now, whole).nodes])
     return packed(flat, nodes)
@@ -71,7 +71,8 @@ def by_value(flat: Flat, values: Floats, deadline: Deadline) -> list[tuple[int, 
     nodes: list[tuple[int, Pattern]] = []
     left, budget = flat.demand.copy(), flat.left.copy()
     while left.any() and not deadline.is_past(0.1 * deadline.seconds):
-        patterns, worth = best_patterns(flat.with_demand(left), np.where(left > 0, np.maximum(values, 1e-9), 0))
+        wanted = np.where(left > 0, np.maximum(values, 1e-9), 0)
+        patterns, worth = best_patterns(flat.with_demand(left), wanted, deadline.effort)
         usable = (flat.takes <= budget[:, None] + 1e-9).all(axis=0) & (worth > 0)
         if not usable.any():
             break
@@ -82,17 +83,17 @@ def by_value(flat: Flat, values: Floats, deadline: Deadline) -> list[tuple[int, 
     return nodes
 
 
-def _values(master: Master) -> Floats:
-    duals = master.solve()
+def _values(master: Master, deadline: Deadline) -> Floats:
+    duals = master.solve(deadline)
     return duals.items if duals is not None else np.ones(len(master.flat.demand))
 
 
-def _for_rest(before: Master, rest: Flat) -> Master:
+def _for_rest(before: Master, rest: Flat, deadline: Deadline) -> Master:
     """A master for what is left, with those known patterns that still serve."""
     inner = Master(rest, before.penalty, scale=before.scale)
     for kind, pattern in _seeds(rest):
         inner.add(kind, pattern)
-    values = _values(before)
+    values = _values(before, deadline)
     patterns = np.array(before.patterns, dtype=np.int64).reshape(len(before.patterns), -1)
     trimmed = np.minimum(patterns, rest.demand)
     worth = (trimmed @ values) / np.maximum(before.flat.price[before.kinds], 1e-9)
@@ -153,14 +154,14 @@ def _seeds(flat: Flat) -> list[tuple[int, Pattern]]:
     return seeds
 
 
-def seed(master: Master) -> None:
+def seed(master: Master, effort: Effort) -> None:
     """Give a master a pattern for every class, and patterns that mix classes by their size."""
     flat = master.flat
     for kind, pattern in _seeds(flat):
         master.add(kind, pattern)
     sizes = flat.requests / np.maximum(flat.free.max(axis=0, initial=0.0), 1e-9)
     for values in (sizes.max(axis=1), sizes.sum(axis=1), sizes[:, 0] + 1e-9, sizes[:, 1] + 1e-9):
-        patterns, worth = best_patterns(flat, values)
+        patterns, worth = best_patterns(flat, values, effort)
         for kind in range(len(worth)):
             if worth[kind] > 0:
                 master.add(kind, tuple(patterns[kind].tolist()))

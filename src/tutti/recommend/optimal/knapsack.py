@@ -11,14 +11,17 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Ints
+from tutti.recommend.effort import Deadline, Effort
 from tutti.recommend.optimal.fill import alone, mixes
 from tutti.recommend.optimal.flat import Flat, Floats, only
-from tutti.recommend.optimal.solver import quiet
+from tutti.recommend.optimal.solver import quiet, run_whole
 
 _FINE = 24
+_WEIGHT, _CELL = 6e-5, 8e-8
+"""What a weight of resources takes: at any rate, and for every class on every kind."""
 
 
-def surrogate(flat: Flat, values: Floats) -> Floats:
+def surrogate(flat: Flat, values: Floats, effort: Effort) -> Floats:
     """An upper bound for each kind on the value of a pattern."""
     resources = flat.requests.shape[1]
     weights = mixes(resources)
@@ -26,6 +29,7 @@ def surrogate(flat: Flat, values: Floats) -> Floats:
     angle = np.linspace(0, 1, _FINE)
     fine[:, 0], fine[:, 1 % resources] = angle, 1 - angle
     weights = np.vstack((weights, fine))
+    effort.spend(len(weights) * (_WEIGHT + _CELL * flat.allowed.size))
     limit = np.minimum(flat.bound_most, flat.demand).astype(np.float64)
     worth = np.where(flat.allowed, np.broadcast_to(values, flat.allowed.shape), 0.0)
     free = np.maximum(flat.free, 1e-9)
@@ -45,13 +49,15 @@ def surrogate(flat: Flat, values: Floats) -> Floats:
     return bound * (1 + 1e-9)
 
 
-def exact(flat: Flat, kind: int, values: Floats, *, seconds: float, near: float = 1e-3) -> tuple[float, Ints | None]:
+def exact(
+    flat: Flat, kind: int, values: Floats, *, deadline: Deadline, near: float = 1e-3
+) -> tuple[float, Ints | None]:
     """An upper bound for one kind, as `near` as that to the truth, and the best pattern (by `most`) found."""
     limit = alone(only(flat, [kind]), flat.bound_most)[0]
     classes = np.flatnonzero(flat.allowed[kind] & (values > 0) & (limit > 0))
     if not len(classes):
         return 0.0, None
-    model = quiet(seconds)
+    model = quiet()
     model.setOptionValue("mip_rel_gap", near)
     inf = highspy.kHighsInf
     for number in classes.tolist():
@@ -67,11 +73,11 @@ def exact(flat: Flat, kind: int, values: Floats, *, seconds: float, near: float 
             scale = max(scale, 1e-9)
             model.addRow(-inf, float(flat.free[kind, resource] / scale), len(there), there, column[there] / scale)
     _conflicts(model, flat, classes, limit)
-    model.run()
+    run_whole(model, deadline)
     status = model.getModelStatus()
     info = model.getInfo()
     if status == highspy.HighsModelStatus.kInfeasible:
-        return float(surrogate(flat, values)[kind]), None
+        return float(surrogate(flat, values, deadline.effort)[kind]), None
     bound = -info.mip_dual_bound if np.isfinite(info.mip_dual_bound) else np.inf
     solution = np.array(model.getSolution().col_value)
     if len(solution) != len(classes) or info.primal_solution_status != 2:

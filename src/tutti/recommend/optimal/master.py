@@ -13,8 +13,9 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
+from tutti.recommend.effort import Deadline
 from tutti.recommend.optimal.flat import Flat, Floats, Pattern
-from tutti.recommend.optimal.solver import quiet
+from tutti.recommend.optimal.solver import quiet, run_linear, run_whole
 
 _INF = highspy.kHighsInf
 _NONE = np.array([], dtype=np.int32), np.array([], dtype=np.float64)
@@ -50,11 +51,11 @@ class Master:
         self.patterns: list[Pattern] = []
         self.kinds: list[int] = []
         self._known: set[tuple[int, Pattern]] = set()
-        self._model = self._new(60.0)
+        self._model = self._new()
 
-    def _new(self, seconds: float) -> highspy.Highs:
+    def _new(self) -> highspy.Highs:
         """A model with the rows, the drops and the room, and no patterns."""
-        flat, model = self.flat, quiet(seconds)
+        flat, model = self.flat, quiet()
         classes = len(flat.demand)
         for number in range(classes):
             model.addRow(float(flat.demand[number]), _INF, 0, *_NONE)
@@ -109,10 +110,10 @@ class Master:
         price = float(flat.price[kind]) / self.scale
         model.addCol(price, 0.0, _INF, len(rows), np.array(rows, np.int32), np.array(amounts))
 
-    def solve(self) -> Duals | None:
-        """The linear programme's duals; None when the solver fails."""
+    def solve(self, deadline: Deadline) -> Duals | None:
+        """The linear programme's duals; None when the solver fails. It is solved to its end, and the work counted."""
         model = self._model
-        model.run()
+        run_linear(model, deadline)
         if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         duals = np.array(model.getSolution().row_dual)
@@ -128,9 +129,9 @@ class Master:
         """How often each pattern is used in the last solution, in fractions."""
         return np.array(self._model.getSolution().col_value)[self.first :]
 
-    def whole(self, seconds: float) -> Whole | None:
-        """The best solution in whole numbers that some seconds give."""
-        model = self._new(seconds)
+    def whole(self, deadline: Deadline) -> Whole | None:
+        """The best solution in whole numbers that is found in time."""
+        model = self._new()
         for kind, pattern in zip(self.kinds, self.patterns, strict=True):
             self._append(model, kind, pattern)
         columns = model.getNumCol()
@@ -138,7 +139,7 @@ class Master:
             columns, np.arange(columns, dtype=np.int32), np.array([highspy.HighsVarType.kInteger] * columns)
         )
         model.setOptionValue("mip_rel_gap", 1e-5)
-        model.run()
+        run_whole(model, deadline)
         info = model.getInfo()
         if info.primal_solution_status != 2:
             return None

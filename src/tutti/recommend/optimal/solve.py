@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Bools
+from tutti.recommend.effort import Deadline
 from tutti.recommend.optimal.enumerate import worthwhile
 from tutti.recommend.optimal.flat import Flat, Floats, only, undominated
 from tutti.recommend.optimal.generate import Generated, generate
 from tutti.recommend.optimal.integer import choose, round_off, seed
 from tutti.recommend.optimal.master import Master
 from tutti.recommend.optimal.packing import Packing, packed
-from tutti.recommend.request import Deadline
 
 Tell = Callable[[float, float], None]
 """Told from time to time: the best cost so far, and the bound."""
@@ -96,7 +96,7 @@ class _Search:
             self.small, self.penalty, scale=float(np.median(prices)) if len(prices) else 1.0, firm=self.firm
         )
         self.best: Packing | None = None
-        seed(self.master)
+        seed(self.master, deadline.effort)
 
     def offer(self, packing: Packing | None) -> None:
         """Keep a packing if it is the best so far, and learn its patterns."""
@@ -122,7 +122,7 @@ class _Search:
         generated = generate(self.master, self.deadline.part(0.45 if exactly else 0.3), prove=exactly, tell=self.tell)
         if not len(self.small.room):  # rounding off is quicker, and better where there is much
             self.offer(self._rounded(None))
-        chosen = choose(self.master, min(self.deadline.left * 0.3, 2.0))
+        chosen = choose(self.master, self.deadline.part(0.3).within(2.0))
         self.offer(self._in_full(chosen))
         if len(self.small.room):
             self.offer(self._rounded(chosen))
@@ -131,7 +131,7 @@ class _Search:
         if not best.dropped.any():
             bound = self.close(generated._replace(done=generated.done and exactly), best.cost(self.flat))
         elif generated.cost < np.inf:
-            self.offer(self._in_full(choose(self.master, max(self.deadline.left - 0.05, 0.05))))
+            self.offer(self._in_full(choose(self.master, self.deadline.at_least(0.05))))
         return Solved(self.best or best, bound)
 
     def _in_full(self, packing: Packing | None) -> Packing | None:
@@ -151,7 +151,7 @@ class _Search:
         if not rest.demand.any():
             return None
         inner = Master(rest, self.penalty, scale=self.master.scale)
-        seed(inner)
+        seed(inner, self.deadline.effort)
         part = self.deadline.part(0.4)
         generate(inner, part.part(0.5), prove=False)
         packing = round_off(inner, part)
@@ -175,7 +175,7 @@ class _Search:
             return bound
         for kind, pattern in patterns:
             self.master.add(kind, pattern)
-        whole = self.master.whole(max(self.deadline.left - 0.02, 0.05))
+        whole = self.master.whole(self.deadline.at_least(0.05))
         if whole is None:
             return bound
         if not whole.dropped.any():
@@ -189,4 +189,4 @@ class _Search:
         """Spend the time that is left on whole numbers over the known patterns."""
         if self.deadline.left > 0.2 and self.best is not None:
             self.offer(self._rounded(None))
-            self.offer(self._in_full(choose(self.master, self.deadline.left - 0.05)))
+            self.offer(self._in_full(choose(self.master, self.deadline)))

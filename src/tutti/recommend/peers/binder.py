@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tutti.recommend.effort import Deadline
 from tutti.recommend.peers.ground import ONE, Ground
-from tutti.recommend.request import Deadline
 
 
 def bind(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tutti.exceptions import InputError
+from tutti.recommend.effort import Deadline
 from tutti.recommend.peers.balance import are_similar, split
 from tutti.recommend.peers.binder import bind
 from tutti.recommend.peers.estimator import Estimator, Option
@@ -19,7 +20,7 @@ from tutti.recommend.peers.ground import Ground, ground_of
 from tutti.recommend.peers.purchase import Purchase
 from tutti.recommend.peers.site import Site
 from tutti.recommend.peers.stock import Stock
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Request
 
 EXPENDABLE_BELOW = -10
 Deltas = dict[int, int]
@@ -64,7 +65,7 @@ class ScaleUp:
             raise InputError(f"{expander!r} is none of {', '.join(EXPANDERS)}", field="expander")
         self._expander, self._deadline, self._balance = expander, deadline, balance
         self._pricing = pricing or Pricing()
-        self.site = Site(request)
+        self.site = Site(request, meter=deadline.effort.meter if deadline is not None else None)
         self._ground: Ground = ground_of(self.site)
         self._estimator = Estimator(self.site, self._ground, deadline)
         self._stock = Stock(request.catalogue, self.site.offerings)

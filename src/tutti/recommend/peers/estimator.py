@@ -15,13 +15,15 @@ import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
 from tutti.kube.resources import allocatable
+from tutti.recommend.effort import Deadline
 from tutti.recommend.peers.ground import ONE, Ground
 from tutti.recommend.peers.site import Site
-from tutti.recommend.request import Deadline
 
 _HOSTNAME = "kubernetes.io/hostname"
 _MOST = 1_000
 """Nodes of one scale-up, as Cluster Autoscaler's ``max-nodes-per-scaleup`` has it by default."""
+_SHAPE, _NODE = 10_000, 5
+"""What a shape takes on a meter: at any rate, and for every node."""
 
 
 class Option(NamedTuple):
@@ -63,6 +65,7 @@ class Estimator:
             if shape in helped:
                 if self._deadline is not None and self._deadline.is_over():
                     break
+                self._site.cluster.meter.count += _SHAPE + _NODE * ground.size
                 run.shape(shape, waiting[shape])
         ground.back(mark)
         return Option(offering, len(run.used), run.pods)

@@ -17,11 +17,12 @@ from tutti.kube.daemon_sets import daemon_pods, node_of
 from tutti.kube.names import made_uid
 from tutti.kube.objects import Node, Object, Pod
 from tutti.kube.owners import OwnedPods
+from tutti.recommend.effort import Deadline
 from tutti.recommend.offerings import Offering
 from tutti.recommend.peers.karpenter_market import HOSTNAME
 from tutti.recommend.peers.karpenter_pass import Pass
 from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Request
 from tutti.recommend.spent import spent
 
 _MOST_PASSES = 50
@@ -35,7 +36,7 @@ def karpenter(
     passes: int = _MOST_PASSES,
     as_in_go: bool = False,
 ) -> Purchase:
-    """Buy as Karpenter would; `order` names the pools by falling weight, the others follow by falling name.
+    """Buy as Karpenter would: from pools by falling weight, then by falling name; those that `order` names come first.
 
     `as_in_go` takes equals in the order in which Go's sort leaves them: exact, and several times slower.
     """

@@ -20,6 +20,7 @@ from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints, Rows
 from tutti.kube.objects import Namespace, Node, Pod
 from tutti.kube.owners import controller_of, is_active
+from tutti.recommend.effort import Deadline
 from tutti.recommend.peers.karpenter_market import Shelf
 from tutti.recommend.peers.karpenter_order import Claims, ClaimsAsInGo
 from tutti.recommend.peers.karpenter_places import Claim, Nodes, running_of
@@ -27,10 +28,12 @@ from tutti.recommend.peers.karpenter_pods import Ask, Sorting, queue_order
 from tutti.recommend.peers.karpenter_rules import RuleBook, Rules
 from tutti.recommend.peers.karpenter_topology import Topology
 from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Request
 
 _LOOK_AT_CLOCK = 32
 """After so many pods the deadline is looked at."""
+_POD = 1e-4
+"""What a pod takes, roughly."""
 
 
 class _Limit:
@@ -52,7 +55,7 @@ class Pass:
         self.nodes = Nodes(nodes, running, resources=sorting.resources)
         self.nodes.keep_room(request.daemon_sets, sorting.resources)
         rank = {name: place for place, name in enumerate(order)}
-        pools = sorted(request.catalogue.pools, key=lambda pool: pool.name, reverse=True)
+        pools = sorted(request.catalogue.pools, key=lambda pool: (pool.weight, pool.name), reverse=True)
         pools.sort(key=lambda pool: rank.get(pool.name, len(rank)))
         self.shelves = [Shelf(pool, request.daemon_sets, sorting.resources) for pool in pools if pool.offerings]
         spaces = [each for each in request.objects if isinstance(each, Namespace)]
@@ -93,6 +96,8 @@ class Pass:
             if deadline is not None and turn % _LOOK_AT_CLOCK == 0 and deadline.is_over():
                 break
             turn += 1
+            if deadline is not None:
+                deadline.effort.spend(_POD)
             pod = queue.popleft()
             if kinds[pod].failed_at == self.version or not self._place(pod):
                 kinds[pod].failed_at = self.version

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.columns import Bools
 from tutti.cluster.edits import Bind, Put, Remove, Unbind
+from tutti.cluster.meter import Meter
 from tutti.cluster.trial import Trial
 from tutti.engine.judge import Filtered
 from tutti.kube.objects import Node, Object, Pod, Taint
@@ -31,9 +32,9 @@ TO_BE_DELETED = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
 class Moves:
     """See the module's contract. The pods of each node are in the order in which they came to it."""
 
-    def __init__(self, objects: Iterable[Object]) -> None:
+    def __init__(self, objects: Iterable[Object], *, meter: Meter | None = None) -> None:
         objects = tuple(objects)
-        picture = initialise(Request(objects=objects, catalogue=Catalogue()), filters_only())
+        picture = initialise(Request(objects=objects, catalogue=Catalogue()), filters_only(), meter=meter)
         self._cluster, self._judge = picture.cluster, picture.engine.judge
         self._all = [each for each in objects if isinstance(each, Node)]
         self._running = [each for each in objects if isinstance(each, Pod) and each.spec.node_name]
@@ -61,6 +62,10 @@ class Moves:
     def pods(self, node: str) -> Sequence[Pod]:
         """Who is on a node now."""
         return self._pods[node]
+
+    def places(self) -> dict[str, str]:
+        """Where pods were put in this pass, each the last time."""
+        return dict(self._hints)
 
     def leave(self, node: str, moving: Sequence[Pod]) -> bool:
         """Let a node go if there is a place for those of its pods that move; say whether there is."""

@@ -26,11 +26,12 @@ from tutti.engine.profile import Enabled, Profile
 from tutti.kube.objects import Pod
 from tutti.kube.quantity import milli, value
 from tutti.kube.totals import requests_of
+from tutti.recommend.effort import Deadline
 from tutti.recommend.peers.ground import Columns, ground_of
 from tutti.recommend.peers.purchase import Purchase
 from tutti.recommend.peers.site import Site, filters_only
 from tutti.recommend.peers.stock import Stock, capacity
-from tutti.recommend.request import Deadline, Request
+from tutti.recommend.request import Request
 
 _CPU_WEIGHT, _MEMORY_WEIGHT = 6, 1
 _TEMPLATE = "peer-template"
@@ -60,7 +61,7 @@ class _Runs:
 
     def __init__(self, request: Request, deadline: Deadline | None) -> None:
         self._deadline = deadline
-        self._site = Site(request, _bin_packing())
+        self._site = Site(request, _bin_packing(), meter=deadline.effort.meter if deadline is not None else None)
         self._cluster = self._site.cluster
         self._filters = Judge(self._cluster, filters_only())
         self._capacity = Capacity(self._filters)

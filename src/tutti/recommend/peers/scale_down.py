@@ -2,22 +2,24 @@
 
 Contract: pure. Two passes of its main loop are modelled, at `now` and eleven minutes later, when what was unneeded all
 the time may go. A pass looks at the nodes in their order, empty ones first, and lets one after the other go if no pod
-blocks it and all that must move find a place on what remains (`drain`, `moves`). After twenty unneeded nodes it looks
-no further. Pods below the cutoff of expendable pods, and finished ones, are not seen. A group keeps its minimum. Where
-Cluster Autoscaler goes through a map in Go's random order, here the first name comes first.
+blocks it and all that must move find a place on what remains (`evictable`, `moves`). After twenty unneeded nodes it
+looks no further. Pods below the cutoff of expendable pods, and finished ones, are not seen. A group keeps its minimum.
+Where Cluster Autoscaler goes through a map in Go's random order, here the first name comes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
-from tutti.recommend.drain import BudgetsLeft, DrainRules, Fate
+from tutti.recommend.effort import Deadline
+from tutti.recommend.evictable import BudgetsLeft, EvictionRules, Fate
 from tutti.recommend.peers.cluster_autoscaler import EXPENDABLE_BELOW
 from tutti.recommend.peers.go_sort import go_sort
 from tutti.recommend.peers.moves import Moves
+from tutti.recommend.peers.removals import Deleted, DownGroup, Kept, Removals
 from tutti.recommend.peers.utilisation import utilisation
 
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -27,49 +29,8 @@ DRAINS = 1
 """How many of them may have pods that must move."""
 LATER = 11 * 60 * 1_000_000
 """When the second pass comes: nodes have been unneeded for ten minutes then."""
-_ENOUGH = 2 * PARALLEL
-
-
-class DownGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A node group with the nodes that it has."""
-
-    name: str
-    minimum: int = 0
-    members: tuple[str, ...]
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """Why a node is kept, in Cluster Autoscaler's words."""
-
-    reason: str
-    pod: str = ""
-    """The first pod that blocks it."""
-    pod_reason: str = ""
-    prefiltered: bool = False
-    """Whether the node was not even looked at."""
-
-
-class Deleted(msgspec.Struct, frozen=True, kw_only=True):
-    """What is deleted once nodes have been unneeded for long enough."""
-
-    empty: tuple[str, ...] = ()
-    drain: tuple[str, ...] = ()
-    """Nodes with pods that must move, those whose budgets allow all evictions at once first."""
-    held: Mapping[str, str] = {}
-    """Nodes that were unneeded and stay all the same, with the reason."""
-    first_empty: tuple[str, ...] = ()
-    """What goes at once."""
-    first_drain: tuple[str, ...] = ()
-
-
-class Removals(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scale-down comes to."""
-
-    removable: tuple[str, ...]
-    """The nodes that are unneeded together, in the order in which that was found."""
-    kept: Mapping[str, Kept]
-    utilization: Mapping[str, float]
-    deleted: Deleted
+ENOUGH = 2 * PARALLEL
+"""After how many unneeded nodes a pass looks no further."""
 
 
 def cluster_autoscaler_down(
@@ -80,12 +41,14 @@ def cluster_autoscaler_down(
     gone: frozenset[str] = frozenset(),
     threshold: float = 0.5,
     ignore_daemons: bool = False,
+    deadline: Deadline | None = None,
 ) -> Removals:
     """What Cluster Autoscaler would remove from a cluster.
 
-    `gone` are the controllers that do not exist, as ``namespace/Kind/name``; `now` is in microseconds since 1970.
+    `gone` are the controllers that do not exist, as ``namespace/Kind/name``; `now` is in microseconds since 1970. Nodes
+    whose turn has not come at the deadline are ``NotSimulated``.
     """
-    run = _ScaleDown(objects, groups, gone=gone, threshold=threshold, ignore_daemons=ignore_daemons)
+    run = _ScaleDown(objects, groups, gone=gone, threshold=threshold, ignore_daemons=ignore_daemons, deadline=deadline)
     first = run.go(now)
     second = run.go(None if now is None else now + LATER)
     return Removals(
@@ -93,6 +56,7 @@ def cluster_autoscaler_down(
         kept=first.kept,
         utilization=first.utilization,
         deleted=run.delete(first, second),
+        places=run.places(),
     )
 
 
@@ -126,13 +90,15 @@ class _ScaleDown:
         gone: frozenset[str],
         threshold: float,
         ignore_daemons: bool,
+        deadline: Deadline | None,
     ) -> None:
         seen = [each for each in objects if not isinstance(each, Pod) or _is_seen(each)]
-        self._moves = Moves(seen)
+        self._moves = Moves(seen, meter=deadline.effort.meter if deadline is not None else None)
         self._nodes = [each for each in seen if isinstance(each, Node)]
         self._budgets = BudgetsLeft(each for each in seen if isinstance(each, PodDisruptionBudget))
         self._groups = {name: group for group in groups for name in group.members}
         self._gone, self._threshold, self._ignore_daemons = gone, threshold, ignore_daemons
+        self._deadline = deadline
         self._before: frozenset[str] = frozenset()
         """What the last pass found unneeded."""
 
@@ -142,9 +108,9 @@ class _ScaleDown:
         """Make a pass."""
         found = _Pass()
         self._moves.begin()
-        rules = DrainRules(self._budgets.copy(), now=now, gone=self._gone)
+        rules = EvictionRules(self._budgets.copy(), now=now, gone=self._gone)
         for name in [name for name in self._candidates(found, now) if self._is_eligible(name, found, rules)]:
-            if len(found.unneeded) >= _ENOUGH:
+            if len(found.unneeded) >= ENOUGH or (self._deadline is not None and self._deadline.is_over()):
                 found.kept[name] = Kept("NotSimulated", prefiltered=True)
                 continue
             outcome = self._try(name, rules)
@@ -168,15 +134,15 @@ class _ScaleDown:
             else:
                 named.append(name)
         # Whether a node is empty is asked without budgets and without looking for controllers.
-        plain = DrainRules(BudgetsLeft(), now=now)
+        plain = EvictionRules(BudgetsLeft(), now=now)
         ranks = {name: (not self._is_empty(name, plain), name not in self._before) for name in named}
         return go_sort(named, lambda one, other: ranks[one] < ranks[other])
 
-    def _is_empty(self, name: str, rules: DrainRules) -> bool:
+    def _is_empty(self, name: str, rules: EvictionRules) -> bool:
         fates = {rules.verdict(pod).fate for pod in self._moves.pods(name)}
         return not fates & {Fate.MOVES, Fate.BLOCKS}
 
-    def _is_eligible(self, name: str, found: _Pass, rules: DrainRules) -> bool:
+    def _is_eligible(self, name: str, found: _Pass, rules: EvictionRules) -> bool:
         """Say whether a node may be underused; if not, note why."""
         node = self._moves.node(name)
         if (node.metadata.annotations or {}).get(DISABLED) == "true":
@@ -188,12 +154,13 @@ class _ScaleDown:
             found.kept[name] = Kept("UnexpectedError")
             return False
         found.utilization[name] = share
-        if share > self._threshold:
+        own = self._groups[name].threshold
+        if share > (self._threshold if own is None else own):
             found.kept[name] = Kept("NotUnderutilized")
             return False
         return True
 
-    def _try(self, name: str, rules: DrainRules) -> Kept | _Unneeded:
+    def _try(self, name: str, rules: EvictionRules) -> Kept | _Unneeded:
         """Let a node go, or say why it stays."""
         moving, waits = [], False
         for pod in self._moves.pods(name):
@@ -239,6 +206,10 @@ class _ScaleDown:
             first_empty=first_empty,
             first_drain=self._by_group(drain)[: min(DRAINS, PARALLEL - len(first_empty))],
         )
+
+    def places(self) -> dict[str, str]:
+        """Where the last pass put the pods that it moved."""
+        return self._moves.places()
 
     def _by_group(self, names: Sequence[str]) -> tuple[str, ...]:
         """The same nodes, group by group, as they are deleted."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from tutti.cluster.columns import Rows
 from tutti.cluster.labels import Role
+from tutti.cluster.meter import Meter
 from tutti.engine.capacity import Capacity
 from tutti.engine.plugins.base import Asked
 from tutti.engine.profile import Profile
@@ -25,8 +26,8 @@ def filters_only() -> Profile:
 class Site:
     """See the module's line. Pods that were promised a node are on it. Without a profile nodes are not scored."""
 
-    def __init__(self, request: Request, profile: Profile | None = None) -> None:
-        self._picture = initialise(request, profile or filters_only())
+    def __init__(self, request: Request, profile: Profile | None = None, *, meter: Meter | None = None) -> None:
+        self._picture = initialise(request, profile or filters_only(), meter=meter)
         self.cluster, self.engine = self._picture.cluster, self._picture.engine
         self.capacity = Capacity(self.engine.judge)
         self.offerings = tuple(offering for pool in request.catalogue.pools for offering in pool.offerings)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from tutti.kube.objects import Node, Pod
 from tutti.kube.quantity import milli
 from tutti.kube.resources import incoming_requests
-from tutti.recommend.drain import is_daemon
+from tutti.recommend.evictable import is_daemon
 
 GPU = "nvidia.com/gpu"
 GPU_LABELS = ("k8s.amazonaws.com/accelerator", "cloud.google.com/gke-accelerator", "accelerator")

@@ -2,7 +2,8 @@
 
 Contract: pure. `karpenter_pool` is the core: requirements held against instance types, as Karpenter's scheduler does it
 (`pools.requirements`). Every choice of type, zone, capacity type and own label becomes one offering. Limits are what is
-left after the capacity of the nodes that the pool has; the weight of a pool is not looked at, because price decides.
+left after the capacity of the nodes that the pool has. The weight of a pool is for Karpenter's model alone: here price
+decides.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from tutti.exceptions import InputError
-from tutti.kube.durations import duration
-from tutti.kube.objects import DisruptionBudget, KarpenterPool, PoolRequirement
-from tutti.recommend.offerings import DownRules, NodePool
+from tutti.kube.objects import KarpenterPool, PoolRequirement
+from tutti.recommend.offerings import NodePool
 from tutti.recommend.pools.karpenter import POOL, karpenter_pool
+from tutti.recommend.pools.karpenter_disruption import down_rules
 from tutti.recommend.pools.market import Market, region_hint, unpriced_note
 from tutti.recommend.pools.members import members_of
 from tutti.recommend.pools.types import INSTANCE_TYPE, OLD_KEYS, REGION, ZONE, InstanceType, Offer
@@ -46,7 +46,6 @@ _MIB = 2**20
 def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list[NodePool], list[str]]:
     """The pools of these objects, and notes about them."""
     made, notes = [], []
-    heavy = []
     pools = sorted(pools, key=lambda each: each.metadata.name)
     if not market.region:
         market = Market(market.book, region=_region(pools), nodes=market.nodes)
@@ -56,8 +55,6 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list
         notes += [f"pool {name}: the requirement on {key} is not looked at" for key in left_out]
         if any(each.min_values for each in requirements):
             notes.append(f"pool {name}: minValues is not looked at")
-        if pool.spec.weight:
-            heavy.append(name)
         try:
             found = karpenter_pool(
                 name=name,
@@ -72,47 +69,23 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list
             raise InputError(error.problem, obj=f"nodepool {name}", field=f"spec.template.spec.{error.field}") from None
         mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
         members = members_of(mine, found.offerings, market)
-        found = replace(found, members=members, down_rules=_down_rules(pool))
-        notes += _pace(pool)
+        found = replace(found, members=members, down_rules=down_rules(pool), weight=pool.spec.weight or 0)
         if not found.offerings:
             notes.append(f"pool {name}: {_why_nothing(market)}")
         unpriced = (o.instance_type for o in found.offerings if o.price is None)
         notes += unpriced_note(unpriced, region=market.region, regions=market.book.regions)
         made.append(found)
-    if heavy:
-        notes.append(
-            f"the weight of {'pool' if len(heavy) == 1 else 'pools'} {', '.join(heavy)} is not looked at: price decides"
-        )
+    notes += _weight_note(made)
     return made, notes
 
 
-def _down_rules(pool: KarpenterPool) -> DownRules:
-    """What a pool says about its nodes' end; a budget of no nodes at any time keeps them all."""
-    said = pool.spec.disruption
-    if said is None:
-        return DownRules()
-    if said.consolidate_after == "Never" or any(_freezes(each) for each in said.budgets or ()):
-        return DownRules(disabled=True)
-    try:
-        unneeded = duration(said.consolidate_after) // 1_000_000 if said.consolidate_after else 0
-    except InputError as error:
-        where = f"nodepool {pool.metadata.name}"
-        raise InputError(error.problem, obj=where, field="spec.disruption.consolidateAfter") from None
-    return DownRules(unneeded=unneeded, empty_only=said.consolidation_policy == "WhenEmpty")
-
-
-def _freezes(budget: DisruptionBudget) -> bool:
-    """Whether a budget keeps all nodes, whatever the hour and the reason."""
-    reasons = budget.reasons is None or {"Underutilized", "Empty"} <= set(budget.reasons)
-    return str(budget.nodes).removesuffix("%") == "0" and budget.schedule is None and reasons
-
-
-def _pace(pool: KarpenterPool) -> list[str]:
-    """A note about budgets that say how fast nodes go, which nobody looks at here."""
-    budgets = pool.spec.disruption.budgets if pool.spec.disruption is not None else None
-    if not any(not _freezes(each) for each in budgets or ()):
+def _weight_note(pools: Sequence[NodePool]) -> list[str]:
+    """What weights would change, if they could: alone, or all alike, they mean nothing to Karpenter either."""
+    if len({pool.weight for pool in pools}) < 2:
         return []
-    return [f"pool {pool.metadata.name}: its disruption budgets are not looked at, except for one of no nodes at all"]
+    order = [pool.name for pool in sorted(pools, key=lambda pool: (pool.weight, pool.name), reverse=True)]
+    shown = ", ".join(order[:5]) + (f" and {len(order) - 5} more" if len(order) > 5 else "")
+    return [f"weights of pools do not count, price decides; Karpenter would try them in this order: {shown}"]
 
 
 def _region(pools: Iterable[KarpenterPool]) -> str:

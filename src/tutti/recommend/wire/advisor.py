@@ -3,18 +3,22 @@
 Contract: pure. `read_advisor` takes a planner request (``constraint`` and ``snapshot``), or Kubernetes objects of which
 one is a ScalingConstraint. `read_constraint` gives what a constraint says can be bought, for a cluster that is told
 elsewhere. One offering for each template and zone of a pool; a node has the template's capacity less what kubelet and
-the system reserve, the labels that every node has, and those of the pool. A quota is a limit. Priorities of pools and
-templates are not looked at, because price decides; a note says so where they differ. Notes also say which wishes of a
-planner request are not followed (`advisor_wishes`).
+the system reserve, the labels that every node has, and those of the pool. A quota is a limit, and so
+is the number of volumes that a template takes (`advisor_drivers`). Priorities of pools and templates do not count,
+because price decides; a note says so where they differ. Notes also say which wishes of a planner request are not
+followed (`advisor_wishes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from tutti.exceptions import InputError, PoolError
-from tutti.kube.objects import Node, Quantities
+from tutti.kube.objects import Quantities
 from tutti.kube.pod_checks import EFFECTS, check_quantities
+from tutti.kube.snapshot import Snapshot
 from tutti.kube.sources import Source
 from tutti.recommend.offerings import Catalogue, NodePool, Offering
 from tutti.recommend.parse import assemble
@@ -35,6 +39,7 @@ from tutti.recommend.pools.types import (
 from tutti.recommend.prices import ON_DEMAND, PriceBook, region_of
 from tutti.recommend.request import Options, Request
 from tutti.recommend.wire.advisor_cluster import read_cluster
+from tutti.recommend.wire.advisor_drivers import csi_of, drivers_of, has_limits, volume_notes
 from tutti.recommend.wire.advisor_text import (
     ConstraintText,
     PoolText,
@@ -58,14 +63,14 @@ def read_advisor(source: Source, book: PriceBook, *, options: Options = _DEFAULT
     tree = constraint_beside(source)
     if tree is not None:
         snapshot = snapshot_of(source)
-        catalogue = _catalogue(parse_constraint(tree, source), snapshot.nodes, book, file=source.name)
+        catalogue = _catalogue(parse_constraint(tree, source), snapshot, book, file=source.name)
         return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)
     text = parse_planner(source)
     if text.constraint is None:
         raise InputError("it is required: a ScalingConstraint", file=source.name, field="constraint")
     options, notes = wished(text, options, file=source.name)
     snapshot = read_cluster(text.snapshot or SnapshotText(), file=source.name)
-    catalogue = _catalogue(text.constraint, snapshot.nodes, book, file=source.name, under="constraint.")
+    catalogue = _catalogue(text.constraint, snapshot, book, file=source.name, under="constraint.")
     return assemble(snapshot, catalogue, options=options, notes=(*snapshot.notes, *notes))
 
 
@@ -74,21 +79,20 @@ def has_constraint(source: Source) -> bool:
     return constraint_of(source) is not None
 
 
-def read_constraint(source: Source, nodes: Sequence[Node], book: PriceBook) -> Catalogue | None:
+def read_constraint(source: Source, snapshot: Snapshot, book: PriceBook) -> Catalogue | None:
     """What the constraint among the objects of a document says can be bought; None when there is no constraint.
 
-    `nodes` are those that are there.
+    `snapshot` is the cluster that it is for.
     """
     tree = constraint_of(source)
     if tree is None:
         return None
-    return _catalogue(parse_constraint(tree, source), nodes, book, file=source.name)
+    return _catalogue(parse_constraint(tree, source), snapshot, book, file=source.name)
 
 
-def _catalogue(
-    text: ConstraintText, nodes: Sequence[Node], book: PriceBook, *, file: str, under: str = ""
-) -> Catalogue:
-    market = Market(book, nodes=nodes)
+def _catalogue(text: ConstraintText, snapshot: Snapshot, book: PriceBook, *, file: str, under: str = "") -> Catalogue:
+    market, drivers = Market(book, nodes=snapshot.nodes), drivers_of(snapshot)
+    counted = drivers if has_limits(text) else []
     pools: dict[str, NodePool] = {}
     for place, each in enumerate(text.spec.node_pools or ()):
         name, path = each.name or "", f"{under}spec.nodePools[{place}]"
@@ -96,21 +100,24 @@ def _catalogue(
             problem = "there is another pool of this name" if name else "a name is required"
             raise InputError(problem, file=file, field=f"{path}.name")
         _check(each, path, file=file)
-        pools[name] = _pool(each, market, path=path, file=file)
+        pools[name] = _pool(each, market, drivers=counted, path=path, file=file)
     listed = tuple(pools[name] for name in sorted(pools))
     missing = (o.instance_type for pool in listed for o in pool.offerings if o.price is None)
     notes = unpriced_note(missing, region=market.region)
-    return Catalogue(pools=listed, notes=(*notes, *_unused(text)))
+    return Catalogue(pools=listed, notes=(*notes, *_priority_note(text), *volume_notes(text, drivers)))
 
 
-def _unused(text: ConstraintText) -> Iterable[str]:
-    """Lines about what a constraint says and nobody looks at."""
-    pools = text.spec.node_pools or ()
-    ranks = {(pool.priority or 0, each.priority or 0) for pool in pools for each in pool.node_templates or ()}
+def _priority_note(text: ConstraintText) -> Iterator[str]:
+    """What priorities would change: scaling-advisor buys from a rank until it helps no more, then from the next."""
+    ranks: dict[tuple[int, int], list[str]] = {}
+    for pool in text.spec.node_pools or ():
+        for each in pool.node_templates or ():
+            called = f"{pool.name}/{each.name or each.instance_type or ''}"
+            ranks.setdefault((pool.priority or 0, each.priority or 0), []).append(called)
     if len(ranks) > 1:
-        yield "priorities of pools and templates are not looked at: price decides"
-    if any(each.max_volumes for pool in pools for each in pool.node_templates or ()):
-        yield "maxVolumes of templates is not looked at: new nodes take any number of volumes"
+        first = ranks[max(ranks)]
+        shown = ", ".join(first[:3]) + (f" and {len(first) - 3} more" if len(first) > 3 else "")
+        yield f"priorities of pools and templates do not count, price decides; scaling-advisor would try {shown} first"
 
 
 def _check(pool: PoolText, path: str, *, file: str) -> None:
@@ -135,7 +142,7 @@ def _check(pool: PoolText, path: str, *, file: str) -> None:
         raise InputError(error.problem, file=file, field=f"{path}.{error.field}") from None
 
 
-def _pool(text: PoolText, market: Market, *, path: str, file: str) -> NodePool:
+def _pool(text: PoolText, market: Market, *, drivers: Sequence[str], path: str, file: str) -> NodePool:
     name = text.name or ""
     mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
     templates = text.node_templates or ()
@@ -145,7 +152,8 @@ def _pool(text: PoolText, market: Market, *, path: str, file: str) -> NodePool:
     for place, template in enumerate(templates):
         for zone in dict.fromkeys(text.availability_zones or [""]):
             at = f"{path}.nodeTemplates[{place}]"
-            offerings.append(_offering(text, template, zone=zone, market=market, path=at, file=file))
+            made = _offering(text, template, zone=zone, market=market, path=at, file=file)
+            offerings.append(replace(made, csi=csi_of(template, drivers)) if drivers else made)
     limits = [resource_limit(f"pool {name}", what, most, nodes=mine) for what, most in (text.quota or {}).items()]
     return NodePool(
         name=name,

@@ -20,6 +20,7 @@ from tutti.kube.objects import (
     ClaimStatus,
     Container,
     CSINode,
+    CsiSource,
     Node,
     NodeSpec,
     NodeStatus,
@@ -43,6 +44,7 @@ from tutti.kube.snapshot import Snapshot, by_kind
 from tutti.kube.unknown_volumes import KnownVolumes
 from tutti.kube.validate import validate
 from tutti.recommend.pools.types import HOSTNAME, INSTANCE_TYPE
+from tutti.recommend.wire.advisor_drivers import NO_PROVISIONER, driver_of
 from tutti.recommend.wire.advisor_text import ClaimText, NodeText, PodText, SnapshotText, VolumeText
 
 _BOUND = "Bound"
@@ -83,12 +85,14 @@ def _objects(text: SnapshotText) -> Iterator[Object]:
         yield _node(node)
         if node.csi_node_spec is not None:
             yield CSINode(metadata=ObjectMeta(name=node.name or ""), spec=node.csi_node_spec)
-    yield from map(_volume, text.volumes or ())
+    drivers = {each.metadata.name: driver_of(each) for each in text.storage_classes or ()}
+    for volume in text.volumes or ():
+        yield _volume(volume, driver=drivers.get(volume.storage_class_name or "", ""))
     at_once = {each.metadata.name for each in text.storage_classes or () if _binds_at_once(each)}
     for claim in text.claims or ():
         if not claim.volume_name and claim.storage_class_name in at_once:
             claim = replace(claim, volume_name=f"to-come-{claim.namespace or 'default'}-{claim.name}", phase=_BOUND)
-            yield _to_come(claim)
+            yield _to_come(claim, driver=drivers.get(claim.storage_class_name or "", ""))
         yield _claim(claim)
     yield from map(_pod, text.pods or ())
 
@@ -148,10 +152,15 @@ def _pod(text: PodText) -> Pod:
 
 def _binds_at_once(storage: StorageClass) -> bool:
     mode = storage.volume_binding_mode or "Immediate"
-    return mode == "Immediate" and storage.provisioner not in ("", "kubernetes.io/no-provisioner")
+    return mode == "Immediate" and storage.provisioner not in ("", NO_PROVISIONER)
 
 
-def _to_come(claim: ClaimText) -> PersistentVolume:
+def _source(driver: str, volume: str) -> CsiSource | None:
+    """What nodes count: a request does not say it of a volume, its storage class does."""
+    return CsiSource(driver=driver, volume_handle=volume) if driver else None
+
+
+def _to_come(claim: ClaimText, *, driver: str) -> PersistentVolume:
     """The volume that will be made for a claim."""
     size = (claim.resources.requests or {}) if claim.resources is not None else {}
     return PersistentVolume(
@@ -162,6 +171,7 @@ def _to_come(claim: ClaimText) -> PersistentVolume:
             storage_class_name=claim.storage_class_name,
             volume_mode=claim.volume_mode,
             claim_ref=ObjectReference(namespace=claim.namespace or "default", name=claim.name, uid=claim.uid),
+            csi=_source(driver, claim.volume_name or ""),
         ),
         status=ClaimStatus(phase=_BOUND),
     )
@@ -185,7 +195,7 @@ def _claim(text: ClaimText) -> PersistentVolumeClaim:
     )
 
 
-def _volume(text: VolumeText) -> PersistentVolume:
+def _volume(text: VolumeText, *, driver: str) -> PersistentVolume:
     return PersistentVolume(
         metadata=_metadata(text, namespaced=False),
         spec=VolumeSpec(
@@ -195,6 +205,7 @@ def _volume(text: VolumeText) -> PersistentVolume:
             volume_mode=text.volume_mode,
             node_affinity=VolumeNodeAffinity(required=text.node_affinity) if text.node_affinity is not None else None,
             claim_ref=text.claim_ref,
+            csi=_source(driver, text.name or ""),
         ),
         status=ClaimStatus(phase=text.phase),
     )

@@ -9,17 +9,23 @@ from __future__ import annotations
 from tutti.kube.snapshot import Snapshot
 from tutti.kube.sources import Source
 from tutti.recommend.offerings import Catalogue
-from tutti.recommend.pools.market import Market
+from tutti.recommend.pools.market import Market, region_of_node
 from tutti.recommend.pools.reader import catalogue_of
-from tutti.recommend.prices import PriceBook
+from tutti.recommend.prices import PriceBook, check_region
 from tutti.recommend.wire.advisor import read_constraint
 from tutti.recommend.wire.first_level import plain
 
 
-def catalogue_for(snapshot: Snapshot, book: PriceBook, *, pools: Source | None, region: str = "") -> Catalogue:
-    """What can be bought for a prepared snapshot; `region` is for pools that do not name one."""
+def catalogue_for(
+    snapshot: Snapshot, book: PriceBook, *, pools: Source | None, region: str = "", called: str = "region"
+) -> Catalogue:
+    """What can be bought for a prepared snapshot; `region` is for pools that do not name one.
+
+    A region in which there are neither prices nor nodes is refused, by the name that the user `called` it by.
+    """
+    check_region(region, book, there={region_of_node(node) for node in snapshot.nodes}, called=called)
     source = plain(pools) if pools is not None else None
-    constraint = read_constraint(source, snapshot.nodes, book) if source is not None else None
+    constraint = read_constraint(source, snapshot, book) if source is not None else None
     if constraint is not None:
         return constraint
     return catalogue_of(snapshot, Market(book, region=region, nodes=snapshot.nodes), source=source)

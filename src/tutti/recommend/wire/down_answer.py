@@ -66,4 +66,5 @@ def _step(each: Step) -> Data:
         "add": list(each.adds),
         "move": [{"pod": move.pod, "from": move.source, "to": move.target} for move in each.moves],
         "remove": list(each.removes),
+        "graceSeconds": each.grace,
     }

@@ -69,7 +69,7 @@ def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
     known = KnownVolumes(bare)
     ready: list[Object] = [_admitted(known.within(pod), admission, file=file) for pod in pods]
     objects: dict[str, list[Object]] = {PriorityClass.KIND: [*classes], Node.KIND: [*nodes], Pod.KIND: ready}
-    return replace(bare, objects=objects, notes=tuple(_notes(text.pods or (), pods, nodes)))
+    return replace(bare, objects=objects, notes=(*_notes(text.pods or (), pods, nodes), *_volume_note(text)))
 
 
 def _notes(texts: Sequence[PodText], pods: Sequence[Pod], nodes: Sequence[Node]) -> list[str]:
@@ -81,9 +81,16 @@ def _notes(texts: Sequence[PodText], pods: Sequence[Pod], nodes: Sequence[Node])
     if lost := sum(bool(pod.spec.node_name) and pod.spec.node_name not in there for pod in pods):
         are, count = ("pod is on a node that is", "counts") if lost == 1 else ("pods are on nodes that are", "count")
         notes.append(f"{lost} {are} not in the snapshot, and {count} nowhere")
-    if any(volume.persistent_volume_claim is not None for text in texts for volume in _volumes(text)):
-        notes.append("the snapshot does not tell of volume claims: pods are placed without regard to them")
     return notes
+
+
+def _volume_note(text: SnapshotText) -> Iterator[str]:
+    """What volumes cannot decide: what is behind a claim, where it is and who shares it, is not in a snapshot."""
+    if any(volume.persistent_volume_claim is not None for pod in text.pods or () for volume in _volumes(pod)):
+        existing = text.autoscaler.existing_nodes if text.autoscaler is not None else None
+        counted = any(node.allocatable_volumes for node in text.nodes or existing or ())
+        more = ", nor to AllocatableVolumes of nodes" if counted else ""
+        yield f"the snapshot does not tell of volume claims: pods are placed without regard to them{more}"
 
 
 def _volumes(text: PodText) -> Sequence[Volume]:

@@ -1,4 +1,4 @@
-"""Which pods leave a node that goes, which stay with it, and which keep it: Cluster Autoscaler's drain rules.
+"""Which pods leave a node that goes, which stay with it, and which keep it: Cluster Autoscaler's rules.
 
 Contract: pure. The rules are asked in a fixed order and the first that answers wins, so a kube-system pod that is old
 enough moves even if it is annotated as not safe to evict. In this order: a mirror pod stays with its node; so does one
@@ -6,19 +6,19 @@ that should long be gone; a pod whose controller is known to be gone blocks; a D
 true` moves whatever else holds; a finished pod stays; `safe-to-evict: on-completion` makes the node wait; a pod without
 a controller that would make it again blocks; a kube-system pod that no budget selects blocks while it is younger than
 an hour and moves afterwards; `safe-to-evict: false` blocks; local storage blocks; a budget with nothing left blocks.
-All other pods move.
+All other pods move. The rules decide and move nobody: nodes are emptied by `down.drainage`.
 
 A budget has to have one disruption left, not one for every pod of the node, as in Cluster Autoscaler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 import msgspec
 
-from tutti.kube.objects import Object, Pod, PodDisruptionBudget
+from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.owners import controller_of
 from tutti.kube.selectors import parse_label_selector
 from tutti.kube.times import micros
@@ -34,8 +34,12 @@ REPLICATED = frozenset(("ReplicationController", "ReplicaSet", "StatefulSet", "J
 _SECOND = 1_000_000
 _SYSTEM_GRACE = 3600 * _SECOND
 """How long a kube-system pod without a budget is left alone."""
-_LONG_TERMINATING = (30 + 30) * _SECOND
-"""Kubernetes' own grace period and half a minute; a pod's own grace period is not among the fields that are read."""
+_GRACE = 30
+"""For how many seconds a pod may go on when it is told to end, if it does not say."""
+_OVERDUE = 30
+"""For how many seconds a pod is still waited for when its time is up."""
+MOST_GRACE = 600
+"""For how many seconds Cluster Autoscaler lets a pod go on at most (``--max-graceful-termination-sec``)."""
 _LOOKED_UP = REPLICATED | {"DaemonSet"}
 
 
@@ -124,7 +128,7 @@ class BudgetsLeft:
         return found
 
 
-class DrainRules:
+class EvictionRules:
     """The rules at one moment; see the module's contract.
 
     `now` is in microseconds since 1970. Without it ages cannot be told: then no pod has been terminating for long, and
@@ -178,11 +182,17 @@ class DrainRules:
         return f"{pod.metadata.namespace or 'default'}/{owner.kind}/{owner.name}" in self._gone
 
     def is_long_terminating(self, pod: Pod) -> bool:
-        """Whether a pod should have been gone for a while."""
-        return self._is_older_than(pod.metadata.deletion_timestamp, _LONG_TERMINATING)
+        """Whether a pod should have been gone for a while: Cluster Autoscaler counts its whole grace period."""
+        return self._is_older_than(pod.metadata.deletion_timestamp, (grace_of(pod) + _OVERDUE) * _SECOND)
 
     def _is_older_than(self, moment: str | None, age: int) -> bool:
         return moment is not None and self._now is not None and micros(moment) + age < self._now
+
+
+def grace_of(pod: Pod) -> int:
+    """For how many seconds a pod may go on when it is told to end; below 0 stands for 1, as for Kubernetes."""
+    own = pod.spec.termination_grace_period_seconds
+    return _GRACE if own is None else own if own >= 0 else 1
 
 
 def is_daemon(pod: Pod) -> bool:
@@ -212,11 +222,17 @@ def has_local_storage(pod: Pod) -> bool:
 
 
 def latest_moment(objects: Iterable[Object]) -> int | None:
-    """The latest moment that objects speak of: the clock that wrote them showed at least that."""
-    times = [
-        stamp
-        for each in objects
-        for stamp in (each.metadata.creation_timestamp, each.status.start_time if isinstance(each, Pod) else None)
-        if stamp is not None
-    ]
+    """The latest moment that objects speak of: the clock that wrote them showed at least that.
+
+    Nodes say when their kubelet spoke last: in a dump of a running cluster that is a few minutes ago.
+    """
+    times = {stamp for each in objects for stamp in _stamps(each) if stamp is not None}
     return max(map(micros, times), default=None)
+
+
+def _stamps(each: Object) -> Iterator[str | None]:
+    yield each.metadata.creation_timestamp
+    if isinstance(each, Pod):
+        yield each.status.start_time
+    if isinstance(each, Node):
+        yield from (condition.last_heartbeat_time for condition in each.status.conditions or ())

@@ -7,15 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from tutti.cluster.classes import spec_key
 from tutti.kube.objects import Pod, PodDisruptionBudget
 from tutti.kube.times import micros
-from tutti.recommend.drain import (
+from tutti.recommend.evictable import (
     DAEMON_POD,
     MIRROR,
     SAFE_LOCAL_VOLUMES,
     SAFE_TO_EVICT,
     BudgetsLeft,
-    DrainRules,
+    EvictionRules,
     Fate,
     Verdict,
     latest_moment,
@@ -39,6 +40,7 @@ def pod(
     deleted: str | None = None,
     phase: str = "Running",
     policy: str | None = None,
+    grace: int | None = None,
     volumes: list[dict[str, Any]] | None = None,
     **annotations: str,
 ) -> Pod:
@@ -50,7 +52,7 @@ def pod(
             "annotations": {{"evict": SAFE_TO_EVICT, "local": SAFE_LOCAL_VOLUMES, "mirror": MIRROR,
                              "daemon": DAEMON_POD}[key]: value for key, value in annotations.items()},
         },
-        "spec": {"nodeName": "n", "volumes": volumes, "restartPolicy": policy},
+        "spec": {"nodeName": "n", "volumes": volumes, "restartPolicy": policy, "terminationGracePeriodSeconds": grace},
         "status": {"phase": phase},
     }  # fmt: skip
     return msgspec.convert(raw, Pod)
@@ -65,9 +67,9 @@ def budget(
     return msgspec.convert(raw, PodDisruptionBudget)
 
 
-def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> DrainRules:
+def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> EvictionRules:
     known = None if now is None else micros(now)
-    return DrainRules(BudgetsLeft(budgets), now=known, gone=frozenset(filter(None, [gone])))
+    return EvictionRules(BudgetsLeft(budgets), now=known, gone=frozenset(filter(None, [gone])))
 
 
 EMPTY_DIR, HOST_PATH = {"name": "scratch", "emptyDir": {}}, {"name": "data", "hostPath": {"path": "/var"}}
@@ -91,6 +93,11 @@ IN_MEMORY = {"name": "shm", "emptyDir": {"medium": "Memory"}}
         (pod(kind=None, phase="Succeeded", policy="Always"), blocks("NotReplicated")),
         (pod(deleted="2026-08-01T11:58:59Z", kind=None), STAYS),
         (pod(deleted="2026-08-01T11:59:01Z", kind=None), blocks("NotReplicated")),
+        (pod(deleted="2026-08-01T11:58:59Z", kind=None, grace=31), blocks("NotReplicated")),
+        (pod(deleted="2026-08-01T11:49:29Z", kind=None, grace=600), STAYS),
+        (pod(deleted="2026-08-01T11:49:29Z", kind=None, grace=3600), blocks("NotReplicated")),  # no cap here
+        (pod(deleted="2026-08-01T11:59:29Z", kind=None, grace=0), STAYS),
+        (pod(deleted="2026-08-01T11:59:28Z", kind=None, grace=-1), STAYS),
         (pod(evict="true"), MOVES),
         (pod(evict="false"), blocks("NotSafeToEvictAnnotation")),
         (pod(evict="on-completion"), WAITS),
@@ -159,7 +166,7 @@ def test_budgets_come_last() -> None:
 
 def test_a_budget_is_spent_by_every_move_and_asked_for_one() -> None:
     budgets = BudgetsLeft([budget(1), budget(3, name="c")])
-    found = DrainRules(budgets)
+    found = EvictionRules(budgets)
     assert (budgets.left(pod()), budgets.has_budget(pod())) == (1, True)
     assert budgets.allows_together([pod()])
     assert not budgets.allows_together([pod("p"), pod("q")])
@@ -187,3 +194,8 @@ def test_without_a_clock_nobody_is_old() -> None:
     assert timeless.verdict(pod()) == MOVES
     assert latest_moment([]) is None
     assert latest_moment([pod(), pod(created=YOUNG), budget(0)]) == micros(YOUNG)
+
+
+def test_a_grace_period_makes_no_class_of_its_own() -> None:
+    assert spec_key(pod(grace=5)) == spec_key(pod(grace=600)) == spec_key(pod())
+    assert spec_key(pod(grace=5)) != spec_key(pod(volumes=[HOST_PATH, EMPTY_DIR], namespace="other"))
