@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tutti.recommend.effort import Deadline
 from tutti.recommend.eligible import filter_eligible
 from tutti.recommend.exchanged import exchanged
 from tutti.recommend.forecast import Forecast
@@ -17,7 +18,6 @@ from tutti.recommend.matter import Matter, Progress
 from tutti.recommend.picture import initialise
 from tutti.recommend.problem import pose
 from tutti.recommend.replayed import Replayed, purchases_between
-from tutti.recommend.request import Deadline
 from tutti.recommend.selection import Selection
 from tutti.recommend.steps import useful
 

@@ -8,9 +8,9 @@ of one offering alone; from the best of what they come to another one looks furt
 from __future__ import annotations
 
 from tutti.recommend.binding import Outcome
+from tutti.recommend.effort import Deadline
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.replayed import Replayed
-from tutti.recommend.request import Deadline
 from tutti.recommend.steps import CELLS, Steps, is_late
 from tutti.recommend.walk import Rank, Walk
 

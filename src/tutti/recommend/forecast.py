@@ -28,6 +28,8 @@ _MANY = 1 << 20
 """More than there are nodes in a purchase, or pods on a node."""
 _KEYS = _MANY << 10
 """More than the key of any node."""
+_PLACE, _CELL = 20_000, 15
+"""What placing pods of a class takes on a meter: at any rate, and for every copy on every node that is looked at."""
 
 
 class Forecast:
@@ -36,6 +38,7 @@ class Forecast:
     def __init__(self, picture: Picture, problem: Problem, offerings: Iterable[int]) -> None:
         self._problem, self._columns = problem, Columns(picture, problem, offerings)
         cluster, numbers = picture.cluster, problem.of_pod
+        self._meter = cluster.meter
         pods = [numbers[pod] for pod in picture.pending if pod in numbers]
         self.runs = [(number, sum(1 for _ in same)) for number, same in groupby(pods)]
         """The queue, as runs of like pods."""
@@ -88,6 +91,7 @@ class Forecast:
         copies, of = copies[rows], nodes.of[rows]
         fewest = np.bincount(of, minlength=len(wanted))
         levels = int(min(copies.max() + 1, 2 + 2 * (-(-wanted // np.maximum(fewest, 1))).max(), _LEVELS))
+        self._meter.count += _PLACE + _CELL * len(rows) * levels
         falling = self._falling(nodes, number, rows, copies, levels=levels)
         cells = np.flatnonzero(falling >= 0)
         at = cells % len(rows)

@@ -129,8 +129,6 @@ def purchases_between(prices: Floats, least: float, most: float, *, limit: int) 
         if len(found) + prod(comb(len(like[value]) + times - 1, times) for value, times in pairs) > limit:
             return None  # said beforehand: written out, so many may not even fit into memory
         cost = sum(value * times for value, times in pairs)
-        if len(found) + prod(comb(len(like[value]) + times - 1, times) for value, times in pairs) > limit:
-            return None
         ways = [combinations_with_replacement(like[value], times) for value, times in pairs]
         for way in product(*ways):
             bought = tuple(number for part in way for number in part)

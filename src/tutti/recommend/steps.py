@@ -15,11 +15,11 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.recommend.binding import Outcome
+from tutti.recommend.effort import Deadline
 from tutti.recommend.forecast import Forecast
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.problem import Problem
 from tutti.recommend.replayed import Replayed
-from tutti.recommend.request import Deadline
 
 Purchase = Counter[int]
 """How many nodes of each offering."""
@@ -34,6 +34,8 @@ CELLS = 400_000
 _TIMES, _MORE = 3, 20
 """A purchase has at most so many times the nodes of the one before, and so many more: large ones take long."""
 
+_PURCHASE = 2_000
+"""What a purchase takes on a meter, whether it is forecast or not."""
 _DEARER = 1.3
 """How much more than the best purchase one of a single offering may cost to be looked at."""
 
@@ -136,6 +138,7 @@ class Steps:
 
     def _fit(self, purchases: Sequence[Purchase]) -> list[bool]:
         """Which purchases limits allow, on which everybody would find a place; None of them when it is late."""
+        self._binding.picture.cluster.meter.count += _PURCHASE * len(purchases)
         keys = [key_of(purchase) for purchase in purchases]
         todo: dict[Key, list[int]] = {}
         for key, purchase in zip(keys, purchases, strict=True):
