@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from tutti.recommend.effort import Deadline
 from tutti.recommend.eligible import filter_eligible
-from tutti.recommend.exchanged import exchanged
-from tutti.recommend.forecast import Forecast
+from tutti.recommend.exchange.exchanged import exchanged
+from tutti.recommend.exchange.forecast import Forecast
+from tutti.recommend.exchange.steps import useful
 from tutti.recommend.matter import Matter, Progress
 from tutti.recommend.picture import initialise
 from tutti.recommend.problem import pose
 from tutti.recommend.replayed import Replayed, purchases_between
 from tutti.recommend.selection import Selection
-from tutti.recommend.steps import useful
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from instances import draw

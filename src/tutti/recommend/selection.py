@@ -14,7 +14,7 @@ import numpy as np
 from tutti.recommend.binding import Outcome, bought_of
 from tutti.recommend.draft import Draft
 from tutti.recommend.drafts import greedy_drafts, optimal_drafts, peer_drafts, without
-from tutti.recommend.exchanged import exchanged
+from tutti.recommend.exchange.exchanged import exchanged
 from tutti.recommend.followed import Followed
 from tutti.recommend.gang_check import gangs_lacking
 from tutti.recommend.greedy import greedy

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, combinations
 
 from tutti.recommend.binding import Outcome
+from tutti.recommend.exchange.steps import Purchase, Steps, key_of
 from tutti.recommend.replayed import Replayed
-from tutti.recommend.steps import Purchase, Steps, key_of
 
 Rank = Callable[[Outcome], tuple[float, ...]]
 _FEW = (1, 2)

@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.recommend.forecast_nodes import REAL, SCORED, Columns, Nodes
+from tutti.recommend.exchange.nodes import REAL, SCORED, Columns, Nodes
 from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
 from tutti.recommend.rules import DomainRule, Kind

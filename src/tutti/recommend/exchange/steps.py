@@ -16,7 +16,7 @@ import numpy as np
 from tutti.cluster.columns import Ints
 from tutti.recommend.binding import Outcome
 from tutti.recommend.effort import Deadline
-from tutti.recommend.forecast import Forecast
+from tutti.recommend.exchange.forecast import Forecast
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.problem import Problem
 from tutti.recommend.replayed import Replayed

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from tutti.recommend.binding import Outcome
 from tutti.recommend.effort import Deadline
+from tutti.recommend.exchange.steps import CELLS, Steps, is_late
+from tutti.recommend.exchange.walk import Rank, Walk
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.replayed import Replayed
-from tutti.recommend.steps import CELLS, Steps, is_late
-from tutti.recommend.walk import Rank, Walk
 
 _STARTS = 4
 """From so many purchases of one offering walks start before the best is looked at more closely."""
