@@ -23,7 +23,7 @@ from tutti.cluster.events import Event, is_no_news, node_changes, object_change
 from tutti.cluster.groups import NO_GROUP, Groups
 from tutti.cluster.holds import Holds
 from tutti.cluster.labels import LabelRegistry
-from tutti.cluster.meter import EDIT, Meter
+from tutti.cluster.meter import EDIT, OBJECT, Meter
 from tutti.cluster.nodes import NodeTable
 from tutti.cluster.occupancy import Occupancy
 from tutti.cluster.pods import NOT_STARTED, PodTable, Usages
@@ -79,7 +79,7 @@ class Cluster:
         self._edit_start = self._arrivals = 0
         self._fit_rows()
         for obj in objects:
-            self.meter.count += EDIT
+            self.meter.count += OBJECT
             self._put(obj)
 
     def copy(self) -> Cluster:

@@ -11,6 +11,8 @@ UNIT = 1e-8
 """Seconds that a unit takes, roughly."""
 EDIT = 1_000
 """An edit."""
+OBJECT = 2_000
+"""An object that a new cluster takes in: all of it is read for the first time."""
 PASS_OVER = 10_000
 """A pod brought before all nodes, beside what each node costs."""
 NODE = 15

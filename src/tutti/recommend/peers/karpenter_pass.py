@@ -32,8 +32,8 @@ from tutti.recommend.request import Request
 
 _LOOK_AT_CLOCK = 32
 """After so many pods the deadline is looked at."""
-_POD = 1e-4
-"""What a pod takes, roughly."""
+_RUNNING, _POD = 1.2e-5, 1e-4
+"""What a pod takes, roughly: one that runs, to be counted, and one that waits, to be placed."""
 
 
 class _Limit:
@@ -51,6 +51,7 @@ class Pass:
         pods = _promised([each for each in request.objects if isinstance(each, Pod)], nodes)
         self.pods = [pod for pod in pods if is_waiting(pod)]
         running = [pod for pod in pods if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")]
+        self._running = len(running)
         self.sorting = sorting = Sorting(self.pods, _watched(running))
         self.nodes = Nodes(nodes, running, resources=sorting.resources)
         self.nodes.keep_room(request.daemon_sets, sorting.resources)
@@ -86,6 +87,8 @@ class Pass:
 
     def run(self, deadline: Deadline | None = None) -> Purchase:
         """Place everybody who can be placed before the deadline."""
+        if deadline is not None:
+            deadline.effort.spend(_RUNNING * self._running)
         kinds = self.sorting.kinds
         for kind in self.sorting.all:  # all groups count from the start
             self.topology.owned(kind.ladder[0])
