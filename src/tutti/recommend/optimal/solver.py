@@ -22,7 +22,7 @@ _FIRST, _AT_ROOT, _LATER = 30, 1.5e-4, 5e-4
 first are asked it only cuts, later it also tries to round off, which takes longer."""
 _BELOW, _BELOW_ENTRY = 1e-4, 2e-6
 """The same below the root: at any rate, and for every entry."""
-_WORST = 60.0
+_WORST = 600.0
 """When HiGHS ends by the clock, whatever happens."""
 
 
