@@ -92,7 +92,9 @@ class _Claim(_Camel, frozen=True):
     capacity_type: str
 
 
-class _Settled(_Camel, frozen=True):
+class Settled(_Camel, frozen=True):
+    """What stood at the end, where later passes bought more."""
+
     nodes: int
     cost_per_hour: float
     unscheduled: dict[str, int] = {}
@@ -104,7 +106,7 @@ class _Expect(_Camel, frozen=True):
     cost_per_hour_min: float
     claims: tuple[_Claim, ...] = ()
     unscheduled: dict[str, int] = {}
-    settled: _Settled | None = None
+    settled: Settled | None = None
 
 
 class _Line(_Camel, frozen=True):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tutti.conformance.karpenter import KarpenterCase, read_karpenter
+from tutti.conformance.karpenter import KarpenterCase, Settled, read_karpenter
 from tutti.conformance.models import KARPENTER, PURCHASE, Check
 from tutti.exceptions import InputError
 from tutti.recommend.money import nano_dollars
@@ -39,12 +39,6 @@ class _Claim(_Camel, frozen=True):
     pods: dict[str, int] = {}
 
 
-class _Settled(_Camel, frozen=True):
-    nodes: int
-    cost_per_hour: float
-    unscheduled: dict[str, int] = {}
-
-
 class _Expect(_Camel, frozen=True):
     nodes: int
     nodes_min: int
@@ -55,7 +49,7 @@ class _Expect(_Camel, frozen=True):
     same: str = "none"
     claims: tuple[_Claim, ...] = ()
     unscheduled: dict[str, int] = {}
-    settled: _Settled | None = None
+    settled: Settled | None = None
 
 
 class _Name(_Camel, frozen=True):
