@@ -5,8 +5,8 @@ work is counted where it is done, in seconds of a usual machine, and a `Deadline
 clock is there for the worst: a machine that is far slower than usual, or work that nobody counted.
 
 Contract: `Effort` only grows. What a deadline says depends on the work alone, until the clock has run `PATIENCE` times
-as long as the work should take; once that has decided anything, `was_cut` says that another run may end elsewhere. The
-rates, here and where work is done, are rough: benchmarks/effort.py prints how they do on a machine.
+as long as the work should take, and `AT_LEAST` so long; once that has decided anything, `was_cut` says that another run
+may end elsewhere. The rates, here and where work is done, are rough: benchmarks/effort.py prints how they do.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 from tutti.cluster.meter import Meter
 
-PATIENCE = 3.0
-"""How much longer than counted a search may take by the clock."""
+PATIENCE, AT_LEAST = 3.0, 5.0
+"""How many times as long as counted a search may take by the clock, and how many seconds it may have at any rate."""
 
 
 class Effort:
@@ -46,7 +46,7 @@ class Deadline:
         self._clock, self.seconds = clock, seconds
         self.effort = effort or Effort()
         self._end = self.effort.done + seconds
-        self._alarm = clock() + PATIENCE * seconds
+        self._alarm = clock() + max(PATIENCE * seconds, AT_LEAST)
 
     @property
     def left(self) -> float:

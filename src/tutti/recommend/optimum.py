@@ -23,6 +23,9 @@ from tutti.recommend.optimal.packing import Packing
 from tutti.recommend.optimal.solve import Tell, bound_of, solve
 from tutti.recommend.problem import Problem
 
+_LAYOUT = 0.02
+"""What a layout takes beside its search."""
+
 
 class Optimum(NamedTuple):
     """Drafts, the cheapest first, and what no plan for all of the demand can cost less than (0: not known)."""
@@ -46,6 +49,9 @@ def optimum(
     bound = 0.0
     ways = layouts(problem, demand, hint=seeds[0] if seeds else None)
     for place, layout in enumerate(ways):
+        if place and deadline.is_over():
+            break
+        deadline.effort.spend(_LAYOUT)
         part = deadline.part(0.6 if place == 0 and len(ways) > 1 else 1 / (len(ways) - place))
         flat = flat_of(problem, layout, prices)
         started = [_as_patterns(problem, layout, draft) for draft in seeds]

@@ -28,9 +28,13 @@ from tutti.recommend.problem import Problem, pose
 from tutti.recommend.request import Binder, Objective, Request
 from tutti.recommend.selection import Selection
 
+_ASKED = 0.02
+"""What a request takes before and after the search, however small it is."""
+
 
 def recommend(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
     """What to buy for the pods that wait."""
+    deadline.effort.spend(_ASKED)
     picture = initialise(request, meter=deadline.effort.meter)
     if request.options.binder is Binder.KUBE_SCHEDULER:
         picture.schedule_now()

@@ -68,7 +68,9 @@ class Down(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     move_cost: int = 10_000_000
     """What it costs that a pod moves, in nano-dollars: work done again, caches filled again."""
     now: int | None = None
-    """The time, in microseconds; None when nobody knows it, and every wait is a whole one."""
+    """The moment to which ages count, in microseconds; None when nobody knows it, and every wait is a whole one."""
+    present: int | None = None
+    """The moment at which the plan is carried out, where that is another one: schedules count to it."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -14,6 +14,7 @@ import numpy as np
 from tutti.recommend.binding import Outcome, bought_of
 from tutti.recommend.draft import Draft
 from tutti.recommend.drafts import greedy_drafts, optimal_drafts, peer_drafts, without
+from tutti.recommend.exchange.brim import filled
 from tutti.recommend.exchange.exchanged import exchanged
 from tutti.recommend.followed import Followed
 from tutti.recommend.gang_check import gangs_lacking
@@ -102,6 +103,8 @@ class Selection:
             if mine < self.rank(best) and (lacks or not late):  # whoever can be placed is placed, also when it is late
                 self._progress.tell(f"mending {draft.maker}")
                 best = self._better(best, binding.mended(draft, outcome, self._progress))
+        self._progress.tell("filling limits")
+        best = filled(binding, best, self.matter.prices, self.rank, deadline=deadline)
         self._progress.tell("exchanging nodes for cheaper ones")
         best = exchanged(binding, best, self.matter.prices, self.rank, deadline=deadline)
         self._progress.tell("giving back what is not needed")

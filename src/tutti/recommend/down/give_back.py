@@ -79,7 +79,7 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     taking = [each for each in every.candidates if each.node in takers]
     stays = [*every.stays, *(stay_of(each, "TakesPendingPods", "a pending pod goes there") for each in taking)]
     offered = Offered(request.catalogue)
-    sizes = PoolSizes(pools, paces(pools, cluster, now=down.now))
+    sizes = PoolSizes(pools, paces(pools, cluster, now=_present(down)))
     ground = _Ground(request, answer, picture, Drainage(picture, rules), offered, sizes, down)
     # Buying may have taken all the time there was; giving back gets at least half of it. Looking gets a part of that,
     # because what was found is drained once more.
@@ -96,6 +96,11 @@ def _unknown(request: Request) -> DownPlan:
     stays = tuple(Stay(node=name, pool=homes.get(name, ""), reason="NoPodsKnown", message=why) for name in names)
     bill = bill_of(request.catalogue)
     return DownPlan(stays=stays, before=bill, after=bill, saving=0, churn=0, notes=(why,) if names else ())
+
+
+def _present(down: Down) -> int | None:
+    """When the plan is carried out, as far as anybody knows."""
+    return down.present if down.present is not None else down.now
 
 
 def _find(ground: _Ground, candidates: Sequence[Candidate], deadline: Deadline) -> _Found:
@@ -164,7 +169,7 @@ def _plan(
     new = {node.name for node in bought_first}
     leans = any(move.target in new for move in moves)  # then the purchase is the first step
     first = (Step(adds=tuple(node.name for node in bought_first)),) if leans else ()
-    notes = undated(catalogue.pools, now=down.now)
+    notes = undated(catalogue.pools, now=_present(down))
     notes += ["time was up: more may be found with a longer --time-limit"] if found.is_late else []
     if number := unpriced(catalogue):
         said = (

@@ -2,8 +2,8 @@
 
 Contract: pure; the present is an argument. A dump tells its moment by the latest time that it speaks of: in a running
 cluster every node's kubelet has spoken within five minutes. Where that is `FAR` before the present or more, ages count
-to it, and a note says so; a moment too early makes pods young and waits long, which keeps nodes. A moment that the
-input names itself is left alone.
+to it, and a note says so; a moment too early makes pods young and waits long, which keeps nodes. Schedules still count
+to the present, when the plan is carried out. A moment that the input names itself is left alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def dated(request: Request, *, present: int) -> Request:
     if moment is None or present - moment <= FAR:
         return request
     note = f"the dump is from about {_ago(present - moment)} ago: ages count to then"
-    options = replace(request.options, down=replace(down, now=moment))
+    options = replace(request.options, down=replace(down, now=moment, present=present))
     return replace(request, options=options, notes=(*request.notes, note))
 
 

@@ -56,8 +56,12 @@ class Forecast:
 
     def left(self, bought: Sequence[int]) -> Ints:
         """How many pods of each class find no place."""
-        left: Ints = self._run([bought], None)[0]
+        left: Ints = self.left_of([bought])[0]
         return left
+
+    def left_of(self, purchases: Sequence[Sequence[int]]) -> Ints:
+        """Purchase x class: how many pods find no place."""
+        return self._run(purchases, None)
 
     def fit(self, purchases: Sequence[Sequence[int]], allowed: Ints) -> Bools:
         """Which purchases leave no more pods of any class than is allowed."""

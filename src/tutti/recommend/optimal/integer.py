@@ -90,7 +90,7 @@ def _values(master: Master, deadline: Deadline) -> Floats:
 
 def _for_rest(before: Master, rest: Flat, deadline: Deadline) -> Master:
     """A master for what is left, with those known patterns that still serve."""
-    inner = Master(rest, before.penalty, scale=before.scale)
+    inner = Master(rest, before.penalty, deadline.effort, scale=before.scale)
     for kind, pattern in _seeds(rest):
         inner.add(kind, pattern)
     values = _values(before, deadline)

@@ -57,7 +57,7 @@ def exact(
     classes = np.flatnonzero(flat.allowed[kind] & (values > 0) & (limit > 0))
     if not len(classes):
         return 0.0, None
-    model = quiet()
+    model = quiet(deadline.effort)
     model.setOptionValue("mip_rel_gap", near)
     inf = highspy.kHighsInf
     for number in classes.tolist():

@@ -13,11 +13,13 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
-from tutti.recommend.effort import Deadline
+from tutti.recommend.effort import Deadline, Effort
 from tutti.recommend.optimal.flat import Flat, Floats, Pattern
 from tutti.recommend.optimal.solver import quiet, run_linear, run_whole
 
 _INF = highspy.kHighsInf
+_PATTERN = 2e-5
+"""What it takes to take in a pattern."""
 _NONE = np.array([], dtype=np.int32), np.array([], dtype=np.float64)
 
 
@@ -44,8 +46,8 @@ class Whole(NamedTuple):
 class Master:
     """See the module's contract."""
 
-    def __init__(self, flat: Flat, penalty: Floats, *, scale: float, firm: Bools | None = None) -> None:
-        self.flat, self.penalty, self.scale = flat, penalty, scale
+    def __init__(self, flat: Flat, penalty: Floats, effort: Effort, *, scale: float, firm: Bools | None = None) -> None:
+        self.flat, self.penalty, self.scale, self._effort = flat, penalty, scale, effort
         self.firm = np.zeros(len(flat.demand), dtype=bool) if firm is None else firm
         """Classes of which nothing may be dropped."""
         self.patterns: list[Pattern] = []
@@ -55,7 +57,7 @@ class Master:
 
     def _new(self) -> highspy.Highs:
         """A model with the rows, the drops and the room, and no patterns."""
-        flat, model = self.flat, quiet()
+        flat, model = self.flat, quiet(self._effort)
         classes = len(flat.demand)
         for number in range(classes):
             model.addRow(float(flat.demand[number]), _INF, 0, *_NONE)
@@ -94,6 +96,7 @@ class Master:
         if (kind, pattern) in self._known or not any(pattern):
             return False
         self._known.add((kind, pattern))
+        self._effort.spend(_PATTERN)
         self.kinds.append(kind)
         self.patterns.append(pattern)
         self._append(self._model, kind, pattern)

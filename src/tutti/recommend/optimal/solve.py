@@ -24,6 +24,8 @@ Tell = Callable[[float, float], None]
 """Told from time to time: the best cost so far, and the bound."""
 Nodes = Sequence[tuple[int, Sequence[int]]]
 _KINDS, _CLASSES = 20, 60
+_NODE = 1e-4
+"""What it takes to look at a node of a packing."""
 _PENALTY = 1e3
 """What an item that has no place costs, in prices of the dearest kind: more than any node that could take it."""
 
@@ -92,9 +94,8 @@ class _Search:
         # Any number of pods outweighs what they are worth among themselves.
         self.penalty: Floats = _PENALTY * max(top, 1.0) * (1 + self.values / max(int(flat.demand.sum()), 1))
         prices = self.small.price[self.small.price > 0]
-        self.master = Master(
-            self.small, self.penalty, scale=float(np.median(prices)) if len(prices) else 1.0, firm=self.firm
-        )
+        scale = float(np.median(prices)) if len(prices) else 1.0
+        self.master = Master(self.small, self.penalty, deadline.effort, scale=scale, firm=self.firm)
         self.best: Packing | None = None
         seed(self.master, deadline.effort)
 
@@ -102,6 +103,7 @@ class _Search:
         """Keep a packing if it is the best so far, and learn its patterns."""
         if packing is None:
             return
+        self.deadline.effort.spend(_NODE * len(packing.nodes))
         for _, pattern in packing.nodes:
             cheapest = self.small.cheapest(np.array(pattern))
             if cheapest >= 0:
@@ -150,7 +152,7 @@ class _Search:
         rest = self.small.without_rooms().with_demand(self.small.demand - chosen.moved.sum(axis=0))
         if not rest.demand.any():
             return None
-        inner = Master(rest, self.penalty, scale=self.master.scale)
+        inner = Master(rest, self.penalty, self.deadline.effort, scale=self.master.scale)
         seed(inner, self.deadline.effort)
         part = self.deadline.part(0.4)
         generate(inner, part.part(0.5), prove=False)

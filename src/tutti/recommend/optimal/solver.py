@@ -13,32 +13,34 @@ from typing import Any
 
 import highspy
 
-from tutti.recommend.effort import Deadline
+from tutti.recommend.effort import Deadline, Effort
 
-_RUN, _ITERATION, _ROW, _COLUMN = 3e-4, 2e-5, 3e-7, 1e-5
-"""What a linear programme takes: for being asked, for an iteration, for a row in it; for a column that is set up."""
+_SOLVER, _COLUMN = 5e-4, 1e-5
+"""What it takes to set up a solver, and a column in it."""
+_RUN, _ITERATION, _ROW = 3e-4, 2e-5, 3e-7
+"""What a linear programme takes: for being asked, for an iteration, for a row in it."""
 _FIRST, _AT_ROOT, _LATER = 30, 1.5e-4, 5e-4
 """What passes between two questions at the root, for the square root of the number of entries in the matrix: while the
 first are asked it only cuts, later it also tries to round off, which takes longer."""
 _BELOW, _BELOW_ENTRY = 1e-4, 2e-6
 """The same below the root: at any rate, and for every entry."""
 _WORST = 600.0
-"""When HiGHS ends by the clock, whatever happens."""
+"""After how many seconds HiGHS ends a run by the clock, whatever happens."""
 
 
-def quiet() -> highspy.Highs:
+def quiet(effort: Effort) -> highspy.Highs:
     """A solver that says nothing."""
+    effort.spend(_SOLVER)
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
     solver.setOptionValue("random_seed", 1)
-    solver.setOptionValue("time_limit", _WORST)
     return solver
 
 
 def run_linear(model: highspy.Highs, deadline: Deadline) -> None:
     """Solve a linear programme to its end."""
-    model.run()
+    _run(model, deadline.effort)
     iterations = model.getInfo().simplex_iteration_count
     deadline.effort.spend(_RUN + iterations * (_ITERATION + _ROW * model.getNumRow()))
 
@@ -56,5 +58,11 @@ def run_whole(model: highspy.Highs, deadline: Deadline) -> None:
             asked.interrupt()
 
     model.cbMipInterrupt.subscribe(go_on)
+    _run(model, effort)
+
+
+def _run(model: highspy.Highs, effort: Effort) -> None:
+    # Its clock goes on from run to run.
+    model.setOptionValue("time_limit", model.getRunTime() + _WORST)
     model.run()
     effort.was_cut |= model.getModelStatus() == highspy.HighsModelStatus.kTimeLimit

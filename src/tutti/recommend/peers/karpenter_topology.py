@@ -155,6 +155,11 @@ class Topology:
         """The labels that groups look at, hosts aside."""
         return self._domains
 
+    @property
+    def widest(self) -> int:
+        """How many domains the label with the most of them has, hosts aside."""
+        return max((len(each.values) for each in self._domains.values()), default=0)
+
     def owned(self, ask: Ask) -> tuple[list[Group], list[Group]]:
         """The groups that hold for a step of a ladder, and those that hold for others because of it."""
         known = self._owned.get(id(ask))
