@@ -31,8 +31,8 @@ _GROUPS = 120
 """Cluster Autoscaler's algorithm is asked up to so many node groups: it tries them one by one."""
 _MANY = 600
 """Above so many classes only Karpenter's algorithm is asked: the others go through the classes for every node."""
-_MANY_PODS = 3_000
-"""Above so many pods a replay takes long, and there are fewer drafts to replay."""
+_MANY_PODS = 1_500
+"""Above so many pods a replay takes long: there are fewer drafts to replay, and more time for what becomes of them."""
 _SLACK = (0.6,)
 """How much of the largest request is left free on every node in drafts for a scheduler that spreads pods."""
 _GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
@@ -129,7 +129,8 @@ def optimal_drafts(
     part = progress.deadline.part(_share(matter))
     found = optimum(problem, demand, matter.prices, part, seeds=seeds, values=values, tell=progress.costs)
     drafts = list(found.drafts)
-    if not matter.follows:  # the more different drafts there are, the more likely one comes out well
+    # The more different drafts there are, the more likely one comes out well.
+    if not matter.follows and len(matter.picture.pending) <= _MANY_PODS:
         progress.tell("column generation by the other measure")
         other = optimum(problem, demand, matter.other_prices, progress.deadline.part(_share(matter) / 3), seeds=seeds)
         drafts += [draft._replace(maker="optimal, by the other measure") for draft in other.drafts]
@@ -164,7 +165,7 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
     """
     drafts = []
     pods = problem.resources.index("pods")
-    for slack in _SLACK if len(matter.picture.pending) <= _MANY_PODS else ():
+    for slack in _SLACK:
         if progress.deadline.left < 0.3 * progress.deadline.seconds:
             break
         progress.tell(f"column generation with room to err, {slack:.0%} of a large pod")
