@@ -15,6 +15,7 @@ from tutti.recommend.ask import ask
 from tutti.recommend.down.moment import dated
 from tutti.recommend.effort import Deadline
 from tutti.recommend.evictable import latest_moment
+from tutti.recommend.offerings import NodeBudget
 from tutti.recommend.request import Down, Options
 
 DUMPED = "2026-11-16T09:00:00Z"
@@ -49,6 +50,20 @@ def test_an_old_dump_has_its_own_moment(late, said):
     assert found.options.down.now == (micros(DUMPED) if said else present)
     more = found.notes[len(given.notes) :]
     assert more == ((f"the dump is from about {said} ago: ages count to then",) if said else ())
+
+
+@pytest.mark.parametrize(("late", "gone"), [(0, 0), (180, 0), (180 + 60, 1)])
+def test_schedules_count_to_the_present_also_for_an_old_dump(late, gone):
+    given, present = asked(late=late)
+    # Nothing may go from noon on, for half an hour; the dump is from nine.
+    start = (9 * 60 + min(late, 180)) // 60
+    frozen = NodeBudget(nodes="0", schedule=f"0 {start} * * *", duration=1800)
+    pools = tuple(
+        replace(pool, down_rules=replace(pool.down_rules, budgets=(frozen,))) for pool in given.catalogue.pools
+    )
+    given = replace(given, catalogue=replace(given.catalogue, pools=pools))
+    plan = ask(dated(given, present=present), Deadline(time.process_time, 1)).down
+    assert len(plan.removals) == gone
 
 
 def test_what_names_no_moment_or_its_own_is_left_alone():

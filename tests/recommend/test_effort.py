@@ -11,7 +11,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
 from tutti.recommend.ask import ask
-from tutti.recommend.effort import PATIENCE, Deadline, Effort
+from tutti.recommend.effort import AT_LEAST, PATIENCE, Deadline, Effort
 from tutti.recommend.offerings import Catalogue, NodePool
 from tutti.recommend.request import Binder, Down, Options, Request
 
@@ -90,6 +90,16 @@ def test_deadlines_share_their_work():
     assert whole.effort.was_cut
     later = whole.at_least(1.0)  # what must be done still has its time
     assert not later.is_over()
+
+
+def test_a_small_budget_is_not_cut_by_a_slow_start():
+    now = [0.0]
+    deadline = Deadline(lambda: now[0], 0.1)
+    now[0] = AT_LEAST - 0.1
+    assert not deadline.is_over()
+    now[0] = AT_LEAST
+    assert deadline.is_over()
+    assert deadline.effort.was_cut
 
 
 def test_work_that_is_done_is_no_cut():

@@ -10,15 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.recommend.test_greedy import offering, pod
 from tutti.recommend.effort import Deadline
 from tutti.recommend.eligible import filter_eligible
+from tutti.recommend.exchange.brim import filled
 from tutti.recommend.exchange.exchanged import exchanged
 from tutti.recommend.exchange.forecast import Forecast
 from tutti.recommend.exchange.steps import useful
 from tutti.recommend.matter import Matter, Progress
+from tutti.recommend.offerings import Catalogue, Limit, NodePool
 from tutti.recommend.picture import initialise
 from tutti.recommend.problem import pose
+from tutti.recommend.recommend import recommend
 from tutti.recommend.replayed import Replayed, purchases_between
+from tutti.recommend.request import Request
 from tutti.recommend.selection import Selection
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -104,6 +109,38 @@ def test_exchanges_find_something_and_the_same_again():
         assert found.price < 0.8 * start.price
         costs.append((found.price, found.nodes))
     assert costs[0] == costs[1]
+
+
+def crowded(limit):
+    """Large and small pods in turn, and a limit on cpus that lets some of them in."""
+    pods = [pod(f"p{number:03}", cpu=6000 if number % 2 else 500, memory=256) for number in range(120)]
+    sizes = [("large", 16, 64, 160), ("middle", 8, 32, 80), ("small", 2, 8, 20)]
+    offerings = tuple(offering("a", price, kind=kind, cpu=cpu, memory=memory) for kind, cpu, memory, price in sizes)
+    cap = Limit(what="cpu", left=limit * 1000, reason=f"pool a has 0 of at most {limit} cpu")
+    pools = (NodePool(name="a", offerings=offerings, limits=(cap,)),)
+    return Request(objects=tuple(pods), catalogue=Catalogue(pools=pools))
+
+
+def test_limits_are_filled_with_what_gives_most_pods_a_node():
+    answer = recommend(crowded(100), Deadline(lambda: 0.0, 5.0))
+    # Large pods come first to large nodes and cannot take small ones: there all 60 small pods get a node.
+    assert len(answer.left) <= 49
+    assert all(int(each.pod.removeprefix("default/p")) % 2 for each in answer.left)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 8])
+def test_filling_limits_never_loses(seed):
+    selection, binding, deadline = desk(seed, ("limits", "spread"), 200)
+    before = as_found(binding.picture.cluster)
+    tight = [row._replace(left=row.left // 3) for row in binding.problem.limits]
+    binding.problem = binding.problem._replace(limits=tuple(tight))
+    start = binding.replay("test", plain_purchase(binding))
+    assert start.left
+    found = filled(binding, start, selection.matter.prices, selection.rank, deadline=deadline)
+    assert selection.rank(found) <= selection.rank(start)
+    assert binding.is_affordable([number for _, number in found.nodes])
+    assert binding.replay("test", sorted(number for _, number in found.nodes)).where == found.where
+    assert as_found(binding.picture.cluster) == before
 
 
 def test_what_is_late_is_left_alone():
