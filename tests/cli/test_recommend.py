@@ -154,6 +154,35 @@ def test_apply_shows_where_pods_are_after_the_purchase(tutti: Tutti, write: Writ
     assert {bind["pod"]: bind["node"] for bind in plan["binds"]} == {**nodes, "default/tiny": "a"}
 
 
+@pytest.mark.parametrize("binder", ["kube-scheduler", "tutti"])
+def test_apply_lists_every_pod_that_gets_a_node_beside_a_gang(
+    tutti: Tutti, write: Write, pools: str, binder: str
+) -> None:
+    """Pods that find room at once, a gang that needs new nodes, and pods that a node was promised to before."""
+    team, pair = ({"annotations": {"pod-group": name, "tutti.dev/min-member": "2"}} for name in ("team", "pair"))
+    waiting = [pod("now", cpu="100m"), pod("web", cpu="3")]
+    waiting += [pod(f"team-{number}", cpu="3", metadata=team) for number in range(3)]
+    promised = [pod("soon", cpu="100m"), *(pod(f"pair-{number}", cpu="100m", metadata=pair) for number in range(2))]
+    for each in promised:
+        each["status"] = {"phase": "Pending", "nominatedNodeName": "a"}
+    here = node("a", labels={ZONE: "z-1", POOL: "small"})
+    path = write(here, pod("old", cpu="3", on="a"), *waiting, *promised)
+    asked = ("recommend", "-f", path, "--pools", pools, "--apply", "--binder", binder)
+    run = tutti(*asked)
+    assert "8 of 8 pending pods get a node" in run.out
+    assert (
+        run.lines[-1] == "2 gangs (5 pods) and 3 pods pending: 2 gangs (5 pods) and 3 pods placed, 0 cannot be placed"
+    )
+    shown = [line.split() for line in run.lines[-7:-2]]
+    assert sorted(line[0] for line in shown) == ["gang/pair", "gang/team", "now", "soon", "web"]
+    ready = {line[0]: line[1:3] for line in shown if line[0].startswith("gang/")}
+    assert ready == {"gang/team": ["3/3", "Placed"], "gang/pair": ["2/2", "Placed"]}
+    wide = tutti(*asked, "-o", "wide")
+    for bind in tutti(*asked, "-o", "json").json["plan"]["binds"]:
+        name = bind["pod"].partition("/")[2]
+        assert any(line.split()[:2] == [name, "Placed"] and f" {bind['node']}" in line for line in wide.lines)
+
+
 @pytest.mark.parametrize("strategy", ["least-cost", "least-waste", "most-pods"])
 def test_strategies_that_go_node_by_node_prove_nothing(tutti: Tutti, write: Write, pools: str, strategy: str) -> None:
     run = tutti("recommend", "-f", cluster(write), "--pools", pools, "--strategy", strategy, "--weights", "cpu=1")
