@@ -263,6 +263,21 @@ def test_nothing_is_cheaper_than_nothing(tutti: Tutti, write: Write, pools: str)
     assert f"cost $0.00 a month ($0.0000 an hour); proved: no purchase costs less {REST}" in run.lines
 
 
+def test_a_pod_that_only_an_unpriced_pool_would_take_waits_for_a_price(tutti: Tutti, write: Write, pools: str) -> None:
+    Path(pools).write_text(POOLS.replace(", price: 0.5", ""), "utf-8")
+    path = write(
+        node("a"), pod("old", cpu="4", on="a"), pod("web", cpu="2"), pod("big", cpu="10"), pod("huge", cpu="64")
+    )
+    asked = ("recommend", "-f", path, "--pools", pools)
+    reasons = {each["pod"]: each["reason"] for each in tutti(*asked, "-o", "json").json["pending"]}
+    price = "only what has no price would take it: pool large (--prices gives one, --objective nodes needs none)"
+    assert reasons.pop("default/big") == price
+    assert list(reasons) == ["default/huge"]
+    assert reasons["default/huge"].endswith("to buy: 5 Insufficient cpu")
+    by_nodes = tutti(*asked, "--objective", "nodes", "-o", "json").json
+    assert [each["pod"] for each in by_nodes["pending"]] == ["default/huge"]
+
+
 def test_the_bound_is_for_the_rest_only_where_kube_scheduler_binds_some_before(
     tutti: Tutti, write: Write, pools: str
 ) -> None:
