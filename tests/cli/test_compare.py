@@ -55,14 +55,18 @@ def test_the_table_follows_the_answer(tutti: Tutti, cluster: str, pools: str) ->
     table = table_of(run)
     assert list(table) == [
         "PURCHASE BY", "Tutti", "Cluster Autoscaler, least-waste", "Cluster Autoscaler, most-pods",
-        "Cluster Autoscaler, price", "Karpenter", "original recommender", "no plan costs less than",
+        "Cluster Autoscaler, price", "Karpenter", "original recommender", "no purchase costs less than",
     ]  # fmt: skip
     assert table["Tutti"][:6] == ["3", "$219.00", "-", "7", "0", "yes"]
     assert table["Cluster Autoscaler, most-pods"][:6] == ["1", "$365.00", "+66.7 %", "7", "0", "yes"]
     assert re.fullmatch("[0-9]+ of [0-9]+", table["Karpenter"][6])
     assert table["original recommender"][6] == "not recorded"
-    assert table["no plan costs less than"][:3] == ["-", "$219.00", "same"]
+    assert table["no purchase costs less than"][:3] == ["-", "$219.00", "same"]
+    assert '"no purchase costs less than": once kube-scheduler has bound what fits now' in run.lines
     assert "better here" not in run.out
+    run = tutti("recommend", "-f", cluster, "--pools", pools, "--compare", "--binder", "tutti")
+    assert list(table_of(run))[-1] == "no plan costs less than"
+    assert "has bound what fits now" not in run.out
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_without_prices_nodes_are_compared(tutti: Tutti, cluster: str) -> None:
     table = table_of(tutti("recommend", "-f", cluster, "--compare"))
     assert table["Tutti"][:2] == ["3", "<unknown>"]
     assert table["Cluster Autoscaler, price"][-1] == "it chooses by price, and no price is known"
-    assert table["no plan has fewer than"][0] == "3"
+    assert table["no purchase has fewer than"][0] == "3"
 
 
 def test_everything_fits_already(tutti: Tutti, write: Write, pools: str) -> None:

@@ -60,6 +60,7 @@ def test_the_page_has_it(tutti: Tutti, tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     assert "Beside Cluster Autoscaler" in text
     assert "Cluster Autoscaler: its group comes to its minimum" in text
+    assert "<li>what it cannot do in one round (a budget, a turn) comes after" in text  # a remark of its own, whole
 
 
 @pytest.mark.parametrize("objects", [(), (node("a"),)])

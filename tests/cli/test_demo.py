@@ -27,7 +27,7 @@ def test_the_tour_shows_every_step(tutti: Tutti, tmp_path: Path) -> None:
         "asked today",
         "unsupported",
         "gang/weather",
-        "no plan for these pods costs less",
+        "no purchase costs less",
     ):
         assert told in run.out
     assert "\x1b" not in run.out

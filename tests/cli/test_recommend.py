@@ -13,7 +13,7 @@ import yaml
 from tests.cli.conftest import Run, node, pod
 from tests.cli.interrupts import interrupted
 from tutti.cli.recommend_table import recommendation_text
-from tutti.recommend.answer import Recommendation
+from tutti.recommend.answer import Placement, Recommendation
 from tutti.recommend.bought import NewNode
 from tutti.recommend.offerings import Catalogue
 from tutti.recommend.request import Request
@@ -26,6 +26,7 @@ pools:
   - {name: small, zones: [z-1, z-2], max: 4, template: {capacity: {cpu: 4, memory: 16Gi}}, price: 0.1}
   - {name: large, zones: [z-1], max: 1, template: {capacity: {cpu: 16, memory: 64Gi}}, price: 0.5}
 """
+REST = "once kube-scheduler has bound what fits now"
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_table(tutti: Tutti, write: Write, pools: str) -> None:
         "small   z-1    small   +3      $73.00        $219.00",
         "",
         "6 of 7 pending pods get a node: 1 on nodes that are there, 5 on 3 new nodes",
-        "cost $219.00 a month ($0.3000 an hour); proved: no plan for these pods costs less",
+        f"cost $219.00 a month ($0.3000 an hour); proved: no purchase costs less {REST}",
         "every new node is needed: without any one of them some pod would wait",
         "1 not considered: 1 gated",
         "",
@@ -154,6 +155,35 @@ def test_apply_shows_where_pods_are_after_the_purchase(tutti: Tutti, write: Writ
     assert {bind["pod"]: bind["node"] for bind in plan["binds"]} == {**nodes, "default/tiny": "a"}
 
 
+@pytest.mark.parametrize("binder", ["kube-scheduler", "tutti"])
+def test_apply_lists_every_pod_that_gets_a_node_beside_a_gang(
+    tutti: Tutti, write: Write, pools: str, binder: str
+) -> None:
+    """Pods that find room at once, a gang that needs new nodes, and pods that a node was promised to before."""
+    team, pair = ({"annotations": {"pod-group": name, "tutti.dev/min-member": "2"}} for name in ("team", "pair"))
+    waiting = [pod("now", cpu="100m"), pod("web", cpu="3")]
+    waiting += [pod(f"team-{number}", cpu="3", metadata=team) for number in range(3)]
+    promised = [pod("soon", cpu="100m"), *(pod(f"pair-{number}", cpu="100m", metadata=pair) for number in range(2))]
+    for each in promised:
+        each["status"] = {"phase": "Pending", "nominatedNodeName": "a"}
+    here = node("a", labels={ZONE: "z-1", POOL: "small"})
+    path = write(here, pod("old", cpu="3", on="a"), *waiting, *promised)
+    asked = ("recommend", "-f", path, "--pools", pools, "--apply", "--binder", binder)
+    run = tutti(*asked)
+    assert "8 of 8 pending pods get a node" in run.out
+    assert (
+        run.lines[-1] == "2 gangs (5 pods) and 3 pods pending: 2 gangs (5 pods) and 3 pods placed, 0 cannot be placed"
+    )
+    shown = [line.split() for line in run.lines[-7:-2]]
+    assert sorted(line[0] for line in shown) == ["gang/pair", "gang/team", "now", "soon", "web"]
+    ready = {line[0]: line[1:3] for line in shown if line[0].startswith("gang/")}
+    assert ready == {"gang/team": ["3/3", "Placed"], "gang/pair": ["2/2", "Placed"]}
+    wide = tutti(*asked, "-o", "wide")
+    for bind in tutti(*asked, "-o", "json").json["plan"]["binds"]:
+        name = bind["pod"].partition("/")[2]
+        assert any(line.split()[:2] == [name, "Placed"] and f" {bind['node']}" in line for line in wide.lines)
+
+
 @pytest.mark.parametrize("strategy", ["least-cost", "least-waste", "most-pods"])
 def test_strategies_that_go_node_by_node_prove_nothing(tutti: Tutti, write: Write, pools: str, strategy: str) -> None:
     run = tutti("recommend", "-f", cluster(write), "--pools", pools, "--strategy", strategy, "--weights", "cpu=1")
@@ -164,13 +194,13 @@ def test_strategies_that_go_node_by_node_prove_nothing(tutti: Tutti, write: Writ
 
 def test_the_objective_nodes_counts_nodes(tutti: Tutti, write: Write, pools: str) -> None:
     run = tutti("recommend", "-f", cluster(write), "--pools", pools, "--objective", "nodes")
-    assert "1 new node (cost $365.00 a month ($0.5000 an hour)); proved: no plan for these pods has fewer" in run.lines
+    assert f"1 new node (cost $365.00 a month ($0.5000 an hour)); proved: no purchase has fewer {REST}" in run.lines
 
 
 def test_without_prices_nodes_are_counted(tutti: Tutti, write: Write) -> None:
     run = tutti("recommend", "-f", cluster(write))
     assert run.code == 0
-    assert "3 new nodes (cost unknown); proved: no plan for these pods has fewer" in run.lines
+    assert f"3 new nodes (cost unknown); proved: no purchase has fewer {REST}" in run.lines
     assert "note: no price is known: the plan is the one with the fewest nodes" in run.err
     answer = tutti("recommend", "-f", cluster(write), "-o", "json").json
     assert (answer["cost"], answer["bound"], answer["objective"]) == (None, {"nodes": 3}, "nodes")
@@ -230,9 +260,42 @@ def test_nobody_waits_and_that_costs_nothing(tutti: Tutti, write: Write) -> None
 def test_nothing_is_cheaper_than_nothing(tutti: Tutti, write: Write, pools: str) -> None:
     Path(pools).write_text(POOLS.replace("price: 0.1", "price: 0"), "utf-8")
     run = tutti("recommend", "-f", cluster(write), "--pools", pools)
-    assert "cost $0.00 a month ($0.0000 an hour); proved: no plan for these pods costs less" in run.lines
+    assert f"cost $0.00 a month ($0.0000 an hour); proved: no purchase costs less {REST}" in run.lines
 
 
+def test_a_pod_that_only_an_unpriced_pool_would_take_waits_for_a_price(tutti: Tutti, write: Write, pools: str) -> None:
+    Path(pools).write_text(POOLS.replace(", price: 0.5", ""), "utf-8")
+    path = write(
+        node("a"), pod("old", cpu="4", on="a"), pod("web", cpu="2"), pod("big", cpu="10"), pod("huge", cpu="64")
+    )
+    asked = ("recommend", "-f", path, "--pools", pools)
+    reasons = {each["pod"]: each["reason"] for each in tutti(*asked, "-o", "json").json["pending"]}
+    price = "only what has no price would take it: pool large (--prices gives one, --objective nodes needs none)"
+    assert reasons.pop("default/big") == price
+    assert list(reasons) == ["default/huge"]
+    assert reasons["default/huge"].endswith("to buy: 5 Insufficient cpu")
+    by_nodes = tutti(*asked, "--objective", "nodes", "-o", "json").json
+    assert [each["pod"] for each in by_nodes["pending"]] == ["default/huge"]
+
+
+def test_the_bound_is_for_the_rest_only_where_kube_scheduler_binds_some_before(
+    tutti: Tutti, write: Write, pools: str
+) -> None:
+    """kube-scheduler gives the only node to the small pod, which is older; Tutti keeps it for the large one."""
+    here = node("a", cpu="4", labels={ZONE: "z-1", POOL: "small"})
+    sure = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}}
+    path = write(here, pod("few", cpu="1", **sure), pod("many", cpu="4"))
+    Path(pools).write_text(POOLS.replace("cpu: 4,", "cpu: 3,"), "utf-8")
+    asked = ("recommend", "-f", path, "--pools", pools)
+    run = tutti(*asked)
+    assert f"cost $365.00 a month ($0.5000 an hour); proved: no purchase costs less {REST}" in run.lines
+    run = tutti(*asked, "--binder", "tutti")
+    assert "cost $73.00 a month ($0.1000 an hour); proved: no plan for these pods costs less" in run.lines
+    run = tutti("recommend", "-f", write(here, pod("large", cpu="5")), "--pools", pools)
+    assert "cost $365.00 a month ($0.5000 an hour); proved: no plan for these pods costs less" in run.lines
+
+
+@pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize(
     ("binder", "gap"),
     [
@@ -240,13 +303,16 @@ def test_nothing_is_cheaper_than_nothing(tutti: Tutti, write: Write, pools: str)
         ("tutti", "(gap 20.00 %)"),
     ],
 )
-def test_a_gap_says_whose_it_may_be(binder: str, gap: str) -> None:
+def test_a_gap_says_whose_it_may_be(binder: str, gap: str, there: bool) -> None:
     new = NewNode(name="n", pool="p", zone="z", instance_type="t", capacity_type="on-demand", price=10**9)
     answer = Recommendation(
         strategy="optimal", objective="cost", binder=binder, nodes=(new,), pods=1, placed=1,
-        cost=10**9, bound=8 * 10**8, gap=0.2,
+        cost=10**9, bound=8 * 10**8, gap=0.2, on_existing=(Placement(pod="default/p", node="a"),) if there else (),
     )  # fmt: skip
-    line = f"cost $730.00 a month ($1.0000 an hour); no plan for these pods costs less than $584.00 {gap}"
+    least = "no plan for these pods costs less than $584.00"
+    if there and binder == "kube-scheduler":
+        least = f"no purchase costs less than $584.00 {REST}"
+    line = f"cost $730.00 a month ($1.0000 an hour); {least} {gap}"
     assert line in recommendation_text(answer, Request(objects=(), catalogue=Catalogue()), (), wide=False)
 
 

@@ -93,7 +93,9 @@ def test_the_page_says_what_the_table_says(report: Callable[..., str]) -> None:
     seen = Seen(example(report))
     text = seen.text
     assert "Buy 6 nodes for $1,305.24 a month" in text
-    assert "15 of 16 pending pods get a node. Proved: no plan for these pods costs less. Every new node is" in text
+    proved = "Proved: no purchase costs less once kube-scheduler has bound what fits now."
+    assert f"15 of 16 pending pods get a node. {proved} Every new node is" in text
+    assert "no purchase costs less than this" in text
     for part in ("Beside the others", "Where the pods go", "Cost by pool", "1 pod stays pending", "Pools"):
         assert part in text
     assert "no waiting pod tolerates its taint spot:NoSchedule" in text
@@ -165,7 +167,7 @@ def test_everything_fits_already(report: Callable[..., str], write: Write) -> No
 def test_without_prices(report: Callable[..., str], write: Write) -> None:
     seen = Seen(report("-f", write(node("a", labels={ZONE: "z-1"}), *(pod(f"p-{n}", cpu="4") for n in range(3)))))
     assert "Buy 2 nodes" in seen.text
-    assert "Proved: no plan for these pods has fewer nodes." in seen.text
+    assert "Proved: no purchase has fewer nodes once kube-scheduler has bound what fits now." in seen.text
     assert "some price is not known" in seen.text
 
 

@@ -53,8 +53,23 @@ def test_a_stretch_of_centuries_is_soon_looked_through():
 
 
 @pytest.mark.parametrize(
+    ("schedule", "never"),
+    [
+        ("0 0 31 2 *", True),
+        ("0 0 31 4,jun *", True),
+        ("0 0 29 2 *", False),
+        ("0 0 31 2 mon", False),
+        ("@yearly", False),
+    ],
+)
+def test_whether_it_ever_comes(schedule, never):
+    assert parse_cron(schedule).never_comes is never
+
+
+@pytest.mark.parametrize(
     "text", ["", "0 9 * *", "0 9 * * * *", "60 * * * *", "0 24 * * *", "0 9 0 * *", "0 9 * * 7", "0 9 * * fri-mon",
-             "*/0 * * * *", "0 9 * foo *", "@reboot", "-1 * * * *", "1-2-3 * * * *", "² * * * *"],
+             "*/0 * * * *", "0 9 * foo *", "@reboot", "-1 * * * *", "1-2-3 * * * *", "² * * * *",
+             "*/" + "1" * 5000 + " * * * *", "1" * 5000 + " * * * *"],
 )  # fmt: skip
 def test_what_is_no_schedule(text):
     with pytest.raises(InputError, match="is not a schedule"):

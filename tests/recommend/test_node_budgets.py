@@ -136,9 +136,40 @@ def test_a_schedule_is_asked_when_there_is_a_clock():
     without = plan_of(keep, budgets=budgets)
     assert not gone(without)
     assert without.notes == (
-        "disruption budgets of pool p have a schedule, and nobody says what time it is: they are taken to be open",
+        "disruption budgets of pool p have a schedule, and nobody says what time it is: they are taken to be in force",
     )
+    assert message(without).endswith("of 0 nodes with the schedule 0 9 * * mon-fri for 8h")
     assert plan_of(keep, budgets=budgets, now=MONDAY).notes == ()
+    told = "pool p lets no node go, by its disruption budget of 0 nodes, in force now by its schedule 0 9 * * mon-fri"
+    assert message(plan_of(keep, budgets=budgets, now=MONDAY)) == f"{told} for 8h"
+    longer = [{"nodes": "0", "schedule": "0 9 * * *", "duration": "3h30m"}]
+    assert message(plan_of(keep, budgets=longer, now=MONDAY)).endswith("by its schedule 0 9 * * * for 3h30m")
+
+
+def test_a_schedule_that_never_comes_is_always_in_force():
+    """Karpenter looks for its next time, finds none, and takes the zero time for one that has passed."""
+    keep, never = ("db-0", "n0", 900, NAKED), {"schedule": "0 0 31 2 *", "duration": "1h"}
+    plan = plan_of(keep, budgets=[{"nodes": "0", **never}], now=MONDAY)
+    assert not gone(plan)
+    assert message(plan).endswith("of 0 nodes, always in force as its schedule 0 0 31 2 * never comes")
+    seldom = {"schedule": "0 0 29 2 *", "duration": "1h"}
+    assert len(gone(plan_of(keep, budgets=[{"nodes": "0", **seldom}], now=MONDAY))) == 11
+
+
+@pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized", None])
+def test_policies_that_karpenter_has(policy):
+    asked = request(world(), node_pool({"consolidationPolicy": policy}), Options())
+    assert asked.catalogue.pools[0].down_rules.empty_only is (policy == "WhenEmpty")
+
+
+@pytest.mark.parametrize("policy", ["Sometimes", "whenEmpty", ""])
+@pytest.mark.parametrize("after", ["30s", "Never"])
+def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
+    with pytest.raises(InputError) as caught:
+        request(world(), node_pool({"consolidationPolicy": policy, "consolidateAfter": after}), Options())
+    want = "want WhenEmpty, WhenEmptyOrUnderutilized, WhenUnderutilized"
+    told = f'spec.disruption.consolidationPolicy: there is no policy "{policy}" ({want})'
+    assert str(caught.value) == f"pools.json: nodepool p: {told}"
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,8 @@ def remarks(plan: DownPlan, theirs: PeerDown) -> Iterator[str]:
     if theirs.late:
         yield f"time was up before {THEIRS} had looked at {counted(theirs.late, 'node')}: try a longer --time-limit"
     if theirs.gone:
-        yield f"{THEIRS} deletes up to {PARALLEL} empty nodes at once and drains the others one by one; what it cannot"
-        yield "do in one round, for want of a budget or of a turn, comes after the unneeded time has passed again"
+        yield f"{THEIRS} deletes up to {PARALLEL} empty nodes at once and drains the others one by one"
+        yield "what it cannot do in one round (a budget, a turn) comes after the unneeded time has passed again"
     yield "AGREES: on how many recorded clusters a round of our model deleted what the real program deleted"
 
 

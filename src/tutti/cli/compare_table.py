@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tutti.cli.recommend_table import a_month
+from tutti.cli.recommend_table import a_month, is_for_the_rest
 from tutti.cli.tables import counted, table
 from tutti.recommend.compare import OURS
 from tutti.recommend.money import a_month as dollars_a_month
@@ -31,7 +31,6 @@ NAMES = {
     "karpenter": "Karpenter",
     "original-recommender": "original recommender",
 }
-BOUND = "no plan costs less than"
 _HEADERS = ("PURCHASE BY", "NODES", "COST/MONTH", "VS OURS", "PLACED", "LEFT", "HOLDS", "AGREES", "BUYS")
 _NOTHING = "-"
 _TYPES = 4
@@ -44,11 +43,17 @@ def comparison_text(compared: Sequence[Compared], answer: Recommendation) -> str
     """The table, and the remarks under it."""
     rows: list[Sequence[object]] = [_row(each, compared[0]) for each in compared]
     if answer.bound and answer.objective == Objective.NODES:
-        rows.append(("no plan has fewer than", f"{answer.bound:,}", *(_NOTHING,) * 7))
+        rows.append((bound_label(answer), f"{answer.bound:,}", *(_NOTHING,) * 7))
     elif answer.bound:
         less = change_text(None if not answer.cost else answer.bound / answer.cost - 1)
-        rows.append((BOUND, _NOTHING, a_month(answer.bound), less, *(_NOTHING,) * 5))
+        rows.append((bound_label(answer), _NOTHING, a_month(answer.bound), less, *(_NOTHING,) * 5))
     return "\n".join((table(_HEADERS, rows), "", *remarks(compared, answer)))
+
+
+def bound_label(answer: Recommendation) -> str:
+    """What the line of the bound is called."""
+    what = "purchase" if is_for_the_rest(answer) else "plan"
+    return f"no {what} {'has fewer' if answer.objective == Objective.NODES else 'costs less'} than"
 
 
 def _row(each: Compared, ours: Compared) -> Sequence[object]:
@@ -120,6 +125,8 @@ def remarks(compared: Sequence[Compared], answer: Recommendation) -> Iterator[st
             yield f"ours may be far from the best (gap {100 * (answer.gap or 0):.0f} %): try a longer --time-limit"
     if ours.holds is False and answer.binder == Binder.TUTTI:
         yield "HOLDS of ours is with kube-scheduler as well; with --binder tutti pods go where the plan says"
+    if answer.bound and is_for_the_rest(answer):
+        yield f'"{bound_label(answer)}": once kube-scheduler has bound what fits now'
     yield "HOLDS: whether kube-scheduler gives a node to as many pods as the nodes were bought for"
     yield "AGREES: on how many recorded inputs our model of a program bought what the real program bought"
     yield "prices are the same for all; Cluster Autoscaler itself has none for AWS"

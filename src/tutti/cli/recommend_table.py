@@ -103,10 +103,22 @@ def _cost(answer: Recommendation) -> str:
     if not answer.bound and (by_nodes or answer.cost):
         return f"{cost}; how much better a plan could be was not found out in the time given (--time-limit)"
     if answer.gap is None or answer.gap < _TOLERANCE:
-        return f"{cost}; proved: no plan for these pods {'has fewer' if by_nodes else 'costs less'}"
+        return f"{cost}; proved: {no_better(answer, 'has fewer' if by_nodes else 'costs less')}"
     least = f"has fewer than {answer.bound:,}" if by_nodes else f"costs less than {a_month(answer.bound)}"
     hint = "; more time may close it, or spreading needs it" if answer.binder == Binder.KUBE_SCHEDULER else ""
-    return f"{cost}; no plan for these pods {least} (gap {100 * answer.gap:.2f} %{hint})"
+    return f"{cost}; {no_better(answer, least)} (gap {100 * answer.gap:.2f} %{hint})"
+
+
+def is_for_the_rest(answer: Recommendation) -> bool:
+    """Whether the bound is for those alone whom kube-scheduler does not bind before anything is bought."""
+    return answer.binder == Binder.KUBE_SCHEDULER and bool(answer.on_existing)
+
+
+def no_better(answer: Recommendation, better: str) -> str:
+    """What the bound says: that there is nothing that, for example, ``costs less``."""
+    if is_for_the_rest(answer):
+        return f"no purchase {better} once kube-scheduler has bound what fits now"
+    return f"no plan for these pods {better}"
 
 
 def _both(nano: int) -> str:

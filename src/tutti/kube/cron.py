@@ -35,6 +35,9 @@ _NAMES: tuple[dict[str, int], ...] = (
 )
 _LONGEST = (366 * 8 + 1) * 86_400_000_000
 """In this time the rarest date there is, the 29th of February, has come once, even around a century's end."""
+_DIGITS = 3
+"""No number in a schedule has more."""
+_LEAP_YEAR = tuple(date(2000, 1, 1) + timedelta(days=number) for number in range(366))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -63,6 +66,11 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             if self._is_day(day) and any(start < moment <= end for moment in self._moments(day)):
                 return True
         return False
+
+    @property
+    def never_comes(self) -> bool:
+        """Whether there is no such day, as the 31st of February."""
+        return not any(map(self._is_day, _LEAP_YEAR))
 
     def _is_day(self, day: date) -> bool:
         of_month, of_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
@@ -98,7 +106,7 @@ def _field(field: str, place: int, text: str) -> tuple[frozenset[int], bool]:
     low, high = _BOUNDS[place]
     for part in field.split(","):
         span, slash, step = part.partition("/")
-        if slash and not (step.isascii() and step.isdigit() and int(step)):
+        if slash and not (_is_number(step) and int(step)):
             raise _not_a_schedule(text)
         first, dash, last = span.partition("-")
         if span in ("*", "?"):
@@ -116,9 +124,13 @@ def _field(field: str, place: int, text: str) -> tuple[frozenset[int], bool]:
 def _number(text: str, place: int, whole: str) -> int:
     if (named := _NAMES[place].get(text.lower())) is not None:
         return named
-    if not (text.isascii() and text.isdigit() and len(text) < 4):
+    if not _is_number(text):
         raise _not_a_schedule(whole)
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
 
 def _not_a_schedule(text: str) -> InputError:

@@ -54,15 +54,25 @@ def compose(
     if measured is not None and matter.strategy is Strategy.OPTIMAL:
         proved = min(_rounded_up(matter, bound), measured)
     gap = None if proved is None or measured is None else (measured - proved) / measured if measured else 0.0
+    left = why_left(picture, problem, outcome, unpriced=_left_out_for_a_price(matter, problem))
     return Recommendation(
         strategy=outcome.maker if matter.strategy is not Strategy.OPTIMAL else "optimal",
         objective=str(matter.objective), binder=str(matter.options.binder), scale_up=merge(nodes), nodes=nodes,
-        on_existing=tuple(on_existing), left=tuple(why_left(picture, problem, outcome)), pools=pools,
+        on_existing=tuple(on_existing), left=tuple(left), pools=pools,
         alternatives=alternatives(picture),
         pods=len(picture.pending) + len(picture.promised), placed=len(outcome.where) + len(picture.promised),
         cost=cost, bound=proved, gap=gap, minimal=outcome.minimal,
         notes=(*request.catalogue.notes, *request.notes, *notes, *spread_notes(picture, matter.problem, outcome)),
     )  # fmt: skip
+
+
+def _left_out_for_a_price(matter: Matter, problem: Problem) -> set[int]:
+    """The rows of offerings that were left out because only others have a price."""
+    offered = matter.problem.offerings
+    if matter.objective is not Objective.COST or not any(each.price is not None for each in offered):
+        return set()
+    kept = {id(each) for each in offered}
+    return {row for row, each in enumerate(problem.offerings) if each.price is None and id(each) not in kept}
 
 
 def _rounded_up(matter: Matter, bound: float) -> int:

@@ -1,12 +1,12 @@
 """Why pods stay pending, and what would do instead of buying.
 
 Contract: pure; the picture is left as it was. Reasons are one line each: the limits that bind where a pod could be
-bought for, the engine's own words where no offering takes it.
+bought for, a price that is missing, the engine's own words where no offering takes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -20,19 +20,32 @@ from tutti.recommend.picture import Picture
 from tutti.recommend.problem import Problem
 from tutti.recommend.rules import Kind
 
+_NO_PLAN = "no plan was found that places it beside the others (--time-limit gives more time)"
+_POOLS = 3
 _MANY = 500
 """Above so many waiting pods nobody is looked for who could be evicted."""
 
 
-def why_left(picture: Picture, problem: Problem, outcome: Outcome) -> list[Left]:
-    """Why each pod that is left stays pending; `problem` has all offerings, those that cannot be bought included."""
+def why_left(picture: Picture, problem: Problem, outcome: Outcome, *, unpriced: Container[int] = ()) -> list[Left]:
+    """Why each pod that is left stays pending; `problem` has all offerings, those that cannot be bought included.
+
+    `unpriced` are the rows of offerings that were left out because only others have a price.
+    """
     number_of = problem.of_pod
     classes = sorted({number_of[pod] for pod in outcome.left if pod in number_of})
     left = _left(problem, outcome)
     reasons = {number: _why(problem, number, left) for number in classes}
     unknown = [number for number in classes if not reasons[number]]
     if unknown:
-        reasons |= _in_the_engines_words(picture, problem, outcome, left=left, classes=unknown)
+        is_open = [row for row in range(len(problem.offerings)) if _is_open(problem, row, left)]
+        reasons |= _in_the_engines_words(
+            picture,
+            problem,
+            outcome,
+            classes=unknown,
+            offered=[row for row in is_open if row not in unpriced],
+            unpriced=[row for row in is_open if row in unpriced],
+        )
     lacking = gangs_lacking(picture, number_of)
     gangs = {
         gang: _lacks(picture, gang) if gang in lacking else _why_gang(picture, problem, gang) for gang in outcome.short
@@ -104,9 +117,18 @@ def _why(problem: Problem, number: int, left: Sequence[int]) -> str:
 
 
 def _in_the_engines_words(
-    picture: Picture, problem: Problem, outcome: Outcome, *, left: Sequence[int], classes: Sequence[int]
+    picture: Picture,
+    problem: Problem,
+    outcome: Outcome,
+    *,
+    classes: Sequence[int],
+    offered: Sequence[int],
+    unpriced: Sequence[int],
 ) -> Mapping[int, str]:
-    """Ask the engine about one pod of each class when the plan is carried out and all that is left could be bought."""
+    """Ask the engine about one pod of each class when the plan is carried out and all that is left could be bought.
+
+    What has no price joins after the rest: whoever is taken only then waits for a price.
+    """
     cluster, found = picture.cluster, {}
     mine = {problem.of_pod[pod]: pod for pod in reversed(outcome.left) if pod in problem.of_pod}
     with Trial(cluster):
@@ -116,17 +138,33 @@ def _in_the_engines_words(
         for pod, node in outcome.where.items():
             cluster.apply(Bind(pod, node))
         there = cluster.nodes.count
-        picture.join_all([each for row, each in enumerate(problem.offerings) if _is_open(problem, row, left)])
+        picture.join_all([problem.offerings[row] for row in offered])
+        for number in classes if unpriced else ():
+            if picture.engine.decide(mine[number]).node is not None:
+                found[number] = _NO_PLAN
+        picture.join_all([problem.offerings[row] for row in unpriced])
         for number in classes:
+            if number in found:
+                continue
             decision = picture.engine.decide(mine[number])
             if decision.node is not None:
-                found[number] = "no plan was found that places it beside the others (--time-limit gives more time)"
+                found[number] = _for_want_of_a_price(problem, number, unpriced) or _NO_PLAN
                 continue
             said = decision.held or decision.refused
             text = ", ".join(said.messages) if said else decision.error or _counted(decision.reasons)
             more = cluster.nodes.count - there
             found[number] = f"no node would take it, of {before} there and {there - before + more} to buy: {text}"
     return found
+
+
+def _for_want_of_a_price(problem: Problem, number: int, unpriced: Sequence[int]) -> str:
+    """Which pools would take pods of a class if they had a price; empty if none would."""
+    pools = list(dict.fromkeys(problem.offerings[row].pool for row in unpriced if problem.allowed[row, number]))
+    if not pools:
+        return ""
+    names = ", ".join(pools[:_POOLS]) + (f" and {len(pools) - _POOLS} more" if len(pools) > _POOLS else "")
+    whose = f"{'pool' if len(pools) == 1 else 'pools'} {names}"
+    return f"only what has no price would take it: {whose} (--prices gives one, --objective nodes needs none)"
 
 
 def _is_open(problem: Problem, row: int, left: Sequence[int]) -> bool:

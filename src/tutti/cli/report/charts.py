@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tutti.cli.compare_table import BOUND, NAMES, agreement_text, buys_text, change_text, holds_text, remarks
+from tutti.cli.compare_table import NAMES, agreement_text, bound_label, buys_text, change_text, holds_text, remarks
 from tutti.cli.recommend_table import a_month
 from tutti.cli.report.markup import Markup, el, joined
 from tutti.cli.report.tables import data_table
@@ -28,15 +28,15 @@ def comparison(compared: Sequence[Compared], answer: Recommendation) -> Markup:
     most = max((_measure(each, by_nodes) for each in compared), default=0) or 1
     bound = answer.bound if by_nodes == (answer.objective == Objective.NODES) else None
     bars = [_bar_row(each, ours, most=most, bound=bound, by_nodes=by_nodes) for each in compared]
-    mark = el(
-        "p", el("span", class_="mark"), f"{'no plan has fewer nodes than' if by_nodes else BOUND} this", class_="key"
-    )
+    label = bound_label(answer)
+    what = label.replace("fewer", "fewer nodes")
+    mark = el("p", el("span", class_="mark"), f"{what} this", class_="key")
     rows = [_row(each, ours) for each in compared]
     if bound and by_nodes:
-        rows.append(["no plan has fewer than", f"{bound:,}", *("–",) * 7])
+        rows.append([label, f"{bound:,}", *("–",) * 7])
     elif bound:
         less = change_text(bound / answer.cost - 1 if answer.cost else None)
-        rows.append([BOUND, "–", a_month(bound), less, *("–",) * 5])
+        rows.append([label, "–", a_month(bound), less, *("–",) * 5])
     notes = el("ul", *(el("li", _with_heads(line)) for line in remarks(compared, answer)), class_="remarks")
     is_bought = any(each.nodes for each in compared)
     chart = el("div", *bars, class_="bars") if is_bought else el("p", "Nobody buys anything.", class_="quiet")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tutti.cli.recommend_table import a_month
+from tutti.cli.recommend_table import a_month, no_better
 from tutti.cli.report.markup import Markup, el
 from tutti.cli.tables import counted
 from tutti.recommend.answer import Recommendation
@@ -56,11 +56,12 @@ def proof(answer: Recommendation) -> str:
     if answer.bound is None or (not answer.bound and (by_nodes or answer.cost)):
         return "How much better a plan could be is not known."
     if answer.gap is None or answer.gap < _TOLERANCE:
-        return f"Proved: no plan for these pods {'has fewer nodes' if by_nodes else 'costs less'}."
+        return f"Proved: {no_better(answer, 'has fewer nodes' if by_nodes else 'costs less')}."
     least = (
         f"has fewer than {counted(answer.bound, 'node')}" if by_nodes else f"costs less than {a_month(answer.bound)}"
     )
-    return f"No plan for these pods {least}."
+    said = no_better(answer, least)
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _sentences(answer: Recommendation) -> Iterator[str]:

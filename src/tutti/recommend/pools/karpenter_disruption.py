@@ -20,6 +20,8 @@ _TENTH = "10%"
 """What Karpenter takes where a budget, or a pool, does not say it."""
 _NODES = re.compile(r"(?:100|[0-9]{1,2})%|[0-9]{1,9}")
 _REASONS = ("Underutilized", "Empty", "Drifted")
+_POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized")
+"""Those of v1, and the one of v1beta1 that v1 has another word for."""
 _SECOND = 1_000_000
 
 
@@ -28,6 +30,9 @@ def down_rules(pool: KarpenterPool) -> DownRules:
     said = pool.spec.disruption
     if said is None:
         return DownRules(budgets=_budgets(None, pool))
+    policy = said.consolidation_policy
+    if policy is not None and policy not in _POLICIES:
+        raise _fault(f'there is no policy "{policy}" (want {", ".join(_POLICIES)})', pool, "consolidationPolicy")
     if said.consolidate_after == "Never":
         return DownRules(disabled=True)
     try:
@@ -36,7 +41,7 @@ def down_rules(pool: KarpenterPool) -> DownRules:
         raise _fault(error.problem, pool, "consolidateAfter") from None
     return DownRules(
         unneeded=unneeded,
-        empty_only=said.consolidation_policy == "WhenEmpty",
+        empty_only=policy == "WhenEmpty",
         budgets=_budgets(said.budgets, pool),
     )
 
