@@ -166,7 +166,7 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
     drafts = []
     pods = problem.resources.index("pods")
     for slack in _SLACK:
-        if progress.deadline.left < 0.3 * progress.deadline.seconds:
+        if progress.deadline.is_late(0.3):
             break
         progress.tell(f"column generation with room to err, {slack:.0%} of a large pod")
         free = problem.free.copy()

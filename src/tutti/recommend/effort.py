@@ -53,6 +53,10 @@ class Deadline:
         """How many seconds of work are left; never below 0."""
         return 0.0 if self.is_over() else self._end - self.effort.done
 
+    def is_late(self, share: float) -> bool:
+        """Whether no more than a share of it is left."""
+        return self.left <= share * self.seconds
+
     def is_over(self) -> bool:
         """Whether enough was done."""
         return self.is_past(0.0)
@@ -85,3 +89,8 @@ class Deadline:
         sooner = Deadline(self._clock, seconds, effort=self.effort)
         sooner._alarm = self._alarm  # a part that takes longer than it should is no reason to cut it
         return sooner
+
+
+def meter_of(deadline: Deadline | None) -> Meter | None:
+    """What counts work on clusters, where somebody wants it counted."""
+    return deadline.effort.meter if deadline is not None else None

@@ -51,7 +51,7 @@ class Selection:
         lacking = gangs_lacking(self.matter.picture, self._number_of)
         drafts = greedy_drafts(self.matter, self._progress)
         best = self._best_of(drafts, lacking)
-        if set(best.short) - lacking and deadline.left > 0.25 * deadline.seconds:
+        if set(best.short) - lacking and not deadline.is_late(0.25):
             best = self._better(best, self._best_of(drafts, lacking | set(best.short)))
         return best
 
@@ -74,7 +74,7 @@ class Selection:
         binding = Followed(self.matter.picture, self.matter.problem, buy=self._mend)
         best: Outcome | None = None
         for place, draft in enumerate(drafts):
-            late = deadline.left < 0.1 * deadline.seconds
+            late = deadline.is_late(0.1)
             if best is None or (not late and self._draft_rank(draft) < self.rank(best)):
                 self._progress.tell(f"trying plan {place + 1} of {len(drafts)}: {draft.maker}")
                 best = self._better(best, binding.followed(draft, self._progress))
@@ -92,13 +92,13 @@ class Selection:
             purchase = tuple(sorted(each.offering for each in draft.bought))
             hopeful = best is None or self._draft_rank(draft) < self.rank(best)
             share = 0.2 if hopeful else _SEARCH  # a replay is short, and nobody else's purchase shall be better
-            if purchase not in known and (place < 2 or deadline.left > share * deadline.seconds):
+            if purchase not in known and (place < 2 or not deadline.is_late(share)):
                 self._progress.tell(f"replaying {draft.maker}")
                 known[purchase] = (draft, binding.replay(draft.maker, purchase))
                 best = self._better(best, known[purchase][1])
         assert best is not None
         for draft, outcome in known.values():
-            mine, late = self._draft_rank(draft), deadline.left < _SEARCH * deadline.seconds
+            mine, late = self._draft_rank(draft), deadline.is_late(_SEARCH)
             lacks = mine[: len(self._levels)] < self.rank(best)[: len(self._levels)]
             if mine < self.rank(best) and (lacks or not late):  # whoever can be placed is placed, also when it is late
                 self._progress.tell(f"mending {draft.maker}")
@@ -125,7 +125,7 @@ class Selection:
             return best
         self._progress.tell(f"replaying {len(found)} cheaper purchases")
         for numbers in found:
-            if self._progress.deadline.left < 0.1 * self._progress.deadline.seconds:
+            if self._progress.deadline.is_late(0.1):
                 break
             bought = [offerings[number] for number in numbers]
             if binding.is_affordable(bought):

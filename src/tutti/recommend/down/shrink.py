@@ -62,12 +62,12 @@ class Shrinking:
         """Remove what can go of these."""
         with Trial(self._cluster) as trial:
             best = self._run(asked, _by_saving)
-            alone = not any(each.pods for each in asked) or self._deadline.left < self._deadline.seconds / 2
+            alone = not any(each.pods for each in asked) or self._deadline.is_late(0.5)
             if alone:
                 trial.keep()
         if not alone:
             for order in (_by_use, _by_price):
-                if self._deadline.left > self._deadline.seconds / 2:
+                if not self._deadline.is_late(0.5):
                     best = max(best, self._tried(asked, order), key=lambda found: found.worth)
             for each in best.gone:
                 self._drainage.drain([each.node])  # as when it was tried: the same picture, the same order

@@ -17,7 +17,7 @@ from tutti.cluster.columns import Ints
 from tutti.recommend.binding import Outcome
 from tutti.recommend.effort import Deadline
 from tutti.recommend.exchange.forecast import Forecast
-from tutti.recommend.exchange.steps import CELLS, Purchase, is_late, key_of, useful
+from tutti.recommend.exchange.steps import CELLS, Purchase, cost_of, is_late, key_of, useful
 from tutti.recommend.exchange.walk import Rank
 from tutti.recommend.optimal.flat import Floats
 from tutti.recommend.replayed import Replayed
@@ -69,8 +69,7 @@ class _Brim:
             part = tries[first : first + _ABREAST]
             left = self._forecast.left_of([sorted(each.elements()) for each in part])
             for each, pods in zip(part, left, strict=True):
-                cost = float(sum(self._prices[offering] * count for offering, count in each.items()))
-                found.append(((*(self._level @ pods).tolist(), cost), each))
+                found.append(((*(self._level @ pods).tolist(), cost_of(each, self._prices)), each))
         found.sort(key=lambda each: each[0])
         return [each for _, each in found[:_CONFIRMED]]
 

@@ -77,7 +77,7 @@ class Steps:
 
     def cost(self, purchase: Purchase) -> float:
         """What a purchase costs by the objective."""
-        return float(sum(self.prices[offering] * count for offering, count in purchase.items()))
+        return cost_of(purchase, self.prices)
 
     def step(self, purchase: Purchase, rests: Sequence[Purchase], *, near: bool) -> Purchase | None:
         """The cheapest purchase that keeps one of the first of these parts with which there is a cheaper one.
@@ -173,7 +173,12 @@ class Steps:
 
 def is_late(deadline: Deadline) -> bool:
     """Whether what is left of the time is for others."""
-    return deadline.left < _LATE * deadline.seconds
+    return deadline.is_late(_LATE)
+
+
+def cost_of(purchase: Purchase, prices: Floats) -> float:
+    """What a purchase costs by some prices."""
+    return float(sum(prices[offering] * count for offering, count in purchase.items()))
 
 
 def key_of(purchase: Purchase) -> Key:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tutti.exceptions import InputError
-from tutti.recommend.effort import Deadline
+from tutti.recommend.effort import Deadline, meter_of
 from tutti.recommend.peers.balance import are_similar, split
 from tutti.recommend.peers.binder import bind
 from tutti.recommend.peers.estimator import Estimator, Option
@@ -65,7 +65,7 @@ class ScaleUp:
             raise InputError(f"{expander!r} is none of {', '.join(EXPANDERS)}", field="expander")
         self._expander, self._deadline, self._balance = expander, deadline, balance
         self._pricing = pricing or Pricing()
-        self.site = Site(request, meter=deadline.effort.meter if deadline is not None else None)
+        self.site = Site(request, meter=meter_of(deadline))
         self._ground: Ground = ground_of(self.site)
         self._estimator = Estimator(self.site, self._ground, deadline)
         self._stock = Stock(request.catalogue, self.site.offerings)

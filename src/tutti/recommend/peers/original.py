@@ -26,7 +26,7 @@ from tutti.engine.profile import Enabled, Profile
 from tutti.kube.objects import Pod
 from tutti.kube.quantity import milli, value
 from tutti.kube.totals import requests_of
-from tutti.recommend.effort import Deadline
+from tutti.recommend.effort import Deadline, meter_of
 from tutti.recommend.peers.ground import Columns, ground_of
 from tutti.recommend.peers.purchase import Purchase
 from tutti.recommend.peers.site import Site, filters_only
@@ -61,7 +61,7 @@ class _Runs:
 
     def __init__(self, request: Request, deadline: Deadline | None) -> None:
         self._deadline = deadline
-        self._site = Site(request, _bin_packing(), meter=deadline.effort.meter if deadline is not None else None)
+        self._site = Site(request, _bin_packing(), meter=meter_of(deadline))
         self._cluster = self._site.cluster
         self._filters = Judge(self._cluster, filters_only())
         self._capacity = Capacity(self._filters)

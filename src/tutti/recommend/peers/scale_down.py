@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
-from tutti.recommend.effort import Deadline
+from tutti.recommend.effort import Deadline, meter_of
 from tutti.recommend.evictable import BudgetsLeft, EvictionRules, Fate
 from tutti.recommend.peers.cluster_autoscaler import EXPENDABLE_BELOW
 from tutti.recommend.peers.go_sort import go_sort
@@ -93,7 +93,7 @@ class _ScaleDown:
         deadline: Deadline | None,
     ) -> None:
         seen = [each for each in objects if not isinstance(each, Pod) or _is_seen(each)]
-        self._moves = Moves(seen, meter=deadline.effort.meter if deadline is not None else None)
+        self._moves = Moves(seen, meter=meter_of(deadline))
         self._nodes = [each for each in seen if isinstance(each, Node)]
         self._budgets = BudgetsLeft(each for each in seen if isinstance(each, PodDisruptionBudget))
         self._groups = {name: group for group in groups for name in group.members}
