@@ -17,10 +17,10 @@ from pathlib import Path
 from instances import daemon_sets, pod, pool, size, split, standing
 
 from tutti.kube.objects import Object
-from tutti.recommend.offerings import Catalogue, NodePool, Offering
-from tutti.recommend.pools.limits import nodes_limit
-from tutti.recommend.pools.types import ZONE, template_node
-from tutti.recommend.request import Request
+from tutti.market.instance_types import ZONE, template_node
+from tutti.market.offerings import Catalogue, NodePool, Offering
+from tutti.market.pool_limits import nodes_limit
+from tutti.recommend.records.request import Request
 
 GENERATOR = Path(__file__).resolve().parents[1] / "oracle" / "karpenter" / "gen.py"
 THIRTY = tuple(
@@ -87,7 +87,7 @@ def diverse_line(pods: int = 10_000, types: int = 400, seed: int = 42) -> str:
 
 def diverse(line: str) -> Request:
     """The same as a request."""
-    from tutti.conformance.karpenter import read_karpenter_case
+    from tutti.conformance.karpenter_cases import read_karpenter_case
 
     nothing = {
         "claims": [], "onExisting": {}, "unscheduled": {}, "nodes": 0, "costPerHour": 0.0, "runs": 1, "same": "all",

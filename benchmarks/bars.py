@@ -83,9 +83,9 @@ def timed(work: Callable[[], object]) -> float:
 
 def load_file(file: str) -> dict[str, Any]:
     """Load one file into a cluster, in a process of its own."""
-    from tutti.cluster import Cluster
-    from tutti.kube.loader import load
-    from tutti.kube.prepare import prepare
+    from tutti.cluster.cluster import Cluster
+    from tutti.kube.admission.prepare import prepare
+    from tutti.kube.reading.loader import load
 
     begin = time.perf_counter()
     cluster = Cluster(prepare(load([file])).every())
@@ -99,9 +99,10 @@ def load_file(file: str) -> dict[str, Any]:
 
 def warm(shape: str, file: Path, pods: int) -> None:
     """Place all but the last pods of a shape, then measure single decisions and edits."""
-    from tutti.cluster import Bind, Cluster
-    from tutti.engine import Engine
-    from tutti.kube.loader import load
+    from tutti.cluster.cluster import Cluster
+    from tutti.cluster.edits import Bind
+    from tutti.engine.placement.engine import Engine
+    from tutti.kube.reading.loader import load
 
     snapshot = load([str(file)])
     cluster = Cluster(snapshot.every())
@@ -126,7 +127,7 @@ def warm(shape: str, file: Path, pods: int) -> None:
 
 def template(shape: str, cluster: Any, engine: Any, pod: str) -> None:
     """Switch a template on, ask one class, roll back."""
-    from tutti.cluster import PutTemplate, Switch, Unbind
+    from tutti.cluster.edits import PutTemplate, Switch, Unbind
 
     like = cluster.nodes.objects[0]
     name = "template-0"
@@ -162,7 +163,7 @@ def edits(shape: str, cluster: Any, snapshot: Any) -> None:
 
 def watch_edits(cluster: Any, snapshot: Any) -> Iterator[tuple[str, list[Any]]]:
     """Make the edits that a watch would deliver."""
-    from tutti.cluster import Put, Remove
+    from tutti.cluster.edits import Put, Remove
 
     pods = snapshot.pods[:TIMES]
     running = []

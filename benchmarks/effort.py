@@ -22,9 +22,9 @@ from bar_instances import mixed
 from instances import draw
 from msgspec.structs import replace
 
-from tutti.recommend.ask import ask
-from tutti.recommend.effort import Deadline
-from tutti.recommend.request import Binder, Down, Request
+from tutti.app.recommend import ask
+from tutti.cluster.work_budget import Deadline
+from tutti.recommend.records.request import Binder, Down, Request
 
 EXTRAS: tuple[tuple[str, ...], ...] = ((), ("spread", "gangs", "existing"), ("limits", "anti-affinity", "daemons"))
 

@@ -1,11 +1,9 @@
 """Gangs: how fast the engine places and starves nobody, how long a preemption takes, and NVIDIA's gang burst.
 
-Engine only, no API server: objects in, `tutti.engine.schedule.schedule` on them, a plan out. Clusters are made here,
-outside the time that is taken, from fixed seeds; times are the best of some runs, each on a fresh cluster, those of
-single decisions are percentiles. What came out is checked: no gang is partial, and where one is bound to a rack, it is
-in one. Prints what was measured beside the bar.
-
-usage: gangs.py [--only NAME ...] [--runs 3] [--profile NAME]
+Engine only, no API server: objects in, `schedule` of `tutti.engine.session` on them, a plan out. Clusters are made
+here, outside the time that is taken, from fixed seeds; times are the best of some runs, each on a fresh cluster, those
+of single decisions are percentiles. What came out is checked: no gang is partial, and where one is bound to a rack, it
+is in one. Prints what was measured beside the bar. usage: gangs.py [--only NAME ...] [--runs 3] [--profile NAME]
 """
 
 from __future__ import annotations
@@ -23,18 +21,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from tutti.cluster import Cluster, Put, Remove
-from tutti.engine import Engine
-from tutti.engine.attempts import Attempts
-from tutti.engine.desk import Options
-from tutti.engine.plan import Plan
-from tutti.engine.schedule import pending, schedule
-from tutti.engine.turns import turns
-from tutti.kube.gangs.additions import DISRUPTION, REQUIRED
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Put, Remove
+from tutti.engine.placement.engine import Engine
+from tutti.engine.session.attempts import Attempts
+from tutti.engine.session.context import Options
+from tutti.engine.session.plan import Plan
+from tutti.engine.session.schedule import pending, schedule
+from tutti.engine.session.turns import turns
 from tutti.kube.gangs.coscheduling import LABEL
-from tutti.kube.group_objects import CoschedulingPodGroup, CoschedulingSpec
+from tutti.kube.gangs.tutti_annotations import DISRUPTION, REQUIRED
 from tutti.kube.objects import (
     Container,
+    CoschedulingPodGroup,
+    CoschedulingSpec,
     Node,
     NodeStatus,
     Object,

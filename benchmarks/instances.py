@@ -14,10 +14,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tutti.kube.gangs.coscheduling import LABEL
-from tutti.kube.group_objects import CoschedulingPodGroup, CoschedulingSpec
 from tutti.kube.objects import (
     Affinity,
     Container,
+    CoschedulingPodGroup,
+    CoschedulingSpec,
     DaemonSet,
     LabelSelector,
     Node,
@@ -36,11 +37,11 @@ from tutti.kube.objects import (
     TopologySpreadConstraint,
     WorkloadSpec,
 )
-from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
-from tutti.recommend.pools.limits import nodes_limit
-from tutti.recommend.pools.types import ARCH, HOSTNAME, INSTANCE_TYPE, OS, ZONE, template_name, template_node
-from tutti.recommend.prices import PriceBook
-from tutti.recommend.request import Request
+from tutti.market.instance_types import ARCH, HOSTNAME, INSTANCE_TYPE, OS, ZONE, template_name, template_node
+from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.market.pool_limits import nodes_limit
+from tutti.market.price_book import PriceBook
+from tutti.recommend.records.request import Request
 
 REGION = "us-east-1"
 ZONES = tuple(REGION + letter for letter in "abc")

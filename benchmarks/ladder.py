@@ -91,9 +91,9 @@ def render(shape: str, nodes: int, pods: int, row: dict[str, Any]) -> str:
 
 def place(file: str) -> dict[str, Any]:
     """Load a file, place its pending pods in the order of the queue, and ask 1 % again."""
-    from tutti.cluster import Cluster
-    from tutti.engine import Engine
-    from tutti.kube.loader import load
+    from tutti.cluster.cluster import Cluster
+    from tutti.engine.placement.engine import Engine
+    from tutti.kube.reading.loader import load
 
     begin = time.perf_counter()
     snapshot = load([file])
@@ -119,8 +119,8 @@ def place(file: str) -> dict[str, Any]:
 
 def ask_again(snapshot: Any, decisions: list[Any], first: int, length: int) -> tuple[int, int]:
     """Load a cluster in which the first pods stand where they were put, and decide the next ones one by one."""
-    from tutti.cluster import Cluster
-    from tutti.engine import Engine
+    from tutti.cluster.cluster import Cluster
+    from tutti.engine.placement.engine import Engine
     from tutti.kube.objects import Pod
 
     where = {decision.pod: decision.node for decision in decisions[:first]}

@@ -15,21 +15,21 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from tutti.cluster import Bind, Cluster
-from tutti.engine import Engine
-from tutti.engine.judge import Filtered
-from tutti.engine.new_nodes import like
-from tutti.engine.schedule import schedule
-from tutti.kube.daemon_sets import daemon_pods
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Bind
+from tutti.cluster.node_edits import like
+from tutti.engine.placement.engine import Engine
+from tutti.engine.placement.evaluator import Filtered
+from tutti.engine.session.schedule import schedule
 from tutti.kube.gangs.coscheduling import LABEL
-from tutti.kube.group_objects import CoschedulingPodGroup
-from tutti.kube.objects import KINDS, Node, Object, Pod
-from tutti.kube.owners import OwnedPods
+from tutti.kube.objects import KINDS, CoschedulingPodGroup, Node, Object, Pod
 from tutti.kube.quantity import milli, value
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.bought import NewNode
-from tutti.recommend.offerings import NODES, Limit, Offering
-from tutti.recommend.request import Binder, Request
+from tutti.kube.workloads.daemon_sets import daemon_pods
+from tutti.kube.workloads.owners import OwnedPods
+from tutti.market.offerings import NODES, Limit, Offering
+from tutti.recommend.records.new_nodes import NewNode
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Binder, Request
 
 
 def problems(request: Request, told: Recommendation) -> list[str]:

@@ -29,11 +29,11 @@ from msgspec.structs import replace
 from plan_audit import needless, problems, unreachable
 from scenario_instances import BEST, scenarios
 
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.effort import Deadline
-from tutti.recommend.money import a_month, dollars
-from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Binder, Request, Strategy
+from tutti.cluster.work_budget import Deadline
+from tutti.market.money import a_month, dollars
+from tutti.recommend.flow import recommend
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Binder, Request, Strategy
 
 LONG = 60.0
 """Seconds for the large instances."""

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from tutti.kube.objects import Node, Object, Pod
-from tutti.recommend.money import HOURS_A_MONTH, nano_dollars
-from tutti.recommend.offerings import Catalogue, NodePool, Offering
-from tutti.recommend.pools.limits import nodes_limit
-from tutti.recommend.pools.types import INSTANCE_TYPE, ZONE, template_name, template_node
-from tutti.recommend.request import Request
+from tutti.market.instance_types import INSTANCE_TYPE, ZONE, template_name, template_node
+from tutti.market.money import HOURS_A_MONTH, nano_dollars
+from tutti.market.offerings import Catalogue, NodePool, Offering
+from tutti.market.pool_limits import nodes_limit
+from tutti.recommend.records.request import Request
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "scaling_scenarios"
 NAMES = ("s1", "s2", "s3", "s4", "s4a", "s5")

@@ -28,14 +28,13 @@ from tests.brute_force import (
     may_go,
     welcome,
 )
-from tutti.cluster import Cluster
-from tutti.engine.plan import Plan
-from tutti.engine.schedule import schedule
+from tutti.cluster.cluster import Cluster
+from tutti.engine.session.plan import Plan
+from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
-from tutti.kube.gangs import additions
+from tutti.kube.gangs import tutti_annotations as additions
 from tutti.kube.gangs.coscheduling import LABEL
-from tutti.kube.group_objects import CoschedulingPodGroup, CoschedulingSpec
-from tutti.kube.objects import Object, ObjectMeta
+from tutti.kube.objects import CoschedulingPodGroup, CoschedulingSpec, Object, ObjectMeta
 
 SORTS = ("packed", "evicting", "never")
 GPU = "nvidia.com/gpu"

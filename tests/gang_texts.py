@@ -3,9 +3,9 @@
 import json
 from textwrap import dedent
 
-from tutti.kube.decode import decode
 from tutti.kube.gangs.reader import read_gangs
-from tutti.kube.sources import Source
+from tutti.kube.reading.decode import decode
+from tutti.kube.reading.sources import Source
 
 
 def pod(name, *, labels=None, annotations=None, **spec):

@@ -14,9 +14,9 @@ from functools import partial
 import msgspec
 
 from tutti.kube import objects as k
-from tutti.kube.gangs import additions
+from tutti.kube.gangs import tutti_annotations as additions
 from tutti.kube.gangs.coscheduling import LABEL
-from tutti.kube.group_objects import (
+from tutti.kube.objects import (
     CompositePodGroup,
     CoschedulingPodGroup,
     CoschedulingSpec,
@@ -26,6 +26,8 @@ from tutti.kube.group_objects import (
     KaiSpec,
     KaiSubGroup,
     KaiTopology,
+    Object,
+    ObjectMeta,
     PodGroup,
     SchedulingConstraints,
     SchedulingPolicy,
@@ -33,7 +35,6 @@ from tutti.kube.group_objects import (
     VolcanoPodGroup,
     VolcanoSpec,
 )
-from tutti.kube.objects import Object, ObjectMeta
 
 HOSTNAME, ZONE, RACK, GPU = "kubernetes.io/hostname", "zone", "rack", "example.com/gpu"
 DIALECTS = ("annotation", "coscheduling", "native", "composite", "fluence", "volcano", "kueue", "kai")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from tests.purchase_brute_force import Amounts, Instance, Kind, Machine, Purchase, Vector
 from tutti.kube import objects as k
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
-from tutti.recommend.request import Binder, Options, Request
+from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Binder, Options, Request
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

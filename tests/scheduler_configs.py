@@ -2,7 +2,7 @@
 
 import json
 
-from tutti.engine.config import load_profile
+from tutti.engine.config.profile_loader import load_profile
 
 
 def config(*profiles, **fields):

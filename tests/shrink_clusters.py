@@ -10,17 +10,17 @@ import json
 import random
 from collections import Counter
 
-from tutti.cluster import Bind, Put, Remove, Unbind
-from tutti.engine.new_nodes import cordoned
-from tutti.kube.decode import decode
+from tutti.cluster.edits import Bind, Put, Remove, Unbind
+from tutti.cluster.node_edits import cordoned
+from tutti.kube.admission.prepare import prepare
 from tutti.kube.objects import Node, Pod
-from tutti.kube.prepare import prepare
-from tutti.kube.snapshot import Snapshot, by_kind
-from tutti.kube.sources import Source
-from tutti.recommend.parse import build_request
-from tutti.recommend.picture import initialise
-from tutti.recommend.request import Options
-from tutti.recommend.settled import Offered, settle
+from tutti.kube.reading.decode import decode
+from tutti.kube.reading.snapshot import Snapshot, by_kind
+from tutti.kube.reading.sources import Source
+from tutti.market.planning_cluster import initialise
+from tutti.recommend.after_purchase import Offered, settle
+from tutti.recommend.build_request import build_request
+from tutti.recommend.records.request import Options
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"m5.large": (1930, 7000), "m5.xlarge": (3920, 14600), "m5.2xlarge": (7910, 30000), "c5.xlarge": (3920, 6900)}

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tutti.cluster import Bind, Cluster, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, Unbind
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, Unbind
 from tutti.kube import objects as k
 
 ZONES = ("a", "b", "c")

@@ -1,6 +1,6 @@
 """Make the packaged price book from a table of EC2 types and prices.
 
-    python tools/make_price_book.py aws_ec2_prices.csv [src/tutti/recommend/data/aws.csv.gz]
+    python tools/make_price_book.py aws_ec2_prices.csv [src/tutti/market/data/aws.csv.gz]
 
 The table has a row for every region and instance type: size, accelerators, pods, on-demand price, median spot price and
 number of zones. The book has `COLUMNS`, sorted, and is the same bytes for the same table, so it changes only with it.
@@ -19,7 +19,7 @@ COLUMNS = (
     "region", "instance_type", "arch", "vcpus", "memory_gib", "gpus", "gpu_name", "max_pods", "on_demand", "spot",
     "zones",
 )  # fmt: skip
-BOOK = Path(__file__).parent.parent / "src/tutti/recommend/data/aws.csv.gz"
+BOOK = Path(__file__).parent.parent / "src/tutti/market/data/aws.csv.gz"
 
 
 def row_of(row: dict[str, str]) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tutti.cli.report.page import Report
 from tutti.kube.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.bought import NewNode, ScaleUp
+from tutti.market.offerings import Catalogue, NodePool, Offering
+from tutti.present.report.page import Report
 from tutti.recommend.compare import OURS, Compared
-from tutti.recommend.down.plan import DownPlan, Move, Removal, Stay, Step, Why
-from tutti.recommend.offerings import Catalogue, NodePool, Offering
-from tutti.recommend.request import Request
+from tutti.recommend.records.down_plan import DownPlan, Move, Removal, Stay, Step, Why
+from tutti.recommend.records.new_nodes import NewNode, ScaleUp
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Request
 
 HOSTILE = '<script>alert("1")</script>\'"><img src=x onerror=alert(2)>'
 REASONS = ("NotUnderutilized", "BlockedByPod", "NodeGroupMinSizeReached", "ScaleDownDisabledAnnotation")

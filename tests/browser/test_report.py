@@ -10,8 +10,8 @@ import pytest
 from tests.browser.chromium import BINARY, Chromium
 from tests.browser.reports import HOSTILE, REASONS, beside, hostile, large
 from tutti.cli.main import main
-from tutti.cli.report.page import page
-from tutti.cli.report.picture import BOXES
+from tutti.present.report.node_boxes import BOXES
+from tutti.present.report.page import page
 
 pytestmark = pytest.mark.skipif(BINARY is None, reason="chromium is not installed (Debian: apt-get install chromium)")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "recommend"

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Run, node, pod
-from tutti.cli.compare_table import change_text, comparison_text
 from tutti.kube.objects import Node, ObjectMeta
-from tutti.recommend.answer import Recommendation
+from tutti.market.offerings import Offering
+from tutti.present.comparison_text import change_text, comparison_text
 from tutti.recommend.compare import Compared
-from tutti.recommend.offerings import Offering
+from tutti.recommend.records.recommendation import Recommendation
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]

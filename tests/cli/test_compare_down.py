@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, node, pod
-from tutti.cli.beside_table import beside_text, nodes_beside
-from tutti.recommend.bought import NewNode
-from tutti.recommend.down.beside import Gone, PeerDown
-from tutti.recommend.down.plan import DownPlan, Removal, Stay, Why
+from tutti.present.scale_down_comparison_text import beside_text, nodes_beside
+from tutti.recommend.down.compare_cluster_autoscaler import Gone, PeerDown
+from tutti.recommend.records.down_plan import DownPlan, Removal, Stay, Why
+from tutti.recommend.records.new_nodes import NewNode
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]

@@ -14,7 +14,7 @@ import tutti.cli
 from tests.cli.conftest import Run
 
 Tutti = Callable[..., Run]
-SAMPLE = Path(tutti.cli.__file__).parent / "data" / "conformance-sample.jsonl.gz"
+SAMPLE = Path(tutti.cli.__file__).parent / "demo" / "conformance-sample.jsonl.gz"
 RECORDED = Path(__file__).parents[1] / "conformance"
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tutti.conformance import models, removals
+from tutti.conformance import models
+from tutti.conformance import scale_down_cases as removals
 
 Tutti = Callable[..., Run]
 PURCHASES = Path(__file__).parents[1] / "conformance" / "purchases"

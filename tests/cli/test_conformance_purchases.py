@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tutti.cli.purchase_table import complaint, is_bad, purchase_table
+from tutti.autoscalers.karpenter.provisioner import karpenter
+from tutti.cli.conformance.purchase_table import complaint, is_bad, purchase_table
+from tutti.cluster.work_budget import Deadline
 from tutti.conformance import purchase_run
-from tutti.conformance.karpenter import read_karpenter
+from tutti.conformance.karpenter_cases import read_karpenter
 from tutti.conformance.purchase_run import PurchaseOutcome, Settings, run_purchase
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.bought import NewNode, ScaleUp
-from tutti.recommend.effort import Deadline
-from tutti.recommend.offerings import Offering
-from tutti.recommend.peers.karpenter import karpenter
-from tutti.recommend.request import Binder, Request
+from tutti.market.offerings import Offering
+from tutti.recommend.records.new_nodes import NewNode, ScaleUp
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Binder, Request
 
 Tutti = Callable[..., Run]
 PURCHASES = Path(__file__).parents[1] / "conformance" / "purchases"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.conftest import Run
-from tutti.cli.demo import STEPS
-from tutti.cli.demo_cluster import build
+from tutti.cli.demo.cluster import build
+from tutti.cli.demo.command import STEPS
 
 Tutti = Callable[..., Run]
 

@@ -12,11 +12,11 @@ import yaml
 
 from tests.cli.conftest import Run, node, pod
 from tests.cli.interrupts import interrupted
-from tutti.cli.recommend_table import recommendation_text
-from tutti.recommend.answer import Placement, Recommendation
-from tutti.recommend.bought import NewNode
-from tutti.recommend.offerings import Catalogue
-from tutti.recommend.request import Request
+from tutti.market.offerings import Catalogue
+from tutti.present.recommendation_text import recommendation_text
+from tutti.recommend.records.new_nodes import NewNode
+from tutti.recommend.records.recommendation import Placement, Recommendation
+from tutti.recommend.records.request import Request
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -329,7 +329,7 @@ def test_an_interrupt_ends_it_without_a_word(write: Write, pools: str) -> None:
     Path(pools).write_text(POOLS.replace("max: 4", "max: 9999"), "utf-8")
     path = write(*(pod(f"job-{n}", cpu=f"{1 + n % 97 / 50:.2f}") for n in range(4_000)))
     asked = ("recommend", "-f", path, "--pools", pools, "--time-limit", "60")
-    run = interrupted(*asked, at="tutti.recommend.ask:ask")
+    run = interrupted(*asked, at="tutti.app.recommend:ask")
     assert (run.code, run.out) == (130, b"")
     assert b"Traceback" not in run.err
 

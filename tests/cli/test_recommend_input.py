@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Run, node, pod
-from tutti.cli.advice import advice_text
-from tutti.cli.recommend_input import Given, read_given
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.ask import ask
-from tutti.recommend.effort import Deadline
-from tutti.recommend.request import Options
+from tutti.app.recommend import ask
+from tutti.cli.recommend.advice import advice_text
+from tutti.cli.recommend.inputs import Given, read_given
+from tutti.cluster.work_budget import Deadline
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Options
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]

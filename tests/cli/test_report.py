@@ -15,16 +15,16 @@ from msgspec.structs import replace
 from tests.browser.reports import HOSTILE, beside, hostile, large
 from tests.cli.conftest import Run, node, pod
 from tests.cli.interrupts import interrupted
-from tutti.cli.report import write
-from tutti.cli.report.markup import el, escaped
-from tutti.cli.report.page import Report, page
-from tutti.cli.report.picture import BOXES
-from tutti.cli.report.tiles import Rect, tiled
+from tutti.cli.recommend import write_report as write
 from tutti.exceptions import InputError
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.down.plan import DownPlan, Move, Removal, Stay, Step, Why
-from tutti.recommend.offerings import Catalogue
-from tutti.recommend.request import Request
+from tutti.market.offerings import Catalogue
+from tutti.present.report.markup import el, escaped
+from tutti.present.report.node_boxes import BOXES
+from tutti.present.report.page import Report, page
+from tutti.present.report.treemap import Rect, tiled
+from tutti.recommend.records.down_plan import DownPlan, Move, Removal, Stay, Step, Why
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Request
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -349,7 +349,7 @@ def test_an_interrupt_leaves_no_file(write: Write, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     asked = ("recommend", "-f", path, "--pools", str(pools), "--time-limit", "60")
-    run = interrupted(*asked, "--report", str(out / "plan.html"), at="tutti.recommend.ask:ask")
+    run = interrupted(*asked, "--report", str(out / "plan.html"), at="tutti.app.recommend:ask")
     assert run.code == 130
     assert b"Traceback" not in run.err
     assert list(out.iterdir()) == []

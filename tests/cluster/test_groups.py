@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from tests.gang_worlds import GONE, GangWorld, named
 from tests.worlds import picture
-from tutti.cluster import Bind, Cluster, Edit, Hold, Put, Release, Remove, Unbind
-from tutti.engine.standing import Gangs
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Bind, Edit, Hold, Put, Release, Remove, Unbind
+from tutti.engine.gangs.gang_state import Gangs
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube import objects as k
 from tutti.kube.gangs.reader import GROUP_KINDS, membership, read_gangs

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.worlds import World, picture
-from tutti.cluster import Cluster
-from tutti.engine import Engine, explain, preempt
+from tutti.cluster.cluster import Cluster
+from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.placement.engine import Engine
+from tutti.engine.preemption.default_preemption import preempt
 from tutti.exceptions import ConflictError, NotFoundError
 
 SEQUENCES, EDITS = 20, 500

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from scheduler_configs import config, load, profile
 
-from tutti.conformance.cases import read_cases
-from tutti.conformance.kube_scheduler import answers, differences
-from tutti.engine.config import load_profile
-from tutti.engine.profile import Profile
+from tutti.conformance.case_files import read_cases
+from tutti.conformance.scheduler_cases import answers, differences
+from tutti.engine.config.profile_loader import load_profile
+from tutti.engine.placement.profile import Profile
 from tutti.exceptions import InputError
 
 RECORDED = Path(__file__).parent.parent / "conformance" / "profiles.jsonl.gz"

@@ -3,7 +3,7 @@
 import pytest
 from scheduler_configs import args, config, load, profile
 
-from tutti.engine.config import load_profile
+from tutti.engine.config.profile_loader import load_profile
 from tutti.exceptions import InputError
 
 BY_KUBE = [

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tutti.conformance.cases import Case, read_cases, read_lines
-from tutti.conformance.gangs import outcome, read_gang_case
-from tutti.conformance.kube_scheduler import answers, differences
+from tutti.conformance.case_files import Case, read_cases, read_lines
+from tutti.conformance.gang_cases import outcome, read_gang_case
+from tutti.conformance.scheduler_cases import answers, differences
 
 FILES = ("kube-scheduler.jsonl.gz", "kube-scheduler-more.jsonl.gz")
 HERE = Path(__file__).parent.parent / "conformance"

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.worlds import picture
-from tutti.cluster import Cluster, Put
-from tutti.conformance import gangs as cases
-from tutti.engine import Engine
-from tutti.engine.cures import find_cures
-from tutti.engine.gang_explain import GangExplanation, explain_gang
-from tutti.engine.schedule import schedule
-from tutti.engine.standing import Gangs
-from tutti.kube import group_objects as g
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Put
+from tutti.conformance import gang_cases as cases
+from tutti.engine.explain.cures import find_cures
+from tutti.engine.explain.gang_explanation import GangExplanation, explain_gang
+from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.placement.engine import Engine
+from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
+from tutti.kube.objects import pod_groups as g
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "gang.jsonl.gz"
 RACK = "example.com/rack"
@@ -260,7 +261,7 @@ def test_a_raised_priority(dialect: str) -> None:
 def with_minimum(objects: Objects, minimum: int) -> Objects:
     """The same groups with another minimum, said in the group itself."""
     cluster = Cluster(objects)
-    from tutti.engine.group_edits import with_minimum as changed
+    from tutti.engine.explain.group_edits import with_minimum as changed
 
     new = {(o.KIND, o.key): o for o in changed(objects, [], minimum, lambda kind, key: cluster.objects[kind].get(key))}
     return [new.get((o.KIND, o.key), o) for o in objects]

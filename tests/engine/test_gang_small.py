@@ -11,8 +11,8 @@ from tests.brute_force import Instance, Job, Machine, Team
 from tests.engine.test_session import node as a_node
 from tests.engine.test_session import pod as session_pod
 from tests.gang_instances import Verdict, instance, judged
-from tutti.cluster import Cluster
-from tutti.engine.schedule import schedule
+from tutti.cluster.cluster import Cluster
+from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
 
 

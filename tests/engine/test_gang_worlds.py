@@ -17,12 +17,14 @@ import pytest
 
 from tests.gang_worlds import GangWorld, room_of, shuffled, taken_by
 from tests.worlds import picture
-from tutti.cluster import Bind, Cluster, Remove, Unbind
-from tutti.engine import Engine, explain
-from tutti.engine.plan import Bound, Plan
-from tutti.engine.queue import SECOND, Queue
-from tutti.engine.schedule import schedule
-from tutti.engine.session import session
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Bind, Remove, Unbind
+from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.placement.engine import Engine
+from tutti.engine.session.plan import Bound, Plan
+from tutti.engine.session.queue import SECOND, Queue
+from tutti.engine.session.schedule import schedule
+from tutti.engine.session.session import session
 from tutti.kube import objects as k
 from tutti.kube.gangs.gang import Disruption, Part
 from tutti.kube.gangs.reader import membership, part_of, read_gangs, root

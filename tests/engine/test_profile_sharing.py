@@ -5,8 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tests.engine.test_properties import node, pending, pod
-from tutti.cluster import Cluster, Put, Remove
-from tutti.engine import Engine, Profile
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Put, Remove
+from tutti.engine.placement.engine import Engine
+from tutti.engine.placement.profile import Profile
 from tutti.kube import objects as k
 
 

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.worlds import World
-from tutti.cluster import Cluster, Remove
-from tutti.engine import Engine, explain
-from tutti.engine.budgets import Budgets
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Remove
+from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
-from tutti.engine.preempt import _Evictions, _Room
-from tutti.engine.verdict import Reason
+from tutti.engine.plugins.verdict import Reason
+from tutti.engine.preemption.default_preemption import _Evictions, _Room
+from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.kube import objects as k
 
 SIZES = st.sampled_from(("100m", "250m", "333m", "1", "1500m", "0"))

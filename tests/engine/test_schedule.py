@@ -8,13 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from tests.worlds import World
-from tutti.cluster import Cluster, Hold, Release, Remove
-from tutti.engine import Engine, Profile, preempt
-from tutti.engine.failure import failure
-from tutti.engine.plan import Plan
-from tutti.engine.schedule import pending, schedule
-from tutti.engine.standing import created
-from tutti.engine.turns import not_considered
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Hold, Release, Remove
+from tutti.engine.gangs.gang_state import created
+from tutti.engine.placement.engine import Engine
+from tutti.engine.placement.profile import Profile
+from tutti.engine.preemption.default_preemption import preempt
+from tutti.engine.reasons.pod_failure import failure
+from tutti.engine.session.plan import Plan
+from tutti.engine.session.schedule import pending, schedule
+from tutti.engine.session.turns import not_considered
 from tutti.kube import objects as k
 
 WAITING = "2026-01-01T00:00:00Z"

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tutti.cluster import Cluster, Put, Remove
-from tutti.engine.queue import SECOND, Patience, Queue
-from tutti.engine.session import Policy, session
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Put, Remove
+from tutti.engine.session.queue import SECOND, Patience, Queue
+from tutti.engine.session.session import Policy, session
 from tutti.kube import objects as k
 from tutti.kube.times import timestamp
 

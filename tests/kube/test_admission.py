@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tutti.exceptions import InputError
-from tutti.kube.admission import Admission, admit_pod, is_stored
-from tutti.kube.defaults import with_defaults
+from tutti.kube.admission.defaults import with_defaults
+from tutti.kube.admission.pod_admission import Admission, admit_pod, is_stored
 from tutti.kube.objects import (
     LimitRange,
     Namespace,

@@ -3,14 +3,13 @@
 import pytest
 from gang_texts import objects, pod
 
-from tutti.cluster.classes import spec_key
+from tutti.cluster.spec_classes import spec_key
 from tutti.exceptions import InputError
-from tutti.kube.decode import decode
 from tutti.kube.gangs.reader import GROUP_KINDS
-from tutti.kube.group_objects import CoschedulingPodGroup, KaiPodGroup, PodGroup, VolcanoPodGroup, Workload
-from tutti.kube.loader import load
-from tutti.kube.objects import KINDS
-from tutti.kube.sources import Source
+from tutti.kube.objects import KINDS, CoschedulingPodGroup, KaiPodGroup, PodGroup, VolcanoPodGroup, Workload
+from tutti.kube.reading.decode import decode
+from tutti.kube.reading.loader import load
+from tutti.kube.reading.sources import Source
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from gang_texts import gang, objects, pod, pods, problem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.kube import group_objects as g
 from tutti.kube.gangs.gang import Disruption, Membership, Part, Topology
 from tutti.kube.gangs.reader import DIALECTS, membership, read_gang, read_gangs
 from tutti.kube.objects import ObjectMeta, Pod, PodSpec, PodStatus, PriorityClass, SchedulingGroup
+from tutti.kube.objects import pod_groups as g
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 VOLCANO = "scheduling.k8s.io/group-name"

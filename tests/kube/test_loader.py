@@ -11,8 +11,8 @@ from itertools import pairwise
 import pytest
 
 from tutti.exceptions import InputError
-from tutti.kube.loader import load
 from tutti.kube.objects import Deployment, Node, PodDisruptionBudget, Service
+from tutti.kube.reading.loader import load
 
 
 def pod(name="web-1", **fields):

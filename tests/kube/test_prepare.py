@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from tutti.exceptions import InputError
+from tutti.kube.admission.prepare import prepare
 from tutti.kube.objects import KINDS, Job, PersistentVolume, PersistentVolumeClaim, Pod, ReplicaSet
-from tutti.kube.owners import controller_of
-from tutti.kube.prepare import prepare
+from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.resources import incoming_requests
-from tutti.kube.snapshot import Snapshot, by_kind
+from tutti.kube.workloads.owners import controller_of
 
 VECTORS = Path(__file__).parents[1] / "conformance" / "kube-scheduler-more.jsonl.gz"
 

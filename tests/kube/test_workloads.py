@@ -5,9 +5,9 @@ import pytest
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import KINDS, Node, PersistentVolumeClaim, Pod
-from tutti.kube.owners import controller_of
-from tutti.kube.scaling import going_first, scale
-from tutti.kube.workloads import expand
+from tutti.kube.workloads.expansion import expand
+from tutti.kube.workloads.owners import controller_of
+from tutti.kube.workloads.scaling import going_first, scale
 
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}
 

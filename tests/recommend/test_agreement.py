@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tutti.conformance.cases import read_lines
+from tutti.autoscalers.shared.agreement import AGREEMENTS, agreement_of
+from tutti.conformance.case_files import read_lines
 from tutti.conformance.models import PURCHASE, check_line
-from tutti.recommend.peers.agreement import AGREEMENTS, agreement_of
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "purchases"
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.purchase_brute_force import cheapest, faults, solve
 from tests.purchase_instances import bought, instance, placed, request
-from tutti.recommend.effort import Deadline
-from tutti.recommend.recommend import recommend
+from tutti.cluster.work_budget import Deadline
+from tutti.recommend.flow import recommend
 
 BLOCKS, SIZE = 4, 50
 """Of drawn instances: one test each, so that they spread over cores."""

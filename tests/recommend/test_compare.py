@@ -7,16 +7,16 @@ import pytest
 from msgspec.structs import replace
 
 from tests import purchase_instances
+from tutti.app.recommend import ask
+from tutti.autoscalers.shared.purchase import Purchase
+from tutti.cluster.work_budget import Deadline
 from tutti.exceptions import InputError
-from tutti.kube.sources import read_sources
-from tutti.recommend.ask import ask
+from tutti.kube.reading.sources import read_sources
+from tutti.market.money import a_month
+from tutti.recommend.build_request import price_book
 from tutti.recommend.compare import NO_PRICES, OURS, PEERS, Peer, compare
-from tutti.recommend.effort import Deadline
-from tutti.recommend.money import a_month
-from tutti.recommend.parse import price_book
-from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Binder, Options, Strategy
-from tutti.recommend.wire.scenario import read_scenario
+from tutti.recommend.records.request import Binder, Options, Strategy
+from tutti.wire.scenarios.reader import read_scenario
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
 WASTE, ORIGINAL = "cluster-autoscaler/least-waste", "original-recommender"

@@ -3,8 +3,8 @@
 import msgspec
 
 from tutti.kube.objects import DaemonSet, Node, Pod
-from tutti.kube.snapshot import Snapshot, by_kind
-from tutti.recommend.daemons import daemon_pods_for, daemon_sets_of
+from tutti.kube.reading.snapshot import Snapshot, by_kind
+from tutti.market.node_daemons import daemon_pods_for, daemon_sets_of
 
 
 def node(name, taints=(), **labels):

@@ -7,10 +7,10 @@ import pytest
 from tests.recommend.test_give_back import budget, small
 from tests.shrink_clusters import _node as node
 from tests.shrink_clusters import cluster, request
-from tutti.recommend.ask import ask
-from tutti.recommend.down.beside import cluster_autoscaler_beside
-from tutti.recommend.effort import Deadline
-from tutti.recommend.request import Down, Options
+from tutti.app.recommend import ask
+from tutti.cluster.work_budget import Deadline
+from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_beside
+from tutti.recommend.records.request import Down, Options
 
 NOW = 1_240 * 1_000_000
 

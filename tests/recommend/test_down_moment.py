@@ -7,16 +7,16 @@ from msgspec.structs import replace
 
 from tests.recommend.test_give_back import small, why
 from tests.shrink_clusters import request
+from tutti.app.recommend import ask
+from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
+from tutti.cluster.work_budget import Deadline
 from tutti.exceptions import InputError
 from tutti.kube.objects import Condition, Node, NodeStatus, ObjectMeta
+from tutti.kube.reading.validation import validate
 from tutti.kube.times import micros
-from tutti.kube.validate import validate
-from tutti.recommend.ask import ask
-from tutti.recommend.down.moment import dated
-from tutti.recommend.effort import Deadline
-from tutti.recommend.evictable import latest_moment
-from tutti.recommend.offerings import NodeBudget
-from tutti.recommend.request import Down, Options
+from tutti.market.offerings import NodeBudget
+from tutti.recommend.down.snapshot_time import dated
+from tutti.recommend.records.request import Down, Options
 
 DUMPED = "2026-11-16T09:00:00Z"
 MINUTE = 60_000_000

@@ -7,13 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recommend.test_greedy import node, offering, pod
+from tutti.app.recommend import ask
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.recommend.ask import ask
-from tutti.recommend.effort import AT_LEAST, PATIENCE, Deadline, Effort
-from tutti.recommend.offerings import Catalogue, NodePool
-from tutti.recommend.request import Binder, Down, Options, Request
+from tutti.cluster.work_budget import AT_LEAST, PATIENCE, Deadline, Effort
+from tutti.market.offerings import Catalogue, NodePool
+from tutti.recommend.records.request import Binder, Down, Options, Request
 
 
 def crowd(seed, *, pods=300, shapes=25):

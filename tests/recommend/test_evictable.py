@@ -7,10 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tutti.cluster.classes import spec_key
-from tutti.kube.objects import Pod, PodDisruptionBudget
-from tutti.kube.times import micros
-from tutti.recommend.evictable import (
+from tutti.autoscalers.cluster_autoscaler.drainability import (
     DAEMON_POD,
     MIRROR,
     SAFE_LOCAL_VOLUMES,
@@ -21,6 +18,9 @@ from tutti.recommend.evictable import (
     Verdict,
     latest_moment,
 )
+from tutti.cluster.spec_classes import spec_key
+from tutti.kube.objects import Pod, PodDisruptionBudget
+from tutti.kube.times import micros
 
 NOW = "2026-08-01T12:00:00Z"
 OLD, YOUNG = "2026-08-01T02:00:00Z", "2026-08-01T11:30:00Z"

@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recommend.test_greedy import offering, pod
-from tutti.recommend.effort import Deadline
-from tutti.recommend.eligible import filter_eligible
-from tutti.recommend.exchange.brim import filled
-from tutti.recommend.exchange.exchanged import exchanged
-from tutti.recommend.exchange.forecast import Forecast
-from tutti.recommend.exchange.steps import useful
-from tutti.recommend.matter import Matter, Progress
-from tutti.recommend.offerings import Catalogue, Limit, NodePool
-from tutti.recommend.picture import initialise
-from tutti.recommend.problem import pose
-from tutti.recommend.recommend import recommend
-from tutti.recommend.replayed import Replayed, purchases_between
-from tutti.recommend.request import Request
-from tutti.recommend.selection import Selection
+from tutti.cluster.work_budget import Deadline
+from tutti.market.offerings import Catalogue, Limit, NodePool
+from tutti.market.planning_cluster import initialise
+from tutti.recommend.flow import recommend
+from tutti.recommend.problem.eligible_pools import filter_eligible
+from tutti.recommend.problem.problem import pose
+from tutti.recommend.problem.search_context import Matter, Progress
+from tutti.recommend.records.request import Request
+from tutti.recommend.replay.kube_scheduler_binder import Replayed, purchases_between
+from tutti.recommend.search.exchange.exchange import exchanged
+from tutti.recommend.search.exchange.fill_limits import filled
+from tutti.recommend.search.exchange.forecast import Forecast
+from tutti.recommend.search.exchange.neighbours import useful
+from tutti.recommend.search.selection import Selection
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from instances import draw

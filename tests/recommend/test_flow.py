@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recommend.test_greedy import HOSTNAME, ZONE, node, offering, pod
+from tutti.cluster.work_budget import Deadline
 from tutti.kube import objects as k
-from tutti.kube.group_objects import CoschedulingPodGroup
-from tutti.recommend.effort import Deadline
-from tutti.recommend.offerings import Catalogue, Limit, NodePool
-from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Binder, Objective, Options, Request, Strategy
+from tutti.kube.objects import CoschedulingPodGroup
+from tutti.market.offerings import Catalogue, Limit, NodePool
+from tutti.recommend.flow import recommend
+from tutti.recommend.records.request import Binder, Objective, Options, Request, Strategy
 
 BINDERS = tuple(Binder)
 

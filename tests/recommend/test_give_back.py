@@ -8,10 +8,10 @@ from tests.shrink_clusters import _daemon as daemon
 from tests.shrink_clusters import _node as node
 from tests.shrink_clusters import _pod as pod
 from tests.shrink_clusters import broken, cluster, request
-from tutti.recommend.ask import ask
-from tutti.recommend.effort import Deadline
-from tutti.recommend.request import Binder, Down, Options
-from tutti.recommend.wire.purchases import free_removals
+from tutti.app.recommend import ask
+from tutti.cluster.work_budget import Deadline
+from tutti.recommend.records.request import Binder, Down, Options
+from tutti.wire.merged_scale_ups import free_removals
 
 
 def given_back(objects, pools, *, seconds=1.0, binder=Binder.KUBE_SCHEDULER, **down):

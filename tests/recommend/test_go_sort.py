@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.recommend.peers.go_sort import go_sort
+from tutti.autoscalers.shared.go_sort import go_sort
 
 RECORDED = (
     ("10100000101000", [6, 12, 13, 3, 4, 5, 7, 11, 1, 9, 10, 0, 8, 2]),

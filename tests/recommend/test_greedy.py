@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tutti.cluster.work_budget import Deadline
 from tutti.kube import objects as k
-from tutti.recommend.effort import Deadline
-from tutti.recommend.eligible import filter_eligible
-from tutti.recommend.greedy import greedy
-from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
-from tutti.recommend.picture import initialise
-from tutti.recommend.problem import pose
-from tutti.recommend.request import Options, Request, Strategy
-from tutti.recommend.simulate import simulate
+from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.market.planning_cluster import initialise
+from tutti.recommend.problem.eligible_pools import filter_eligible
+from tutti.recommend.problem.problem import pose
+from tutti.recommend.records.request import Options, Request, Strategy
+from tutti.recommend.search.greedy.simulate import simulate
+from tutti.recommend.search.greedy.strategies import greedy
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)

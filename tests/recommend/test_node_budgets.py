@@ -6,7 +6,7 @@ from tests.recommend.test_give_back import NAKED, given_back, gone, small, why
 from tests.shrink_clusters import broken, request
 from tutti.exceptions import InputError
 from tutti.kube.times import micros
-from tutti.recommend.request import Options
+from tutti.recommend.records.request import Options
 
 MONDAY, SUNDAY = micros("2026-11-16T12:00:00Z"), micros("2026-11-15T12:00:00Z")
 OFFICE = {"schedule": "0 9 * * mon-fri", "duration": "8h"}

@@ -6,12 +6,12 @@ import random
 import numpy as np
 import pytest
 
-from tutti.recommend.effort import Deadline, Effort
-from tutti.recommend.optimal.fill import alone, best_patterns, varied_patterns
-from tutti.recommend.optimal.flat import Flat, undominated
-from tutti.recommend.optimal.knapsack import exact, surrogate
-from tutti.recommend.optimal.solve import bound_of, solve
-from tutti.recommend.replayed import purchases_between
+from tutti.cluster.work_budget import Deadline, Effort
+from tutti.recommend.replay.kube_scheduler_binder import purchases_between
+from tutti.recommend.search.column_generation.knapsack_bounds import exact, surrogate
+from tutti.recommend.search.column_generation.packing_input import Flat, undominated
+from tutti.recommend.search.column_generation.pattern_heuristics import alone, best_patterns, varied_patterns
+from tutti.recommend.search.column_generation.solve import bound_of, solve
 
 BIG = 1 << 40
 

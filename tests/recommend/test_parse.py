@@ -3,9 +3,9 @@
 import msgspec
 
 from tutti.kube.objects import KINDS
-from tutti.kube.snapshot import Snapshot, by_kind
-from tutti.kube.sources import Source
-from tutti.recommend.parse import build_request, parse_priorities
+from tutti.kube.reading.snapshot import Snapshot, by_kind
+from tutti.kube.reading.sources import Source
+from tutti.recommend.build_request import build_request, parse_priorities
 
 
 def objects(*trees):

@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.conformance.cases import read_lines
-from tutti.conformance.cluster_autoscaler import read_cluster_autoscaler_case
+from tutti.autoscalers.cluster_autoscaler import orchestrator as module
+from tutti.autoscalers.cluster_autoscaler.balancing_processor import split
+from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import in_turns
+from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUp, cluster_autoscaler
+from tutti.autoscalers.shared.cluster_snapshot import Columns, Live
+from tutti.cluster.work_budget import Deadline
+from tutti.conformance.case_files import read_lines
+from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.model_scale_up import CHOICE, ESTIMATE, OPTIONS, ScaledUp, read_scale_up
 from tutti.conformance.models import PURCHASE, Check
-from tutti.conformance.purchases import PurchaseCase
+from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
-from tutti.recommend.effort import Deadline
-from tutti.recommend.peers import cluster_autoscaler as module
-from tutti.recommend.peers.balance import split
-from tutti.recommend.peers.cluster_autoscaler import ScaleUp, cluster_autoscaler
-from tutti.recommend.peers.estimator import in_turns
-from tutti.recommend.peers.ground import Columns, Live
 
 VECTORS = str(Path(__file__).parent.parent / "conformance" / "purchases" / "cluster-autoscaler.jsonl.gz")
 FAMILIES = (

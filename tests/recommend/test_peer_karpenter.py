@@ -14,17 +14,17 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recommend.wire_bodies import answer, read
-from tutti.conformance.cluster_autoscaler import read_cluster_autoscaler_case
-from tutti.conformance.karpenter import KarpenterCase, read_karpenter
+from tutti.autoscalers.karpenter.provisioner import karpenter
+from tutti.autoscalers.shared.purchase import Purchase
+from tutti.cluster.work_budget import Deadline
+from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
+from tutti.conformance.karpenter_cases import KarpenterCase, read_karpenter
 from tutti.conformance.model_karpenter import CLAIMS, Bought, read_bought, totals
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, OwnerReference, Pod
 from tutti.kube.resources import allocatable, incoming_requests
-from tutti.recommend.effort import Deadline
-from tutti.recommend.offerings import NODES
-from tutti.recommend.peers.karpenter import karpenter
-from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.request import Request
+from tutti.market.offerings import NODES
+from tutti.recommend.records.request import Request
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "purchases"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tutti.autoscalers.original import recommender as original
+from tutti.autoscalers.original.recommender import original_recommender, worth
+from tutti.autoscalers.shared.cluster_snapshot import Live
+from tutti.cluster.work_budget import Deadline
 from tutti.kube import objects as k
-from tutti.kube.admission import Admission
-from tutti.recommend.effort import Deadline
-from tutti.recommend.offerings import Catalogue, Limit, NodePool, Offering
-from tutti.recommend.peers import original
-from tutti.recommend.peers.ground import Live
-from tutti.recommend.peers.original import original_recommender, worth
-from tutti.recommend.request import Request
+from tutti.kube.admission.pod_admission import Admission
+from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.recommend.records.request import Request
 
 HOSTNAME = "kubernetes.io/hostname"
 LARGE, LARGEST = (2, 8, 18_206_000_000), (16, 64, 145_665_000_000)

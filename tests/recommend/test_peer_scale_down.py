@@ -11,15 +11,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tutti.conformance.cases import read_lines
-from tutti.conformance.removal_parts import DELETED, PARTS, REASONS, REMOVABLE, UTILIZATION, could_be, removal_parts
-from tutti.conformance.removals import RemovalCase, is_removal, read_removal
+from tutti.autoscalers.cluster_autoscaler.scaledown_planner import cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
+from tutti.autoscalers.cluster_autoscaler.utilization import utilisation
+from tutti.conformance.case_files import read_lines
+from tutti.conformance.scale_down_cases import RemovalCase, is_removal, read_removal
+from tutti.conformance.scale_down_parts import DELETED, PARTS, REASONS, REMOVABLE, UTILIZATION, could_be, removal_parts
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.times import micros
-from tutti.recommend.peers.removals import Deleted, DownGroup, Kept, Removals
-from tutti.recommend.peers.scale_down import cluster_autoscaler_down
-from tutti.recommend.peers.utilisation import utilisation
 
 VECTORS = str(Path(__file__).parent.parent / "conformance" / "purchases" / "cluster-autoscaler.jsonl.gz")
 SHUFFLED = {"drain-rules-kinds1", "pdb-min-size-00", "pdb-min-size-01", "pdb-min-size-03"}

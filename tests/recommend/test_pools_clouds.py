@@ -7,11 +7,11 @@ import pytest
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node
-from tutti.kube.snapshot import Snapshot
-from tutti.kube.sources import Source
-from tutti.recommend.pools.market import Market
-from tutti.recommend.pools.reader import catalogue_of, read_pools
-from tutti.recommend.prices import PriceBook
+from tutti.kube.reading.snapshot import Snapshot
+from tutti.kube.reading.sources import Source
+from tutti.market.pool_context import Market
+from tutti.market.pools.reader import catalogue_of, read_pools
+from tutti.market.price_book import PriceBook
 
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 

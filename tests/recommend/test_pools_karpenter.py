@@ -4,14 +4,14 @@ import msgspec
 import pytest
 
 from tutti.exceptions import InputError
-from tutti.kube.loader import load
 from tutti.kube.objects import KarpenterPool, LabelSelectorRequirement, Node
-from tutti.kube.sources import Source
-from tutti.recommend.pools.karpenter import karpenter_pool
-from tutti.recommend.pools.market import Market
-from tutti.recommend.pools.reader import read_pools
-from tutti.recommend.pools.types import InstanceType, Offer
-from tutti.recommend.prices import PriceBook
+from tutti.kube.reading.loader import load
+from tutti.kube.reading.sources import Source
+from tutti.market.instance_types import InstanceType, Offer
+from tutti.market.pool_context import Market
+from tutti.market.pools.karpenter_offerings import karpenter_pool
+from tutti.market.pools.reader import read_pools
+from tutti.market.price_book import PriceBook
 
 ZONE, TYPE, CAPACITY = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"
 

@@ -5,10 +5,10 @@ import pytest
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node
-from tutti.kube.sources import Source
-from tutti.recommend.pools.market import Market
-from tutti.recommend.pools.reader import read_pools
-from tutti.recommend.prices import PriceBook
+from tutti.kube.reading.sources import Source
+from tutti.market.pool_context import Market
+from tutti.market.pools.reader import read_pools
+from tutti.market.price_book import PriceBook
 
 TEXT = """
 region: eu-west-1

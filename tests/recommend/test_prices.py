@@ -3,9 +3,9 @@
 import pytest
 
 from tutti.exceptions import InputError
-from tutti.kube.sources import Source
-from tutti.recommend.price_table import read_price_table
-from tutti.recommend.prices import PriceBook, region_of
+from tutti.kube.reading.sources import Source
+from tutti.market.price_book import PriceBook, region_of
+from tutti.market.price_csv import read_price_table
 
 
 def table(text):

@@ -6,11 +6,11 @@ import pytest
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, Pod
+from tutti.kube.reading.sources import Source
 from tutti.kube.resources import allocatable
-from tutti.kube.sources import Source
-from tutti.recommend.daemons import daemon_pods_for
-from tutti.recommend.parse import price_book
-from tutti.recommend.wire.scenario import is_scenario, read_scenario
+from tutti.market.node_daemons import daemon_pods_for
+from tutti.recommend.build_request import price_book
+from tutti.wire.scenarios.reader import is_scenario, read_scenario
 
 PRICES = b"instance_type,usd_month,cpu,memory_ki,pods\nm5.large,18.204,1920m,6776184,110\n"
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tutti.kube.sources import read_sources
-from tutti.recommend.effort import Deadline
-from tutti.recommend.money import a_month
-from tutti.recommend.parse import price_book
-from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Binder, Objective, Options
-from tutti.recommend.wire.scenario import read_scenario
+from tutti.cluster.work_budget import Deadline
+from tutti.kube.reading.sources import read_sources
+from tutti.market.money import a_month
+from tutti.recommend.build_request import price_book
+from tutti.recommend.flow import recommend
+from tutti.recommend.records.request import Binder, Objective, Options
+from tutti.wire.scenarios.reader import read_scenario
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
 

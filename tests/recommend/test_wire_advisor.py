@@ -26,21 +26,21 @@ from tests.recommend.wire_bodies import (
     read,
     source,
 )
-from tutti.cli.report.scene import scene_of
+from tutti.cluster.work_budget import Deadline
 from tutti.conformance.purchase_run import bought_of
 from tutti.exceptions import InputError, PoolError
-from tutti.kube.sources import Source
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.bought import NewNode, ScaleUp
+from tutti.kube.reading.sources import Source
+from tutti.present.report.scene import scene_of
+from tutti.recommend.after_purchase import Offered, settle
 from tutti.recommend.compare import compare
-from tutti.recommend.down.plan import DownPlan, Removal, Why
-from tutti.recommend.effort import Deadline
-from tutti.recommend.merge import merge
-from tutti.recommend.request import Binder, Options, Strategy
-from tutti.recommend.settled import Offered, settle
-from tutti.recommend.wire.advisor_answer import advisor_answer, advisor_error, scaling_advice
-from tutti.recommend.wire.purchases import purchases
-from tutti.recommend.wire.reader import Format, read_request, seconds_for
+from tutti.recommend.records.down_plan import DownPlan, Removal, Why
+from tutti.recommend.records.new_nodes import NewNode, ScaleUp
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Binder, Options, Strategy
+from tutti.recommend.records.scale_ups import merge
+from tutti.wire.formats import Format, read_request, seconds_for
+from tutti.wire.merged_scale_ups import purchases
+from tutti.wire.scaling_advisor.response import advisor_answer, advisor_error, scaling_advice
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "recommend" / "scaling-advisor.json"
 POOL, TEMPLATE = "sa.gardener.cloud/node-pool-name", "sa.gardener.cloud/node-template-name"

@@ -31,15 +31,15 @@ from tests.recommend.wire_bodies import (
 )  # fmt: skip
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import PriorityClass
-from tutti.recommend.answer import Left, Recommendation
-from tutti.recommend.bought import ScaleUp
-from tutti.recommend.down.plan import DownPlan, Removal, Step, Why
-from tutti.recommend.offerings import NODES
-from tutti.recommend.request import Down, Options
-from tutti.recommend.wire.gardener import read_gardener
-from tutti.recommend.wire.gardener_answer import gardener_answer, gardener_error
-from tutti.recommend.wire.gardener_text import SnapshotText
-from tutti.recommend.wire.usual_names import checker
+from tutti.market.offerings import NODES
+from tutti.recommend.records.down_plan import DownPlan, Removal, Step, Why
+from tutti.recommend.records.new_nodes import ScaleUp
+from tutti.recommend.records.recommendation import Left, Recommendation
+from tutti.recommend.records.request import Down, Options
+from tutti.wire.field_names import checker
+from tutti.wire.gardener.request import read_gardener
+from tutti.wire.gardener.response import gardener_answer, gardener_error
+from tutti.wire.gardener.text import SnapshotText
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "recommend" / "gardener-snapshot.json"
 _AT = "AutoscalerConfig.NodeTemplates.g-a"

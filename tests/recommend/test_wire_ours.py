@@ -12,10 +12,10 @@ import pytest
 
 from tests.recommend.wire_bodies import BOOK, answer, planner, prices, read, smallest, source
 from tutti.exceptions import InputError, PoolError
-from tutti.kube.sources import Source
-from tutti.recommend.request import Binder, Down, Objective, Options, Strategy
-from tutti.recommend.wire.ours import Body, read_ours, time_limit_of
-from tutti.recommend.wire.reader import Format, format_of, read_request
+from tutti.kube.reading.sources import Source
+from tutti.recommend.records.request import Binder, Down, Objective, Options, Strategy
+from tutti.wire.formats import Format, format_of, read_request
+from tutti.wire.tutti_api.request import Body, read_ours, time_limit_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 POOL = {"name": "x", "instanceType": "m5.large", "zones": ["eu-west-1a"], "max": 3}

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from tests.recommend.wire_bodies import BOOK, nodes_of, pods_of
-from tutti.kube.sources import Source
-from tutti.recommend.wire import gardener_text
-from tutti.recommend.wire.reader import read_request
+from tutti.kube.reading.sources import Source
+from tutti.wire.formats import read_request
+from tutti.wire.gardener import text as gardener_text
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "snapshots.py"
 

@@ -7,15 +7,15 @@ import json
 import time
 from typing import Any
 
+from tutti.app.recommend import ask
+from tutti.cluster.work_budget import Deadline
 from tutti.kube.objects import Node, Pod
-from tutti.kube.sources import Source
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.ask import ask
-from tutti.recommend.effort import Deadline
-from tutti.recommend.price_table import read_price_table
-from tutti.recommend.prices import PriceBook
-from tutti.recommend.request import Options, Request
-from tutti.recommend.wire.reader import read_request
+from tutti.kube.reading.sources import Source
+from tutti.market.price_book import PriceBook
+from tutti.market.price_csv import read_price_table
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Options, Request
+from tutti.wire.formats import read_request
 
 Data = dict[str, Any]
 ZERO = "0001-01-01T00:00:00Z"

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.serve.conftest import PATIENCE, START, Server, case, wait_until
-from tutti.serve.examples import GARDENER
+from tutti.serve.openapi.examples import GARDENER
 
 DEEP = 100_000
 BAD = {

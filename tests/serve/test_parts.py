@@ -12,14 +12,15 @@ import pytest
 
 from tests.serve.conftest import case
 from tutti.exceptions import ConflictError, InputError, PoolError
-from tutti.recommend.request import Binder, Objective, Strategy, Weights
-from tutti.serve import messages, planning, settings
-from tutti.serve.asked import asked_of
-from tutti.serve.body import read_body
-from tutti.serve.messages import Asked, Job, Ready, Route, Setup
+from tutti.recommend.records.request import Binder, Objective, Strategy, Weights
+from tutti.serve import settings
+from tutti.serve.http.query import asked_of
+from tutti.serve.http.refusals import RefusedError, refusal_of, route_of
+from tutti.serve.http.request_body import read_body
 from tutti.serve.metrics import Metrics, route_label
-from tutti.serve.planning import Planner, unpacked
-from tutti.serve.refusals import RefusedError, refusal_of, route_of
+from tutti.serve.workers import messages, planning
+from tutti.serve.workers.messages import Asked, Job, Ready, Route, Setup
+from tutti.serve.workers.planning import Planner, unpacked
 
 SETUP = Setup(max_body=10_000, time_limit=5.0, max_time_limit=60.0)
 

@@ -10,16 +10,16 @@ import msgspec
 import pytest
 
 from tests.serve.conftest import START, Server, case, wait_until
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.ask import ask
-from tutti.recommend.effort import Deadline
-from tutti.recommend.request import Request
-from tutti.serve import planning
-from tutti.serve.answers import RecommendationAnswer, RecommendationResponse
-from tutti.serve.examples import GARDENER, OURS, PLANNER
-from tutti.serve.messages import Asked, Job, Route, Setup
-from tutti.serve.plan_answers import PlannerResponse
-from tutti.serve.refusals import Problem
+from tutti.app.recommend import ask
+from tutti.cluster.work_budget import Deadline
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Request
+from tutti.serve.http.refusals import Problem
+from tutti.serve.openapi.examples import GARDENER, OURS, PLANNER
+from tutti.serve.openapi.plan_schemas import PlannerResponse
+from tutti.serve.openapi.recommendation_schemas import RecommendationAnswer, RecommendationResponse
+from tutti.serve.workers import planning
+from tutti.serve.workers.messages import Asked, Job, Route, Setup
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "recommend"
 

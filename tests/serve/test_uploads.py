@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.serve.conftest import PATIENCE, START, Server, case, wait_until
-from tutti.serve.refusals import RefusedError
+from tutti.serve.http.refusals import RefusedError
+from tutti.serve.http.upload_limits import Uploads
 from tutti.serve.settings import Settings
-from tutti.serve.uploads import Uploads
 
 
 @contextlib.contextmanager

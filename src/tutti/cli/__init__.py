@@ -1,1 +1,4 @@
-"""The command line: one file per command, and what they share (options, loading, tables)."""
+"""The command line: one folder per command; `main` finds and runs them.
+
+`options` are options that commands share, `loading` reads files with a spinner on a terminal.
+"""

@@ -18,10 +18,10 @@ import click
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tutti.cluster import Cluster
-    from tutti.engine import Profile
-    from tutti.kube.snapshot import Snapshot
-    from tutti.kube.sources import Source
+    from tutti.cluster.cluster import Cluster
+    from tutti.engine.placement.profile import Profile
+    from tutti.kube.reading.snapshot import Snapshot
+    from tutti.kube.reading.sources import Source
 
 
 class Loaded(NamedTuple):
@@ -34,9 +34,9 @@ class Loaded(NamedTuple):
 def load_cluster(paths: Sequence[str], *, sources: Iterable[Source] | None = None) -> Loaded:
     """Read files into a cluster; `sources` are their contents, where they were read already."""
     with busy("reading"):
-        from tutti.cluster import Cluster
+        from tutti.cluster.cluster import Cluster
+        from tutti.kube.admission.unknown_volumes import KnownVolumes
         from tutti.kube.objects import KINDS, Pod
-        from tutti.kube.unknown_volumes import KnownVolumes
 
         snapshot = _prepared(paths, sources)
         known = KnownVolumes(snapshot)
@@ -50,7 +50,7 @@ def load_cluster(paths: Sequence[str], *, sources: Iterable[Source] | None = Non
         others = ", ".join(f"{number} {kind}" for kind, number in snapshot.skipped.items())
         remark(f"objects of kinds that do not matter here were left out: {others}")
     if homeless := sum(map(len, cluster.absent.values())):
-        from tutti.cli.tables import counted
+        from tutti.present.tables import counted
 
         are = "is on a node that is" if homeless == 1 else "are on nodes that are"
         remark(
@@ -62,10 +62,10 @@ def load_cluster(paths: Sequence[str], *, sources: Iterable[Source] | None = Non
 def _prepared(paths: Sequence[str], sources: Iterable[Source] | None) -> Snapshot:
     from msgspec.structs import replace
 
-    from tutti.kube.admission import is_stored
-    from tutti.kube.loader import load, load_sources
+    from tutti.kube.admission.pod_admission import is_stored
+    from tutti.kube.admission.prepare import prepare
     from tutti.kube.objects import CronJob
-    from tutti.kube.prepare import prepare
+    from tutti.kube.reading.loader import load, load_sources
 
     snapshot = load(paths) if sources is None else load_sources(sources)
     new = [each for each in snapshot.of(CronJob) if not is_stored(each)]
@@ -77,11 +77,11 @@ def _prepared(paths: Sequence[str], sources: Iterable[Source] | None) -> Snapsho
 
 def load_profile(path: str | None, scheduler_name: str | None) -> Profile:
     """The profile of a configuration file, or the default one."""
-    from tutti.engine import Profile
+    from tutti.engine.placement.profile import Profile
 
     if path is not None:
-        from tutti.engine import config
-        from tutti.kube.sources import read_sources
+        from tutti.engine.config import profile_loader as config
+        from tutti.kube.reading.sources import read_sources
 
         source, *more = read_sources([path])
         if more:

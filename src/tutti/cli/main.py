@@ -29,7 +29,7 @@ COMMANDS = {
     "completion": "Print the completion script for a shell",
     "version": "Print the version",
 }
-"""Every command with its line of help; command x is `command` in module tutti.cli.x."""
+"""Every command with its line of help; command x is `command` in module tutti.cli.x.command."""
 
 NAME, COMPLETE = "tutti", "_TUTTI_COMPLETE"
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -46,7 +46,7 @@ class Commands(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"tutti.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"tutti.cli.{cmd_name}.command").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,6 +1,9 @@
-"""The picture of a cluster: columns, edits, rollback, holds, pod classes, tallies."""
+"""The picture of a cluster: columns, edits, rollback, holds, pod classes, counters.
 
-from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, Unbind
-
-__all__ = ["Bind", "Cluster", "Edit", "Hold", "Put", "PutTemplate", "Release", "Remove", "Switch", "Unbind"]
+- `cluster`       the picture; `edits` the one way to change it; `trial` edits that are undone
+- `node_table`, `pod_table`, `columns`, `occupancy`  nodes and pods as columns; ports and volumes in use
+- `spec_classes`  pods that the scheduler cannot tell apart; `counters` pods counted by selector and domain
+- `groups`, `holds`, `services`, `events`  groups of pods, room that is held, services, what has happened
+- `node_edits`    new nodes like an existing one, cordoned and uncordoned nodes
+- `meter`, `work_budget`  work, counted, and how much of it a search may take
+"""

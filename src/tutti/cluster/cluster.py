@@ -15,19 +15,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
-from tutti.cluster.census import Census
-from tutti.cluster.classes import SpecClass, SpecRegistry
 from tutti.cluster.columns import ResourceNames, RowLog
+from tutti.cluster.counters.label_classes import LabelRegistry
+from tutti.cluster.counters.pod_counters import Census
 from tutti.cluster.edits import Arrived, Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
 from tutti.cluster.events import Event, is_no_news, node_changes, object_change
 from tutti.cluster.groups import NO_GROUP, Groups
 from tutti.cluster.holds import Holds
-from tutti.cluster.labels import LabelRegistry
 from tutti.cluster.meter import EDIT, OBJECT, Meter
-from tutti.cluster.nodes import NodeTable
+from tutti.cluster.node_table import NodeTable
 from tutti.cluster.occupancy import Occupancy
-from tutti.cluster.pods import NOT_STARTED, PodTable, Usages
+from tutti.cluster.pod_table import NOT_STARTED, PodTable, Usages
 from tutti.cluster.services import ServiceIndex
+from tutti.cluster.spec_classes import SpecClass, SpecRegistry
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 CPU, MEMORY, PODS, NONZERO_CPU, NONZERO_MEMORY, STORAGE = range(6)

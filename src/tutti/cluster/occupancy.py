@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Bools, Rows
 from tutti.cluster.edits import TakenPort
+from tutti.cluster.spec_classes import SpecClass
 
 ANY_ADDRESS = "0.0.0.0"
 """What a host port without an address stands for."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tutti.conformance.cases import read_case
-from tutti.conformance.gangs import outcome, read_gang_case
-from tutti.conformance.kube_scheduler import answers, differences
+from tutti.conformance.case_files import read_case
+from tutti.conformance.gang_cases import outcome, read_gang_case
 from tutti.conformance.purchase_run import DEFAULT, PurchaseOutcome, Settings, run_purchase
+from tutti.conformance.scheduler_cases import answers, differences
 from tutti.exceptions import InputError
 
 UNSUPPORTED = frozenset(("dra",))
@@ -113,13 +113,13 @@ def _run_gangs(path: str, number: int, line: bytes, _: Settings) -> Outcome:
 
 
 def _run_karpenter(path: str, number: int, line: bytes, settings: Settings) -> PurchaseOutcome:
-    from tutti.conformance.karpenter import read_karpenter_case
+    from tutti.conformance.karpenter_cases import read_karpenter_case
 
     return run_purchase(read_karpenter_case(path, number, line), settings)
 
 
 def _run_cluster_autoscaler(path: str, number: int, line: bytes, settings: Settings) -> PurchaseOutcome:
-    from tutti.conformance.cluster_autoscaler import read_cluster_autoscaler_case
+    from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 
     case = read_cluster_autoscaler_case(path, number, line)
     if case is None:

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from tutti.conformance.karpenter import KarpenterCase, Settled, read_karpenter
+from tutti.autoscalers.karpenter.provisioner import karpenter
+from tutti.autoscalers.shared.purchase import Purchase
+from tutti.conformance.karpenter_cases import KarpenterCase, Settled, read_karpenter
 from tutti.conformance.models import KARPENTER, PURCHASE, Check
 from tutti.exceptions import InputError
-from tutti.recommend.money import nano_dollars
-from tutti.recommend.peers.karpenter import karpenter
-from tutti.recommend.peers.purchase import Purchase
+from tutti.market.money import nano_dollars
 
 CLAIMS, SETTLED = "claims", "settled"
 ROUNDING = 1_000

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tutti.conformance.cluster_autoscaler import read_cluster_autoscaler_case
+from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import Estimator, Option
+from tutti.autoscalers.cluster_autoscaler.expander import Market, Pricing, best
+from tutti.autoscalers.cluster_autoscaler.orchestrator import Loop, ScaleUp
+from tutti.autoscalers.shared.autoscaler_cluster import Site
+from tutti.autoscalers.shared.cluster_snapshot import ground_of
+from tutti.autoscalers.shared.limit_counter import Stock
+from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.models import CLUSTER_AUTOSCALER, PURCHASE, Check
-from tutti.conformance.purchases import PurchaseCase
+from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
-from tutti.recommend.peers.cluster_autoscaler import Loop, ScaleUp
-from tutti.recommend.peers.estimator import Estimator, Option
-from tutti.recommend.peers.expanders import Market, Pricing, best
-from tutti.recommend.peers.ground import ground_of
-from tutti.recommend.peers.site import Site
-from tutti.recommend.peers.stock import Stock
 
 ESTIMATE, OPTIONS, CHOICE = "estimate", "options", "choice"
 _DIGITS = 4

@@ -18,7 +18,7 @@ import msgspec
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tutti.conformance.removals import RemovalCase
+    from tutti.conformance.scale_down_cases import RemovalCase
 
 KARPENTER, CLUSTER_AUTOSCALER = "karpenter", "cluster-autoscaler"
 PURCHASE, FAILED = "purchase", "failed"
@@ -65,7 +65,7 @@ def _checks(path: str, number: int, line: bytes, head: _Head) -> tuple[str, Call
     """The model of a line, and what runs it once the line has been read."""
     if head.node_groups is not msgspec.UNSET:
         from tutti.conformance.model_scale_up import read_scale_up
-        from tutti.conformance.removals import read_removal
+        from tutti.conformance.scale_down_cases import read_removal
 
         if head.kind == "scale-down":
             case = read_removal(path, number, line)
@@ -86,7 +86,7 @@ def _safely(checks: Callable[[], Iterable[Check]], failed: Check) -> Iterator[Ch
 
 
 def _removal(case: RemovalCase) -> Iterator[Check]:
-    from tutti.conformance.removal_parts import removal_parts
+    from tutti.conformance.scale_down_parts import removal_parts
 
     for what, part in removal_parts(case, case.run()).items():
         yield Check(

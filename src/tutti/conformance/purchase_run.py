@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tutti.conformance.purchases import PurchaseCase
+from tutti.autoscalers.karpenter.scheduler import is_waiting
+from tutti.cluster.work_budget import Deadline
+from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.kube.objects import Pod
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.effort import Deadline
-from tutti.recommend.offerings import Offering
-from tutti.recommend.peers.karpenter_pass import is_waiting
-from tutti.recommend.request import Binder, Request
-from tutti.recommend.settled import Offered
+from tutti.market.offerings import Offering
+from tutti.recommend.after_purchase import Offered
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Binder, Request
 
 ROUNDING = 1_000
 """Recorded costs are rounded to a millionth of a dollar; a difference within that is none."""
@@ -134,12 +134,12 @@ def bought_of(request: Request, answer: Recommendation) -> Bought:
 
 
 def _recommend(request: Request, deadline: Deadline) -> Recommendation:
-    from tutti.recommend.recommend import recommend
+    from tutti.recommend.flow import recommend
 
     return recommend(request, deadline)
 
 
 def _replay(request: Request, bought: Bought) -> int:
-    from tutti.recommend.replay import replay_purchase
+    from tutti.recommend.replay.replay_purchase import replay_purchase
 
     return replay_purchase(request, bought)

@@ -16,10 +16,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tutti.kube.objects import Node, Pod, Quantities
-from tutti.kube.quantity import milli, milli_of_nano, value, value_of_nano
-from tutti.kube.resource_names import is_counted
-from tutti.kube.totals import (
+from tutti.kube.container_totals import (
     Nano,
     add,
     has_pod_level,
@@ -31,6 +28,9 @@ from tutti.kube.totals import (
     spec_total,
     status_total,
 )
+from tutti.kube.objects import Node, Pod, Quantities
+from tutti.kube.quantity import milli, milli_of_nano, value, value_of_nano
+from tutti.kube.resource_names import is_counted
 
 NONZERO_CPU = 100
 """Millicores that a container without a cpu request counts with in scores."""

@@ -1,5 +1,10 @@
-"""The recommender: what to buy for the pods that wait, at the least price, with proof.
+"""The recommender: what to buy for the pods that wait, at the least price, with proof; and what to give back.
 
-Contract: pure. A `Request` goes in (a snapshot, node pools with offerings, options), a `Recommendation` comes out. Time
-is somebody else's: whoever asks hands in a `Deadline`.
+- `records`  what goes in and comes out: request, recommendation, drafts, scale-down plan
+- `problem`  pending pods and offerings in numbers
+- `replay`   what a binder makes of a draft: kube-scheduler or Tutti
+- `search`   strategies that draft purchases, and the selection of the best
+- `flow`     the whole way from a request to a recommendation; `compose`, `reasons`, `unpriced_notes` its answer
+- `after_purchase`  the cluster after a recommendation was followed; `compare` what other autoscalers would buy
+- `down`     what can be given back
 """

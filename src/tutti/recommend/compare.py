@@ -17,20 +17,20 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from tutti.autoscalers.cluster_autoscaler.orchestrator import cluster_autoscaler
+from tutti.autoscalers.karpenter.provisioner import karpenter
+from tutti.autoscalers.original.recommender import original_recommender
+from tutti.autoscalers.shared.purchase import Purchase
+from tutti.cluster.work_budget import Deadline
 from tutti.kube.objects import Pod
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.ask import not_considered
-from tutti.recommend.effort import Deadline
-from tutti.recommend.matter import ONE_MORE, Tell
-from tutti.recommend.offerings import Offering
-from tutti.recommend.peers.cluster_autoscaler import cluster_autoscaler
-from tutti.recommend.peers.karpenter import karpenter
-from tutti.recommend.peers.original import original_recommender
-from tutti.recommend.peers.purchase import Purchase
-from tutti.recommend.picture import initialise
-from tutti.recommend.replay import replay_purchase
-from tutti.recommend.request import Binder, Objective, Request
-from tutti.recommend.settled import Offered
+from tutti.market.offerings import Offering
+from tutti.market.planning_cluster import initialise
+from tutti.recommend.after_purchase import Offered
+from tutti.recommend.pending_pods import not_considered
+from tutti.recommend.problem.search_context import ONE_MORE, Tell
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Binder, Objective, Request
+from tutti.recommend.replay.replay_purchase import replay_purchase
 
 OURS = "tutti"
 NO_PRICES = "it chooses by price, and no price is known"

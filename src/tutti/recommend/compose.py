@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tutti.recommend.answer import Placement, PoolStatus, Recommendation
-from tutti.recommend.binding import Outcome
-from tutti.recommend.bought import NewNode
-from tutti.recommend.matter import TIE, Matter
-from tutti.recommend.merge import merge
-from tutti.recommend.money import NANO
-from tutti.recommend.problem import Problem
+from tutti.market.money import NANO
+from tutti.recommend.problem.problem import Problem
+from tutti.recommend.problem.search_context import TIE, Matter
 from tutti.recommend.reasons import alternatives, spread_notes, why_left
-from tutti.recommend.request import Objective, Strategy
+from tutti.recommend.records.new_nodes import NewNode
+from tutti.recommend.records.recommendation import Placement, PoolStatus, Recommendation
+from tutti.recommend.records.request import Objective, Strategy
+from tutti.recommend.records.scale_ups import merge
+from tutti.recommend.replay.binding import Outcome
 
 
 def compose(

@@ -12,13 +12,13 @@ import numpy as np
 
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.engine.schedule import schedule
-from tutti.recommend.answer import Alternative, Left
-from tutti.recommend.binding import Outcome
-from tutti.recommend.gang_check import gangs_lacking
-from tutti.recommend.picture import Picture
-from tutti.recommend.problem import Problem
-from tutti.recommend.rules import Kind
+from tutti.engine.session.schedule import schedule
+from tutti.market.planning_cluster import Picture
+from tutti.recommend.problem.pod_rules import Kind
+from tutti.recommend.problem.problem import Problem
+from tutti.recommend.records.recommendation import Alternative, Left
+from tutti.recommend.replay.binding import Outcome
+from tutti.recommend.replay.gang_check import gangs_lacking
 
 _NO_PLAN = "no plan was found that places it beside the others (--time-limit gives more time)"
 _POOLS = 3

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tutti import __version__
-from tutti.serve.memory import memory
+from tutti.serve.workers.memory import memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
 """Litestar adds the charset."""

@@ -21,15 +21,15 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from tutti.exceptions import InputError
-from tutti.serve.app import application
-from tutti.serve.desk import Desk
-from tutti.serve.messages import Setup
+from tutti.serve.http.application import application
+from tutti.serve.http.header_timeout import patient
+from tutti.serve.http.plan_requests import Desk
+from tutti.serve.http.refusals import counted
+from tutti.serve.http.tls import tls_fault
 from tutti.serve.metrics import Metrics
-from tutti.serve.pool import Pool
-from tutti.serve.protocol import patient
-from tutti.serve.refusals import counted
 from tutti.serve.settings import Settings
-from tutti.serve.tls import tls_fault
+from tutti.serve.workers.messages import Setup
+from tutti.serve.workers.worker_pool import Pool
 
 _LOG = logging.getLogger("tutti.serve")
 _AFTER_GRACE = 5

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from tutti.kube.sources import Source
+from tutti.kube.reading.sources import Source
 
 MIB = 2**20
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -1,1 +1,4 @@
-"""One file per rule of kube-scheduler."""
+"""One file per kube-scheduler plugin: filter, score and reasons side by side.
+
+`base` says what a plugin is, `verdict` how a filter answers; `volumes` and `spread_counts` are shared by several.
+"""

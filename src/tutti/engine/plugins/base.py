@@ -13,18 +13,16 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.columns import MEMORY, STORAGE, Bools, Ints, Rows
+from tutti.cluster.columns import MEMORY, STORAGE, Bools, Floats, Ints, Rows
+from tutti.cluster.counters.label_classes import LabelClass
 from tutti.cluster.events import EVERY, Event
-from tutti.cluster.labels import LabelClass
-from tutti.engine.verdict import Reason, Refusal, Variants
+from tutti.cluster.spec_classes import SpecClass
+from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import Pod
 
 Selection = Rows | slice
-Floats = NDArray[np.float64]
 MAX_SCORE = 100
 
 

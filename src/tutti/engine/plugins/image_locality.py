@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
+from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.base import MAX_SCORE, NodePlugin, Window
 
 _MIB = 1024 * 1024

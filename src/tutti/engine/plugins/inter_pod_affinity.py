@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
+from tutti.cluster.counters.domain_counts import DomainView, Tally
+from tutti.cluster.counters.label_classes import CounterKey, Role
+from tutti.cluster.counters.pod_terms import PodTerm
 from tutti.cluster.events import Event
-from tutti.cluster.labels import CounterKey, Role
-from tutti.cluster.nodes import NodeTable
-from tutti.cluster.tallies import DomainView, Tally
-from tutti.cluster.terms import PodTerm
+from tutti.cluster.node_table import NodeTable
+from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection
-from tutti.engine.verdict import Refusal, Variants
+from tutti.engine.plugins.verdict import Refusal, Variants
 from tutti.kube.objects import Pod
 
 Counts = dict[str, Ints]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
 from tutti.cluster.events import Event
+from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.base import NodePlugin, Window
-from tutti.engine.verdict import Reason, Refusal, Variants
+from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import NodeAffinity as Affinity
 from tutti.kube.selectors import NODE_NAME_FIELD, parse_node_selector, parse_node_term
 

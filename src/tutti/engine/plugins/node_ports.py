@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.events import Event
+from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.base import PodPlugin, Specs, Window
-from tutti.engine.verdict import Refusal, Variants
+from tutti.engine.plugins.verdict import Refusal, Variants
 
 
 class NodePorts(PodPlugin):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
-from tutti.cluster.columns import CPU, MEMORY, Ints
-from tutti.engine.plugins.base import MAX_SCORE, Floats, OneNode, PodPlugin, Specs, Window
+from tutti.cluster.columns import CPU, MEMORY, Floats, Ints
+from tutti.cluster.spec_classes import SpecClass
+from tutti.engine.plugins.base import MAX_SCORE, OneNode, PodPlugin, Specs, Window
 from tutti.engine.plugins.node_resources_fit import NATIVE, Places, Stack
 
 _PLAIN = slice(CPU, MEMORY + 1)

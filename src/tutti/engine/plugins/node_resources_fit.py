@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Rows
+from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Floats, Ints, Rows
 from tutti.cluster.events import Event
-from tutti.engine.plugins.base import MAX_SCORE, Asked, Floats, OneNode, PodPlugin, Specs, Window
-from tutti.engine.verdict import Reason, Refusal, Variants
+from tutti.cluster.spec_classes import SpecClass
+from tutti.engine.plugins.base import MAX_SCORE, Asked, OneNode, PodPlugin, Specs, Window
+from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 
 _NONZERO = {"cpu": NONZERO_CPU, "memory": NONZERO_MEMORY}
 NATIVE = ("cpu", "memory", "ephemeral-storage")

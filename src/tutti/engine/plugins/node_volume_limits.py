@@ -14,8 +14,8 @@ from tutti.cluster.columns import Rows
 from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 from tutti.engine.plugins.volumes import Disk
-from tutti.engine.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import CSIDriver, CSINode, PersistentVolumeClaim, Pod, Volume, VolumeAttachment
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass, SpreadConstraint
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
 from tutti.cluster.events import Event
+from tutti.cluster.spec_classes import SpecClass, SpreadConstraint
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection, controller
 from tutti.engine.plugins.spread_counts import HOSTNAME, counted_view, soft_scores
-from tutti.engine.verdict import Refusal, Variants
+from tutti.engine.plugins.verdict import Refusal, Variants
 from tutti.kube.objects import Pod, ReplicaSet, ReplicationController, StatefulSet
 from tutti.kube.selectors import NOTHING, Requirement, Selector, equal_to, parse_label_selector
 

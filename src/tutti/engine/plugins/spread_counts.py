@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.cluster.classes import SpreadConstraint
 from tutti.cluster.columns import Ints, Rows
-from tutti.cluster.labels import CounterKey
-from tutti.cluster.tallies import DomainView, Eligibility, Tally
-from tutti.cluster.terms import Scope
+from tutti.cluster.counters.domain_counts import DomainView, Eligibility, Tally
+from tutti.cluster.counters.label_classes import CounterKey
+from tutti.cluster.counters.pod_terms import Scope
+from tutti.cluster.spec_classes import SpreadConstraint
 from tutti.engine.plugins.base import MAX_SCORE, Asked, Selection
 from tutti.kube.selectors import EVERYTHING, NOTHING, Selector
 

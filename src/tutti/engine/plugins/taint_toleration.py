@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.columns import Ints
 from tutti.cluster.events import Event
+from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.base import NodePlugin, Window
-from tutti.engine.verdict import Refusal, Variants
+from tutti.engine.plugins.verdict import Refusal, Variants
 from tutti.kube.objects import Taint, Toleration
 from tutti.kube.taints import first_untolerated, tolerates
 

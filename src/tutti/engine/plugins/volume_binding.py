@@ -21,7 +21,7 @@ from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection
 from tutti.engine.plugins.node_resources_fit import Shape, broken_line
-from tutti.engine.verdict import AttemptError, Reason, Refusal, Variants
+from tutti.engine.plugins.verdict import AttemptError, Reason, Refusal, Variants
 from tutti.kube.objects import (
     CSIDriver,
     CSIStorageCapacity,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tutti.cluster.classes import SpecClass
 from tutti.cluster.events import Event
+from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
-from tutti.engine.verdict import Reason, Refusal, Variants
+from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import GceDisk, IscsiDisk, Pod, RbdDisk, Volume
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
-from tutti.engine.verdict import Reason, Refusal, Variants
+from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import PersistentVolume, PersistentVolumeClaim
 from tutti.kube.selectors import Requirement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.verdict import AttemptError
+from tutti.engine.plugins.verdict import AttemptError
 from tutti.kube.objects import CSINode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume, VolumeSpec
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"

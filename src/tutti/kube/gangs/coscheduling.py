@@ -27,8 +27,7 @@ from tutti.kube.gangs.dialect import (
     within,
 )
 from tutti.kube.gangs.gang import Gang
-from tutti.kube.group_objects import CoschedulingPodGroup
-from tutti.kube.objects import Object, Pod
+from tutti.kube.objects import CoschedulingPodGroup, Object, Pod
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 """The label that names a pod's group."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from tutti.exceptions import InputError
-from tutti.kube.admission import SYSTEM_PRIORITIES
+from tutti.kube.admission.pod_admission import SYSTEM_PRIORITIES
 from tutti.kube.gangs.gang import Disruption, Gang, Part
 from tutti.kube.objects import Object, Pod, PriorityClass
 from tutti.kube.times import micros

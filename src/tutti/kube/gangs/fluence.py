@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tutti.exceptions import InputError
-from tutti.kube.gangs.additions import counted_minimum
 from tutti.kube.gangs.coscheduling import LABEL, min_member
 from tutti.kube.gangs.dialect import Dialect, Find, Texts, agreed, created, distinct, either_of, found, number, within
 from tutti.kube.gangs.gang import Gang
-from tutti.kube.group_objects import CoschedulingPodGroup, PodGroup
-from tutti.kube.objects import Object, Pod
+from tutti.kube.gangs.tutti_annotations import counted_minimum
+from tutti.kube.objects import CoschedulingPodGroup, Object, Pod, PodGroup
 from tutti.kube.times import micros
 
 _NAMES = ("fluence.group", "fluence.flux-framework.org/group")

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tutti.exceptions import InputError
-from tutti.kube.admission import SYSTEM_PRIORITIES
+from tutti.kube.admission.pod_admission import SYSTEM_PRIORITIES
 from tutti.kube.gangs.dialect import Dialect, Find, Texts, created, found, priority_named, required, within
 from tutti.kube.gangs.gang import Gang, Part, Topology
-from tutti.kube.group_objects import KaiPodGroup, KaiSubGroup, KaiTopology
-from tutti.kube.objects import Object, Pod
+from tutti.kube.objects import KaiPodGroup, KaiSubGroup, KaiTopology, Object, Pod
 
 _NAME = "pod-group-name"
 _SUB_GROUP = "kai.scheduler/subgroup-name"

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tutti.exceptions import InputError
-from tutti.kube.gangs.additions import SUB_GROUP
 from tutti.kube.gangs.dialect import AbsentError, Dialect, Find, Texts, agreed, annotation_of, number
 from tutti.kube.gangs.gang import Gang, Part, Topology
+from tutti.kube.gangs.tutti_annotations import SUB_GROUP
 from tutti.kube.objects import Pod
 
 _DOMAIN = "kueue.x-k8s.io/"

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tutti.exceptions import InputError
-from tutti.kube.gangs.composite import DEEPEST, chain, read_composite
 from tutti.kube.gangs.dialect import Dialect, Find, Texts, created, found, required
 from tutti.kube.gangs.gang import Disruption, Gang
-from tutti.kube.gangs.group_policy import (
+from tutti.kube.gangs.native_composite import DEEPEST, chain, read_composite
+from tutti.kube.gangs.native_policy import (
     check_alike,
     completed,
     disruption_of,
@@ -25,8 +25,7 @@ from tutti.kube.gangs.group_policy import (
     priority_of,
     topology_of,
 )
-from tutti.kube.group_objects import CompositePodGroup, PodGroup
-from tutti.kube.objects import Object, Pod
+from tutti.kube.objects import CompositePodGroup, Object, Pod, PodGroup
 
 
 class Native(Dialect):

@@ -15,9 +15,6 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from tutti.exceptions import InputError
-from tutti.kube.gangs.additions import SUB_GROUP, additions_of, with_additions
-from tutti.kube.gangs.annotation import Annotation
-from tutti.kube.gangs.composite import chain
 from tutti.kube.gangs.coscheduling import Coscheduling
 from tutti.kube.gangs.dialect import AbsentError, Dialect, Find, least
 from tutti.kube.gangs.fluence import Fluence
@@ -25,17 +22,22 @@ from tutti.kube.gangs.gang import Gang, Membership, Part
 from tutti.kube.gangs.kai import Kai
 from tutti.kube.gangs.kueue import Kueue
 from tutti.kube.gangs.native import Native
+from tutti.kube.gangs.native_composite import chain
+from tutti.kube.gangs.plain_annotation import Annotation
+from tutti.kube.gangs.tutti_annotations import SUB_GROUP, additions_of, with_additions
 from tutti.kube.gangs.volcano import Volcano
 from tutti.kube.gangs.yunikorn import YuniKorn
-from tutti.kube.group_objects import (
+from tutti.kube.objects import (
     CompositePodGroup,
     CoschedulingPodGroup,
     KaiPodGroup,
+    Object,
+    Pod,
     PodGroup,
+    PriorityClass,
     VolcanoPodGroup,
     Workload,
 )
-from tutti.kube.objects import Object, Pod, PriorityClass
 
 GROUP_KINDS: tuple[str, ...] = tuple(
     kind.KIND for kind in (Workload, CompositePodGroup, PodGroup, CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup)

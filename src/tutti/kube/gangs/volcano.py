@@ -29,8 +29,7 @@ from tutti.kube.gangs.dialect import (
     within,
 )
 from tutti.kube.gangs.gang import Gang, Part
-from tutti.kube.group_objects import VolcanoPodGroup
-from tutti.kube.objects import Object, Pod
+from tutti.kube.objects import Object, Pod, VolcanoPodGroup
 
 _NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _MINIMUM = "scheduling.volcano.sh/group-min-member"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from tutti.recommend.offerings import Catalogue, Member
-from tutti.recommend.request import Down
+from tutti.market.offerings import Catalogue, Member
+from tutti.recommend.records.request import Down
 
 OVERLAP = 12
 """New nodes run beside the old ones for a twelfth of an hour: until they are ready, and pods have moved."""

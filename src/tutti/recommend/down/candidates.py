@@ -13,16 +13,16 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from tutti.autoscalers.cluster_autoscaler.drainability import EvictionRules
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import CPU, MEMORY
 from tutti.kube.objects import Node
 from tutti.kube.resource_names import is_gpu
-from tutti.recommend.down.leaving import DO_NOT_DISRUPT, blocking, leaving
-from tutti.recommend.down.plan import Stay
-from tutti.recommend.evictable import EvictionRules
-from tutti.recommend.offerings import Catalogue, Member, NodePool
-from tutti.recommend.pools.market import is_control_plane
-from tutti.recommend.request import Down
+from tutti.market.offerings import Catalogue, Member, NodePool
+from tutti.market.pool_context import is_control_plane
+from tutti.recommend.down.node_pods import DO_NOT_DISRUPT, blocking, leaving
+from tutti.recommend.records.down_plan import Stay
+from tutti.recommend.records.request import Down
 
 _DISABLED = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", DO_NOT_DISRUPT)
 _CANDIDATE = "DeletionCandidateOfClusterAutoscaler"

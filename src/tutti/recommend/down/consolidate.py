@@ -15,22 +15,22 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster.trial import Trial
-from tutti.recommend.answer import Recommendation
-from tutti.recommend.bought import NewNode
+from tutti.cluster.work_budget import Deadline
+from tutti.market.offerings import Offering
+from tutti.market.planning_cluster import Picture
+from tutti.market.remaining_limits import spent
+from tutti.recommend.after_purchase import Offered
 from tutti.recommend.down.bill import Change, change
 from tutti.recommend.down.candidates import Candidate
-from tutti.recommend.down.drainage import Drainage, Stuck
+from tutti.recommend.down.drain import Drainage, Stuck
+from tutti.recommend.down.objects_without import objects_without
 from tutti.recommend.down.one_pass import Bit
-from tutti.recommend.down.plan import Step
-from tutti.recommend.down.sizes import PoolSizes
-from tutti.recommend.down.without import objects_without
-from tutti.recommend.effort import Deadline
-from tutti.recommend.offerings import Offering
-from tutti.recommend.picture import Picture
-from tutti.recommend.recommend import recommend
-from tutti.recommend.request import Down, Objective, Request, Strategy
-from tutti.recommend.settled import Offered
-from tutti.recommend.spent import spent
+from tutti.recommend.down.pool_sizes import PoolSizes
+from tutti.recommend.flow import recommend
+from tutti.recommend.records.down_plan import Step
+from tutti.recommend.records.new_nodes import NewNode
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Down, Objective, Request, Strategy
 
 _MOST, _SINGLES = 200, 24
 """How many nodes are taken away at once at most, and how many are looked at one by one."""

@@ -13,17 +13,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tutti.cluster.edits import Put
+from tutti.cluster.node_edits import node_of
 from tutti.cluster.trial import Trial
-from tutti.engine.new_nodes import node_of
-from tutti.recommend.bought import NewNode
+from tutti.market.planning_cluster import Picture
+from tutti.recommend.after_purchase import Offered
 from tutti.recommend.down.bill import change
 from tutti.recommend.down.candidates import Candidate
-from tutti.recommend.down.drainage import Drainage, Stuck
-from tutti.recommend.down.plan import Step
-from tutti.recommend.down.sizes import PoolSizes
-from tutti.recommend.picture import Picture
-from tutti.recommend.request import Down
-from tutti.recommend.settled import Offered
+from tutti.recommend.down.drain import Drainage, Stuck
+from tutti.recommend.down.pool_sizes import PoolSizes
+from tutti.recommend.records.down_plan import Step
+from tutti.recommend.records.new_nodes import NewNode
+from tutti.recommend.records.request import Down
 
 
 class Bit(msgspec.Struct, frozen=True, kw_only=True, gc=False):

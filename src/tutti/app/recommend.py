@@ -1,0 +1,58 @@
+"""Asking: what stands before and after the flow, whoever asks, a command or a server.
+
+Contract: `ask` gives the recommendation for a request. When nobody waits, it is an empty one, and the pools are not
+looked at; when somebody does and nothing can be bought at all, it is a `PoolError`. If the options ask for it, the
+answer says as well what can be given back.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tutti.cluster.work_budget import Deadline
+from tutti.exceptions import PoolError
+from tutti.market.pools.karpenter_nodepool import NO_TYPE
+from tutti.recommend.down.scale_down import give_back
+from tutti.recommend.flow import recommend
+from tutti.recommend.pending_pods import waiting
+from tutti.recommend.problem.search_context import Tell
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Request, Strategy
+from tutti.recommend.unpriced_notes import unpriced_left_out
+
+_CUT = "the search took far longer than it should and was cut by the clock: another run may find another plan"
+
+
+def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
+    """The recommendation for a request."""
+    chosen = request.options
+    if waiting(request):
+        check_catalogue(request)
+        answer = recommend(request, deadline, tell=tell)
+        answer = replace(answer, notes=(*answer.notes, *unpriced_left_out(answer, request.catalogue)))
+    else:
+        answer = Recommendation(
+            strategy=chosen.strategy or Strategy.OPTIMAL,
+            objective=chosen.objective,
+            binder=chosen.binder,
+            cost=0,
+            bound=0,
+            gap=0.0,
+            notes=(*request.catalogue.notes, *request.notes) if chosen.down is not None else (),
+        )
+    if chosen.down is not None:
+        if tell is not None:
+            tell("looking for nodes that can go")
+        answer = replace(answer, down=give_back(request, answer, deadline, down=chosen.down))
+    return replace(answer, notes=(*answer.notes, _CUT)) if deadline.effort.was_cut else answer
+
+
+def check_catalogue(request: Request) -> None:
+    """Refuse a request for which nothing can be bought at all."""
+    if not any(pool.offerings for pool in request.catalogue.pools):
+        known = ", ".join(pool.name for pool in request.catalogue.pools)
+        why = f"nothing is offered in {known}" if known else "there are no nodes or NodePools to tell the pools from"
+        told = list(dict.fromkeys(note.partition(": ")[2] for note in request.catalogue.notes if NO_TYPE in note))
+        if known and told:
+            raise PoolError(f"nothing can be bought: {why}: {told[0]}")
+        raise PoolError(f"nothing can be bought: {why}; say with --pools what can be")

@@ -1,0 +1,1 @@
+"""The scaling recommender that Tutti replaces: `recommender`, one node per run."""

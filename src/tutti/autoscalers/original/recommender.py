@@ -1,0 +1,256 @@
+"""The original recommender: one node a run, the one whose run schedules the most for its price.
+
+Contract: in every run each offering is simulated: one node of it joins, and all pods that wait are scheduled by
+kube-scheduler, filling full nodes first. A run's score is what its scheduled pods are worth over the node's price; the
+highest wins, then the node with the most memory, then the first. The winner's node and pods stay, and the next run
+follows, until nobody waits or no run helps. Pods that find room on nodes that are there count in the first run of all
+offerings alike. Kept from the original: pods worth nothing never buy a node, and a node without a price beats all.
+Not kept: a node that takes no pod is never bought. Like pods are scheduled one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+import numpy as np
+
+from tutti.autoscalers.shared.autoscaler_cluster import Site, filters_only
+from tutti.autoscalers.shared.cluster_snapshot import Columns, ground_of
+from tutti.autoscalers.shared.limit_counter import Stock, capacity
+from tutti.autoscalers.shared.purchase import Purchase
+from tutti.cluster.edits import Bind
+from tutti.cluster.trial import Trial
+from tutti.cluster.work_budget import Deadline, meter_of
+from tutti.engine.placement.capacity import MANY, Capacity
+from tutti.engine.placement.evaluator import Filtered, Judge
+from tutti.engine.placement.profile import Enabled, Profile
+from tutti.engine.plugins.base import Area, Asked
+from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
+from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, Strategy
+from tutti.kube.container_totals import requests_of
+from tutti.kube.objects import Pod
+from tutti.kube.quantity import milli, value
+from tutti.recommend.records.request import Request
+
+_CPU_WEIGHT, _MEMORY_WEIGHT = 6, 1
+_TEMPLATE = "peer-template"
+Placed = dict[int, list[tuple[str, str]]]
+"""The pods of each shape that a run schedules, with their nodes."""
+
+
+def original_recommender(request: Request, *, deadline: Deadline | None = None) -> Purchase:
+    """What the original recommender would buy."""
+    run = _Runs(request, deadline)
+    run.go()
+    return run.purchase()
+
+
+def worth(pod: Pod) -> int:
+    """What a pod is worth: of each container the whole GiB of memory, rounded down, and six times its cores, up."""
+    total = 0
+    for container in pod.spec.containers or ():
+        requests = requests_of(container)
+        cores, gib = -(-milli(requests.get("cpu", "0")) // 1000), value(requests.get("memory", "0")) >> 30
+        total += _CPU_WEIGHT * cores + _MEMORY_WEIGHT * gib
+    return total
+
+
+class _Runs:
+    """The runs, one after the other."""
+
+    def __init__(self, request: Request, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+        self._site = Site(request, _bin_packing(), meter=meter_of(deadline))
+        self._cluster = self._site.cluster
+        self._filters = Judge(self._cluster, filters_only())
+        self._capacity = Capacity(self._filters)
+        self._wants: dict[int, list[tuple[int, int]]] = {}
+        self._welcome: dict[tuple[int, int], bool] = {}
+        """Whether nodes of an offering take pods of a shape: by shape and offering."""
+        self._stock = Stock(request.catalogue, self._site.offerings)
+        self._memory = [capacity(offering).get("memory", 0) for offering in self._site.offerings]
+        self._worth = [worth(self._cluster.pod(shape.pods[0])) for shape in self._site.shapes]
+        self._waiting = {number: list(shape.pods) for number, shape in enumerate(self._site.shapes)}
+        self._bought: list[tuple[int, list[str]]] = []
+        self._names: dict[str, int] = {}
+        """The place of each new node."""
+        self._on_existing: list[tuple[str, str]] = []
+
+    def go(self) -> None:
+        """Run until the end."""
+        already = self._keep(self._schedule(list(self._waiting)))
+        ground = ground_of(self._site)
+        if isinstance(ground, Columns):
+            self._count(ground, already)
+        else:
+            self._try(already)
+
+    def purchase(self) -> Purchase:
+        """What was bought by now."""
+        offerings = self._site.offerings
+        return Purchase(
+            nodes=tuple((offerings[offering], tuple(pods)) for offering, pods in self._bought),
+            on_existing=tuple(self._on_existing),
+            left=tuple(pod for pods in self._waiting.values() for pod in pods),
+        )
+
+    def _units(self, run: Mapping[int, int]) -> int:
+        """What the pods of a run are worth."""
+        return sum(self._worth[shape] * count for shape, count in run.items())
+
+    def _winner(self, units_of: Mapping[int, int], already: int) -> int | None:
+        """The best offering, by what the pods of its run are worth."""
+        best, found = (0.0, 0), None
+        for offering, units in sorted(units_of.items()):
+            price = self._site.offerings[offering].price
+            total = units + already
+            rank = (total / price if price else inf, self._memory[offering])
+            if total and rank > best:
+                best, found = rank, offering
+        return found
+
+    def _is_over(self) -> bool:
+        return self._deadline is not None and self._deadline.is_over()
+
+    # Numbers ----------------------------------------------------------------------------------------------------------
+
+    def _count(self, ground: Columns, already: int) -> None:
+        """All shapes only look at room: none is left but on the new node, which is filled in the order of shapes."""
+        runs: dict[int, dict[int, int]] = {}
+        while self._waiting and not self._is_over():
+            numbers = {shape: len(pods) for shape, pods in self._waiting.items()}
+            for offering in self._open(runs, numbers):
+                runs[offering] = ground.fill(numbers, offering)
+            winner = self._winner({number: self._units(run) for number, run in runs.items() if run}, already)
+            if winner is None:
+                return
+            self._stock.take(winner, 1)
+            taken: list[str] = []
+            for shape, count in runs[winner].items():
+                taken += self._waiting[shape][:count]
+                del self._waiting[shape][:count]
+                if not self._waiting[shape]:
+                    del self._waiting[shape]
+            self._bought.append((winner, taken))
+            already = 0
+
+    def _open(self, runs: dict[int, dict[int, int]], numbers: Mapping[int, int]) -> list[int]:
+        """The offerings that must be simulated anew; those that are sold out are struck off the runs.
+
+        A run comes out as before while there are as many pods of each shape as it took.
+        """
+        anew = []
+        for offering in range(len(self._site.offerings)):
+            if not self._stock.left(offering):
+                runs.pop(offering, None)
+            elif (run := runs.get(offering)) is None or any(numbers.get(s, 0) < count for s, count in run.items()):
+                anew.append(offering)
+        return anew
+
+    # The engine -------------------------------------------------------------------------------------------------------
+
+    def _try(self, already: int) -> None:
+        """Some shapes look at other pods: runs are simulated."""
+        runs: dict[int, dict[int, int]] = {}
+        while self._waiting:
+            numbers = {shape: len(pods) for shape, pods in self._waiting.items()}
+            if not all(self._site.is_local(self._ask(pods[0])) for pods in self._waiting.values()):
+                runs = {}
+            for offering in self._open(runs, numbers):
+                if self._is_over():
+                    return
+                with Trial(self._cluster):
+                    runs[offering] = self._join(offering, _TEMPLATE)
+            winner = self._winner({number: self._units(run) for number, run in runs.items() if run}, already)
+            if winner is None:
+                return
+            self._stock.take(winner, 1)
+            name = f"peer-new-{len(self._bought) + 1}"
+            self._names[name] = len(self._bought)
+            self._bought.append((winner, []))
+            taken = self._join(winner, name)
+            self._keep({shape: [(pod, name) for pod in self._waiting[shape][:n]] for shape, n in taken.items()})
+            far = [shape for shape, pods in self._waiting.items() if not self._site.is_local(self._ask(pods[0]))]
+            self._keep(self._schedule(far))  # the new pods may have opened other nodes to them
+            already = 0
+
+    def _join(self, offering: int, name: str) -> dict[int, int]:
+        """Let a node join, and bind the pods that fit there; give how many of each shape."""
+        cluster = self._cluster
+        row = self._site.join(offering, name)
+        area, taken = Area.of_row(row, cluster.nodes.size), dict[int, int]()
+        free: list[int] | None = None
+        for shape, pods in self._waiting.items():
+            if not self._is_welcome(shape, offering, row):
+                continue
+            if free is None:
+                free = (cluster.nodes.alloc[:, row] - cluster.nodes.used[:, row]).tolist()
+            room = min((free[place] // amount for place, amount in self._wants[shape]), default=MANY)
+            if room <= 0:
+                continue
+            plain, count = self._site.is_plain(self._ask(pods[0])), 0
+            for pod in pods[:room]:
+                if not plain and not self._fits(pod, area):
+                    break
+                cluster.apply(Bind(pod, name))
+                count += 1
+            if count:
+                taken[shape], free = count, None
+        return taken
+
+    def _is_welcome(self, shape: int, offering: int, row: int) -> bool:
+        """Whether nodes of an offering take pods of a shape, were there room."""
+        known = self._welcome.get((shape, offering))
+        if known is None:
+            asked = self._ask(self._waiting[shape][0])
+            self._wants[shape] = self._filters.room_wanted(asked)
+            known = bool(self._capacity.welcome(asked, np.array([row]))[0])
+            self._welcome[shape, offering] = known
+        return known
+
+    def _fits(self, pod: str, area: Area) -> bool:
+        found = self._filters.filter(self._ask(pod, area))
+        return isinstance(found, Filtered) and bool(found.feasible.any())
+
+    def _ask(self, pod: str, area: Area | None = None) -> Asked:
+        return self._filters.ask(self._cluster.pod_row(pod), area)
+
+    def _schedule(self, shapes: Sequence[int]) -> Placed:
+        """Let the engine bind the pods of some shapes wherever they fit."""
+        placed: Placed = {shape: [] for shape in shapes}
+        while shapes:
+            moved = []
+            for shape in shapes:
+                rest = self._waiting[shape][len(placed[shape]) :]
+                if rest and not self._is_over() and self._capacity.copies(self._ask(rest[0])).any():
+                    decisions = self._site.engine.place(rest, give_up=True)
+                    went = [(each.pod, each.node) for each in decisions if each.node is not None]
+                    placed[shape] += went
+                    moved += [shape] if went else []
+            # Who only looks at room will not fit later either.
+            shapes = [each for each in shapes if moved and not self._site.is_plain(self._ask(self._waiting[each][0]))]
+        return placed
+
+    def _keep(self, placed: Placed) -> int:
+        """Write down who went where; give what they are worth."""
+        for shape, went in placed.items():
+            for pod, node in went:
+                if node in self._names:
+                    self._bought[self._names[node]][1].append(pod)
+                else:
+                    self._on_existing.append((pod, node))
+            del self._waiting[shape][: len(went)]
+        self._waiting = {shape: pods for shape, pods in self._waiting.items() if pods}
+        return self._units({shape: len(went) for shape, went in placed.items()})
+
+
+def _bin_packing() -> Profile:
+    """kube-scheduler as the original runs it: full nodes first, whatever the balance of their resources."""
+    plugins = []
+    for enabled in Profile.default().plugins:
+        if isinstance(enabled.plugin, NodeResourcesFit):
+            plugins.append(Enabled(NodeResourcesFit(Strategy("MostAllocated")), enabled.weight))
+        elif not isinstance(enabled.plugin, NodeResourcesBalancedAllocation):
+            plugins.append(enabled)
+    return Profile(tuple(plugins))

@@ -1,0 +1,64 @@
+"""The site: the picture of a request as peers look at it, with pods in shapes and offerings by number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.autoscalers.shared.equivalence_groups import shapes_of
+from tutti.cluster.columns import Rows
+from tutti.cluster.counters.label_classes import Role
+from tutti.cluster.meter import Meter
+from tutti.engine.placement.capacity import Capacity
+from tutti.engine.placement.profile import Profile
+from tutti.engine.plugins.base import Asked
+from tutti.kube.objects import Node, Pod
+from tutti.market.planning_cluster import initialise
+from tutti.recommend.records.request import Request
+
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+def filters_only() -> Profile:
+    """The default profile without scores, which costs less to ask."""
+    return Profile(tuple(enabled._replace(weight=0) for enabled in Profile.default().plugins))
+
+
+class Site:
+    """See the module's line. Pods that were promised a node are on it. Without a profile nodes are not scored."""
+
+    def __init__(self, request: Request, profile: Profile | None = None, *, meter: Meter | None = None) -> None:
+        self._picture = initialise(request, profile or filters_only(), meter=meter)
+        self.cluster, self.engine = self._picture.cluster, self._picture.engine
+        self.capacity = Capacity(self.engine.judge)
+        self.offerings = tuple(offering for pool in request.catalogue.pools for offering in pool.offerings)
+        names = [obj.metadata.name for obj in request.objects if isinstance(obj, Node)]
+        self.rows: Rows = np.array([self.cluster.node_row(name) for name in names], dtype=np.intp)
+        """The nodes that are there, in the order of the request."""
+        waiting = set(self._picture.pending)
+        ordered = [obj.key for obj in request.objects if isinstance(obj, Pod) and obj.key in waiting]
+        self.shapes = shapes_of(self.cluster, ordered)
+
+    def is_plain(self, asked: Asked) -> bool:
+        """Say whether how a pod is judged depends on the node and its room alone."""
+        spec = asked.spec
+        if spec.ports or spec.volumes or spec.affinity or spec.anti_affinity:
+            return False
+        if any(constraint.hard for constraint in spec.spread):
+            return False
+        repelling = (held for held in self.cluster.labels.held_against(asked.labels) if held.key.role == Role.REPELS)
+        return not any(held.total for held in repelling)
+
+    def is_local(self, asked: Asked) -> bool:
+        """Say whether how a pod is judged depends on the node and the pods on it alone."""
+        spec = asked.spec
+        if spec.volumes or spec.affinity or any(constraint.hard for constraint in spec.spread):
+            return False
+        if any(term.topology_key != _HOSTNAME for term in spec.anti_affinity):
+            return False
+        repelling = (held for held in self.cluster.labels.held_against(asked.labels) if held.key.role == Role.REPELS)
+        return not any(held.total and held.key.term.topology_key != _HOSTNAME for held in repelling)
+
+    def join(self, offering: int, name: str) -> int:
+        """Put a node of an offering into the cluster, with its daemons; give its row."""
+        self._picture.join(self.offerings[offering], name)
+        return self.cluster.node_row(name)

@@ -1,0 +1,257 @@
+"""The ground: nodes on which pods of given shapes are tried, and to which nodes are added.
+
+Contract: nodes are numbered, those that are there first, then new ones as they are added. A shape is plain while it
+looks at nothing but the node itself and its room; then `copies` says how many fit. Of other shapes `fits` is asked, pod
+by pod. `Columns` is the ground when all shapes are plain for good, mere numbers; `Live` is a cluster with its engine.
+What is done after `mark` is undone by `back`; `Columns` undoes added nodes only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tutti.autoscalers.shared.autoscaler_cluster import Site
+from tutti.cluster.columns import UNLIMITED, Bools, Ints, grown
+from tutti.cluster.edits import Bind
+from tutti.engine.placement.capacity import MANY
+from tutti.engine.placement.evaluator import Filtered
+from tutti.engine.plugins.base import Asked
+
+ONE: Ints = np.ones(1, dtype=np.int64)
+"""One pod for one node."""
+_SPREAD = "PodTopologySpread"
+
+
+class Ground(ABC):
+    """See the module's contract."""
+
+    there: int
+    """How many nodes are no new ones."""
+    size: int
+    """How many nodes there are with the new ones."""
+
+    @abstractmethod
+    def is_plain(self, shape: int, pod: str) -> bool:
+        """Say whether a shape, of which a pod is given, only looks at nodes and room now."""
+
+    @abstractmethod
+    def copies(self, shape: int, pod: str, first: int) -> Ints:
+        """Give how many pods of a plain shape fit on each node from `first` on."""
+
+    @abstractmethod
+    def fits_plain(self, shape: int, pod: str) -> Bools:
+        """Say which nodes take a pod of a plain shape."""
+
+    @abstractmethod
+    def fits_newest(self, shape: int, pod: str) -> bool:
+        """Say whether the newest node takes a pod of any shape."""
+
+    @abstractmethod
+    def fits(self, pod: str) -> Bools:
+        """Say which nodes take a pod, plain or not."""
+
+    @abstractmethod
+    def is_spread(self, pod: str, node: int) -> bool:
+        """Say whether a node does not take a pod because like pods would not be spread evenly."""
+
+    @abstractmethod
+    def take(self, shape: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+        """Put pods on the nodes from `first` on: so many on each, one node after the other."""
+
+    @abstractmethod
+    def add(self, offering: int, count: int = 1) -> None:
+        """Add new nodes."""
+
+    @abstractmethod
+    def mark(self) -> tuple[int, int]:
+        """Remember this moment."""
+
+    @abstractmethod
+    def back(self, mark: tuple[int, int]) -> None:
+        """Undo everything since."""
+
+
+class Columns(Ground):
+    """What is free on each node, as columns."""
+
+    def __init__(self, site: Site, asked: Sequence[Asked], templates: Ints) -> None:
+        """Take over the numbers while the templates, one node per offering, are in the cluster."""
+        nodes = site.cluster.nodes
+        rows = np.concatenate((site.rows, templates))
+        self._welcome = np.array([site.capacity.welcome(each, rows) for each in asked]).reshape(len(asked), len(rows))
+        self._wants = [site.engine.judge.room_wanted(each) for each in asked]
+        free: Ints = nodes.alloc[:, rows] - nodes.used[:, rows]
+        self.there = self.size = len(site.rows)
+        self._fresh = free[:, self.there :]
+        self._free = free[:, : self.there].copy()
+        self._kinds: Ints = np.arange(self.there)
+        """What each node is: itself, or which offering, as a place in `_welcome`."""
+        self._places = [np.array([place for place, _ in wants], dtype=np.intp) for wants in self._wants]
+        self._amounts = [np.array([[amount] for _, amount in wants], dtype=np.int64) for wants in self._wants]
+        self._wanted: Ints = np.full((len(free), len(asked)), -UNLIMITED, dtype=np.int64)
+        """Resource x shape; what is not wanted is not looked at, however little there is."""
+        for shape, wants in enumerate(self._wants):
+            for place, amount in wants:
+                self._wanted[place, shape] = amount
+
+    def fits(self, pod: str) -> Bools:
+        """Never asked: columns are for plain shapes alone."""
+        raise AssertionError(f"{pod} is not of a plain shape")
+
+    def is_spread(self, pod: str, node: int) -> bool:
+        """Never asked either."""
+        raise AssertionError(f"{pod} is not of a plain shape")
+
+    def is_plain(self, shape: int, pod: str) -> bool:
+        """They all are."""
+        return True
+
+    def copies(self, shape: int, pod: str, first: int) -> Ints:
+        """Divide what is free by what is wanted."""
+        most = np.where(self._welcome[shape][self._kinds[first : self.size]], MANY, 0)
+        for place, amount in self._wants[shape]:
+            np.minimum(most, self._free[place, first : self.size] // amount, out=most)
+        return np.maximum(most, 0, out=most)
+
+    def fits_plain(self, shape: int, pod: str) -> Bools:
+        """Compare what is free with what is wanted."""
+        enough = (self._free[self._places[shape], : self.size] >= self._amounts[shape]).all(axis=0)
+        fits: Bools = enough & self._welcome[shape][self._kinds[: self.size]]
+        return fits
+
+    def fits_newest(self, shape: int, pod: str) -> bool:
+        """Compare what is free there with what is wanted."""
+        newest = self.size - 1
+        if not self._welcome[shape, self._kinds[newest]]:
+            return False
+        return all(self._free[place, newest] >= amount for place, amount in self._wants[shape])
+
+    def take(self, shape: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+        """Take away what is wanted."""
+        if len(counts) == 1:
+            self._free[self._places[shape], first] -= self._amounts[shape][:, 0] * counts
+            return
+        for place, amount in self._wants[shape]:
+            self._free[place, first : first + len(counts)] -= amount * counts
+
+    def add(self, offering: int, count: int = 1) -> None:
+        """Add columns."""
+        size = self.size + count
+        if size > len(self._kinds):
+            room = size + size // 2 + 16
+            self._kinds, self._free = grown(self._kinds, room), grown(self._free, room)
+        self._kinds[self.size : size] = self.there + offering
+        self._free[:, self.size : size] = self._fresh[:, offering : offering + 1]
+        self.size = size
+
+    def fill(self, numbers: Mapping[int, int], offering: int) -> dict[int, int]:
+        """Give how many pods of each shape, of so many, an empty node of an offering takes, one shape after another."""
+        shapes = np.array(list(numbers), dtype=np.intp)
+        wanted, welcome = self._wanted[:, shapes], self._welcome[shapes, self.there + offering]
+        free, taken, at = self._fresh[:, offering].copy(), dict[int, int](), 0
+        while at < len(shapes):
+            fits = welcome[at:] & (wanted[:, at:] <= free[:, np.newaxis]).all(axis=0)
+            step = int(fits.argmax())
+            if not fits[step]:
+                break
+            at += step
+            shape = int(shapes[at])
+            copies = min((int(free[place]) // amount for place, amount in self._wants[shape]), default=MANY)
+            taken[shape] = count = min(numbers[shape], copies)
+            for place, amount in self._wants[shape]:
+                free[place] -= amount * count
+            at += 1
+        return taken
+
+    def mark(self) -> tuple[int, int]:
+        """Remember how many nodes there are."""
+        return self.size, 0
+
+    def back(self, mark: tuple[int, int]) -> None:
+        """Drop the nodes since."""
+        self.size = mark[0]
+
+
+class Live(Ground):
+    """A cluster, its engine, and the nodes that join it."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._cluster, self._judge = site, site.cluster, site.engine.judge
+        self._rows: list[int] = site.rows.tolist()
+        self.there = self.size = len(self._rows)
+        self._added = 0
+
+    def is_plain(self, shape: int, pod: str) -> bool:
+        """Ask the engine whether any rule looks at other pods or nodes."""
+        return self._site.is_plain(self._ask(pod))
+
+    def copies(self, shape: int, pod: str, first: int) -> Ints:
+        """Divide what is free by what is wanted."""
+        nodes, rows = self._cluster.nodes, np.array(self._rows[first:], dtype=np.intp)
+        return self._site.capacity.count(self._ask(pod), nodes.alloc[:, rows] - nodes.used[:, rows], rows)
+
+    def fits_plain(self, shape: int, pod: str) -> Bools:
+        """Ask the engine's filters."""
+        return self.fits(pod)
+
+    def fits_newest(self, shape: int, pod: str) -> bool:
+        """Ask the engine's filters."""
+        return bool(self.fits(pod)[-1])
+
+    def fits(self, pod: str) -> Bools:
+        """Ask the engine's filters."""
+        found = self._judge.filter(self._ask(pod))
+        return found.feasible[self._rows] if isinstance(found, Filtered) else np.zeros(self.size, dtype=bool)
+
+    def is_spread(self, pod: str, node: int) -> bool:
+        """Ask which filter says no first."""
+        asked, row = self._ask(pod), self._rows[node]
+        found = self._judge.filter(asked)
+        if not isinstance(found, Filtered) or found.feasible[row]:
+            return False
+        verdict = int(self._judge.judge(asked, found.states, np.array([row]))[0])
+        return self._judge.reason(asked, row, verdict).plugin == _SPREAD
+
+    def take(self, shape: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+        """Bind the pods."""
+        names, pod = self._cluster.nodes.names, iter(pods)
+        for row, count in zip(self._rows[first:], counts.tolist(), strict=False):
+            for _ in range(count):
+                self._cluster.apply(Bind(next(pod), names[row]))
+
+    def add(self, offering: int, count: int = 1) -> None:
+        """Let nodes join."""
+        for _ in range(count):
+            self._added += 1
+            self._rows.append(self._site.join(offering, f"peer-new-{self._added}"))
+        self.size += count
+
+    def mark(self) -> tuple[int, int]:
+        """Mark the cluster."""
+        return self.size, self._cluster.mark()
+
+    def back(self, mark: tuple[int, int]) -> None:
+        """Roll the cluster back."""
+        self.size = mark[0]
+        del self._rows[self.size :]
+        self._cluster.rollback(mark[1])
+
+    def _ask(self, pod: str) -> Asked:
+        return self._judge.ask(self._cluster.pod_row(pod))
+
+
+def ground_of(site: Site) -> Ground:
+    """Give the ground for the shapes of a site: numbers alone if they will do."""
+    cluster, judge = site.cluster, site.engine.judge
+    mark = cluster.mark()
+    try:
+        templates = [site.join(number, f"peer-template-{number}") for number in range(len(site.offerings))]
+        asked = [judge.ask(cluster.pod_row(shape.pods[0])) for shape in site.shapes]
+        if all(map(site.is_plain, asked)):
+            return Columns(site, asked, np.array(templates, dtype=np.intp))
+    finally:
+        cluster.rollback(mark)
+    return Live(site)

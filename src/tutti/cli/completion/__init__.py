@@ -1,0 +1,1 @@
+"""`tutti completion`; `command` is the click command."""

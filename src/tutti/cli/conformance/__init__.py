@@ -1,0 +1,1 @@
+"""`tutti conformance`; `command` is the click command."""

@@ -1,0 +1,219 @@
+"""`tutti conformance`: recorded decisions of real programs, asked again of Tutti.
+
+Contract: one table with a line per family over all files; a decision is exact when every field is as recorded. Recorded
+purchases have a table of their own (`cli.purchase_table`). Of a recorded scale-down each part is a decision of the
+model of Cluster Autoscaler, and right if some recorded run gave it. Families that are not supported yet are listed and
+not counted. The exit code is 1 on any difference and on any purchase that is worse than the recorded one, 2 for a file
+that cannot be read. With `--model` nothing is Tutti's own: it is measured how often the models of Karpenter and Cluster
+Autoscaler do what the real ones did (`cli.model_table`), and the exit code is 1 only below `--at-least`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from tutti.cli.conformance.case_lines import Line, of_lines
+from tutti.cli.conformance.models import measure
+from tutti.exceptions import InputError
+
+if TYPE_CHECKING:
+    from tutti.conformance.formats import Difference, Outcome
+    from tutti.conformance.purchase_run import PurchaseOutcome, Settings
+
+
+class Family:
+    """What was counted for one family."""
+
+    def __init__(self) -> None:
+        self.cases = self.decisions = self.exact = 0
+        self.supported = True
+
+
+class Results(NamedTuple):
+    """All that was found out."""
+
+    families: dict[str, Family]
+    shown: list[Difference]
+    purchases: list[PurchaseOutcome]
+
+
+@click.command("conformance")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--show", default=5, show_default=True, metavar="N", help="How many differences to print in full.")
+@click.option(
+    "--binder",
+    type=click.Choice(["kube-scheduler", "tutti"]),
+    default="tutti",
+    show_default=True,
+    help="Who puts the pods on bought nodes. With kube-scheduler both purchases are replayed with it.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to think about one purchase.",
+)
+@click.option("--model", is_flag=True, help="Measure the models of Karpenter and Cluster Autoscaler instead of Tutti.")
+@click.option(
+    "--at-least",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="With --model: exit with 1 if anything agrees less often than that.",
+)
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes to use; without it one per core.")
+def command(
+    paths: tuple[str, ...],
+    *,
+    show: int,
+    binder: str,
+    time_limit: float,
+    model: bool,
+    at_least: float | None,
+    jobs: int | None,
+) -> None:
+    """Compare with recorded answers of kube-scheduler, Karpenter and Cluster Autoscaler.
+
+    Each line of a FILE is one case as JSON (gzipped files are unpacked, - is standard input). For kube-scheduler: a
+    cluster, pods to place, and what it answered: feasible nodes, reasons, scores, best nodes, preemption. For the
+    autoscalers: waiting pods, what can be bought, and what was bought; Tutti recommends for the same input, and pods
+    placed and costs are compared. Exits with 1 if any answer differs or any purchase is worse. With --model the models
+    of the autoscalers, which tutti recommend compares itself with, answer instead.
+    """
+    from tutti.conformance.purchase_run import Settings
+    from tutti.recommend.records.request import Binder
+
+    processes = jobs or os.cpu_count() or 1
+    if at_least is not None and not model:
+        raise click.UsageError("--at-least is about models: it needs --model")
+    if model:
+        measure(paths, show=show, jobs=processes, at_least=at_least)
+        return
+    settings = Settings(Binder(binder), time_limit)
+    found = _run(paths, show, jobs=processes, settings=settings)
+    if not found.families and not found.purchases:
+        raise InputError("there is no case in it", file=", ".join(paths))
+    wrong = _tell_decisions(found) + _tell_purchases(found.purchases, apart=bool(found.families))
+    if wrong:
+        raise click.exceptions.Exit(1)
+
+
+def _tell_decisions(found: Results) -> int:
+    """Print how decisions went; give how many differ."""
+    if not found.families:
+        return 0
+    click.echo(_table(found.families))
+    for difference in found.shown:
+        click.echo(f"\n{_in_full(difference)}")
+    wrong = sum(family.decisions - family.exact for family in found.families.values() if family.supported)
+    if wrong > len(found.shown):
+        click.echo(f"\n{wrong - len(found.shown):,} more differences are not shown (--show {wrong} shows them)")
+    return wrong
+
+
+def _tell_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int:
+    """Print how purchases went; give how many are worse."""
+    from tutti.cli.conformance.purchase_table import complaint, is_bad, purchase_table
+
+    if not outcomes:
+        return 0
+    click.echo(("\n" if apart else "") + purchase_table(outcomes))
+    bad = [each for each in outcomes if is_bad(each)]
+    if bad:
+        click.echo()
+    for each in bad:
+        click.echo(complaint(each))
+    return len(bad)
+
+
+def _run(paths: Sequence[str], show: int, *, jobs: int, settings: Settings) -> Results:
+    """Run all files; give the counts, the first differences, and the purchases."""
+    from tutti.cli.loading import busy
+    from tutti.conformance.purchase_run import PurchaseOutcome
+
+    found = Results({}, [], [])
+    with busy("running cases") as tell:
+        for cases, outcome in enumerate(_outcomes(paths, jobs, settings), start=1):
+            if isinstance(outcome, PurchaseOutcome):
+                found.purchases.append(outcome)
+            else:
+                family = found.families.setdefault(outcome.family, Family())
+                family.cases += 1
+                family.decisions += outcome.decisions
+                family.supported = outcome.supported
+                family.exact += outcome.decisions - len(outcome.different)
+                found.shown.extend(outcome.different[: max(show - len(found.shown), 0)])
+            tell(f"{cases:,} done, {outcome.family}")
+    return found
+
+
+def _outcomes(paths: Sequence[str], jobs: int, settings: Settings) -> Iterator[Outcome | PurchaseOutcome]:
+    """Run every line of every file, in order."""
+    yield from of_lines(partial(_run_line, settings), paths, jobs, is_slow=_is_purchase)
+
+
+def _is_purchase(line: Line) -> bool:
+    from tutti.conformance.formats import format_of
+
+    return format_of(*line).purchase
+
+
+def _run_line(settings: Settings, line: Line) -> Outcome | PurchaseOutcome:
+    """Run one case; a scale-down is asked of the model, for Tutti's own is meant to be another."""
+    from tutti.conformance.formats import Difference, Outcome, run_line
+    from tutti.conformance.models import check_line
+    from tutti.conformance.scale_down_cases import is_removal
+
+    if not is_removal(line[2]):
+        return run_line(*line, settings)
+    checks = check_line(*line)
+    wrong = tuple(
+        Difference(each.case, place, "", {each.what: (each.recorded, each.ours)})
+        for place, each in enumerate(checks)
+        if not each.agrees
+    )
+    return Outcome(checks[0].family, len(checks), different=wrong)
+
+
+def _table(families: dict[str, Family]) -> str:
+    from tutti.present.tables import table
+
+    rows: list[Sequence[object]] = []
+    total = Family()
+    for name, family in families.items():
+        if not family.supported:
+            rows.append((name, family.cases, family.decisions, "-", "unsupported"))
+            continue
+        total.cases += family.cases
+        total.decisions += family.decisions
+        total.exact += family.exact
+        rows.append((name, family.cases, family.decisions, family.exact, _result(family)))
+    rows.append(("total", total.cases, total.decisions, total.exact, _result(total)))
+    return table(("FAMILY", "CASES", "DECISIONS", "EXACT", "RESULT"), rows)
+
+
+def _result(family: Family) -> str:
+    return "ok" if family.exact == family.decisions else "differs"
+
+
+def _in_full(difference: Difference) -> str:
+    """A difference with both answers, field by field."""
+    pod = f", decision {difference.place + 1}, pod {difference.pod}" if difference.pod else ""
+    lines = [f"case {difference.case}{pod}"]
+    for name, (recorded, got) in difference.fields.items():
+        lines.append(f"  {name}")
+        lines += [f"    {who:<10}{text}" for who, text in zip(("recorded", "tutti"), _pair(recorded, got), strict=True)]
+    return "\n".join(lines)
+
+
+def _pair(recorded: Any, got: Any) -> Iterator[str]:
+    import msgspec
+
+    for value in (recorded, got):
+        yield "nothing" if value is None else msgspec.json.encode(value, order="sorted").decode()

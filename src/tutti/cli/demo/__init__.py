@@ -1,0 +1,1 @@
+"""`tutti demo`; `command` is the click command."""

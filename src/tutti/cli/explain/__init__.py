@@ -1,0 +1,1 @@
+"""`tutti explain`; `command` is the click command."""

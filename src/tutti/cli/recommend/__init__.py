@@ -1,0 +1,1 @@
+"""`tutti recommend`; `command` is the click command."""

@@ -1,0 +1,33 @@
+"""A recommendation as a ScalingAdvice object of gardener/scaling-advisor, for `tutti recommend -o advice`.
+
+Contract: `advice_text` gives the object as YAML. There is one for a ScalingConstraint alone: where none was given,
+`check_constraint` is a usage error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tutti.present.tables import structured
+
+if TYPE_CHECKING:
+    from tutti.kube.reading.sources import Source
+    from tutti.recommend.records.recommendation import Recommendation
+    from tutti.recommend.records.request import Request
+
+
+def check_constraint(source: Source | None) -> Source:
+    """The document with the constraint; refuse when there is none."""
+    if source is None:
+        wanted = "a planner request, or a ScalingConstraint with -f or --pools"
+        raise click.UsageError(f"-o advice answers gardener/scaling-advisor: want {wanted}.")
+    return source
+
+
+def advice_text(answer: Recommendation, request: Request, *, source: Source | None) -> str:
+    """The advice for the constraint in a document, as YAML."""
+    from tutti.wire.scaling_advisor.response import scaling_advice
+
+    return structured(scaling_advice(answer, request, source=check_constraint(source)), "yaml")

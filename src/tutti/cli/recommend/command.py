@@ -1,0 +1,233 @@
+"""`tutti recommend`: which nodes to buy for the pods that wait, what they cost, and what they cannot cost less than.
+
+Contract: nothing is bought and nothing is changed; the answer goes to standard output, remarks to standard error. Pods
+that stay pending are an answer, not a fault: the exit code is 0 unless --fail-unschedulable is given. The clock is read
+here and nowhere below: --time-limit is the budget of the search.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tutti.cli import options
+from tutti.cli.recommend import down_options
+
+if TYPE_CHECKING:
+    from tutti.app.compare import Beside
+    from tutti.recommend.records.recommendation import Recommendation
+    from tutti.recommend.records.request import Down, Options, Request, Weights
+
+_FILE = click.Path(allow_dash=True)
+_MOST_WEIGHT = 1000
+
+
+def _time_limit(context: click.Context, option: click.Parameter, text: str) -> float:
+    """Seconds of a length of time: 5, 0.5, 2s, 1m30s."""
+    from tutti.exceptions import InputError
+    from tutti.kube.durations import duration
+
+    try:
+        seconds = duration(text) / 1_000_000
+    except InputError as error:
+        raise click.BadParameter(f"{error.problem}.", context, option) from None
+    if not seconds:
+        raise click.BadParameter(f"{text} is not a length of time above 0.", context, option)
+    return seconds
+
+
+def _weights(context: click.Context, option: click.Parameter, text: str) -> dict[str, int]:
+    """``cpu=6,gpu=20`` as numbers by name; what is not named keeps its default."""
+    found: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = part.partition("=")
+        if name not in ("cpu", "memory", "gpu"):
+            raise click.BadParameter(f'there is no weight "{name}" (want cpu, memory or gpu).', context, option)
+        if not (number.isascii() and number.isdigit()) or int(number) > _MOST_WEIGHT:
+            problem = f'"{number}" is not a whole number from 0 to {_MOST_WEIGHT:,}.'
+            raise click.BadParameter(f"{name}: {problem}", context, option)
+        if name in found:
+            raise click.BadParameter(f"{name} is there twice.", context, option)
+        found[name] = int(number)
+    if len(found) == 3 and not any(found.values()):
+        raise click.BadParameter("one of them must be above 0.", context, option)
+    return found
+
+
+@click.command("recommend")
+@options.files
+@click.option(
+    "--pools",
+    type=_FILE,
+    metavar="FILE",
+    help="What can be bought: node pools, Karpenter NodePools, or what describe-auto-scaling-groups prints. Without it "
+    "the NodePools of the input, else pools inferred from its nodes.",
+)
+@click.option("--prices", type=_FILE, metavar="FILE", help="Prices as CSV; they come before the packaged ones of EC2.")
+@click.option("--region", metavar="REGION", help="The cloud's region, where zones and nodes do not tell.")
+@click.option(
+    "--objective",
+    type=click.Choice(("cost", "pods", "nodes")),
+    default="cost",
+    show_default=True,
+    help="What the best plan has least of, once as many pods as possible have a node.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(("optimal", "least-cost", "least-waste", "most-pods")),
+    default="optimal",
+    show_default=True,
+    help="How nodes are chosen: by optimisation with a proven bound, or one by one by a score.",
+)
+@click.option(
+    "--binder",
+    type=click.Choice(("kube-scheduler", "tutti")),
+    default="kube-scheduler",
+    show_default=True,
+    help="Who will put the pods on the new nodes; Tutti puts them where the plan says.",
+)
+@click.option(
+    "--weights",
+    default="cpu=6,memory=1,gpu=20",
+    show_default=True,
+    metavar="NAME=N,...",
+    callback=_weights,
+    help="What a core, a GiB and a GPU are worth to the scores.",
+)
+@click.option(
+    "--time-limit",
+    default="5s",
+    show_default=True,
+    metavar="TIME",
+    callback=_time_limit,
+    help="How long to look for a better plan: work is counted, so that every run gives the same.",
+)
+@options.output("table", "wide", "json", "yaml", "name", "advice")
+@click.option("--apply", "applied", is_flag=True, help="Show also which pod is where after the purchase.")
+@down_options.down
+@click.option("--compare", "beside", is_flag=True, help="Show also what others would buy, and take away.")
+@click.option("--report", metavar="FILE", help="Write a page with the plan as a picture, and the comparison, as HTML.")
+@click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
+def command(
+    paths: tuple[str, ...],
+    pools: str | None,
+    prices: str | None,
+    region: str | None,
+    objective: str,
+    strategy: str,
+    binder: str,
+    weights: dict[str, int],
+    time_limit: float,
+    form: str,
+    applied: bool,
+    down: bool,
+    down_settings: dict[str, Any],
+    beside: bool,
+    report: str | None,
+    fail_unschedulable: bool,
+) -> None:
+    """Say which nodes to buy for pending pods, which can go, and what that costs.
+
+    Reads a cluster as kubectl prints it, tries what each node pool could add in each zone, and prints how many nodes to
+    add where, so that as many pending pods as possible get a node at the least cost: with a bound that no plan can be
+    cheaper than, and the reason for every pod that stays pending. Nothing is bought, and the cluster is not changed.
+
+    \b
+    tutti recommend -f cluster.json
+    tutti recommend -f cluster.json --pools pools.yaml --prices prices.csv
+    kubectl get nodes,pods,daemonsets,nodepools.karpenter.sh -A -o json | tutti recommend -f - -o wide
+    tutti recommend -f cluster.json -f new-job.yaml --pools pools.yaml --apply
+    tutti recommend -f cluster.json --pools pools.yaml --compare --report plan.html
+    tutti recommend -f cluster.json --pools pools.yaml --down
+    """
+    from tutti.cli.recommend.advice import advice_text, check_constraint
+    from tutti.cli.recommend.inputs import read_given
+    from tutti.cli.recommend.output import print_answer
+
+    _check([*paths, pools, prices], form=form, applied=applied, beside=beside, report=report)
+    chosen = _options(objective, strategy, binder=binder, weights=weights)
+    if down:
+        from msgspec.structs import replace
+
+        chosen = replace(chosen, down=down_options.down_of(down_settings))
+    given = read_given(paths, pools=pools, prices=prices, region=region or "", options=chosen)
+    request = given.request if chosen.down is None else _dated(given.request, chosen.down)
+    if form == "advice":
+        check_constraint(given.constraint)
+    answer = _ask(request, given.seconds(time_limit))
+    others = _compare(answer, request, time_limit) if beside or report is not None else None
+    if form == "advice":
+        click.echo(advice_text(answer, request, source=given.constraint))
+    else:
+        print_answer(answer, request, form=form, applied=applied, others=others if beside else None)
+    if report is not None:
+        _write(report, answer, request, others=others, paths=[*paths, pools, prices])
+    if fail_unschedulable and answer.left:
+        raise click.exceptions.Exit(1)
+
+
+def _check(paths: Sequence[str | None], *, form: str, applied: bool, beside: bool, report: str | None) -> None:
+    """Refuse what does not go together, before anything is read."""
+    if paths.count("-") > 1:
+        raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
+    if beside and form == "name":
+        raise click.UsageError("--compare has no names to print: it does not go with -o name.")
+    if (beside or applied) and form == "advice":
+        raise click.UsageError("a ScalingAdvice has no place for --compare and --apply.")
+    if report is not None:
+        from tutti.cli.recommend.write_report import check_place
+
+        check_place(report)
+
+
+def _write(
+    report: str, answer: Recommendation, request: Request, *, others: Beside | None, paths: Sequence[str | None]
+) -> None:
+    from tutti.cli.recommend.write_report import write_report
+    from tutti.present.report.page import Report
+    from tutti.recommend.pending_pods import not_considered
+
+    sources = ["standard input" if path == "-" else path for path in paths if path]
+    compared, removals = others if others is not None else ((), None)
+    write_report(report, Report(request, answer, compared, not_considered(request), sources, removals))
+
+
+def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, int]) -> Options:
+    from tutti.recommend.records.request import Binder, Objective, Options, Strategy, Weights
+
+    chosen: Weights = Weights(**weights)
+    return Options(
+        objective=Objective(objective), strategy=Strategy(strategy), binder=Binder(binder), weights=chosen
+    )  # fmt: skip
+
+
+def _dated(request: Request, asked: Down) -> Request:
+    """The request with the moment of an old dump instead of the present, unless the input names a moment itself."""
+    from tutti.recommend.down.snapshot_time import dated
+
+    return request if asked.now is None else dated(request, present=asked.now)
+
+
+def _ask(request: Request, seconds: float) -> Recommendation:
+    """The recommendation, with its notes told."""
+    from tutti.app.recommend import ask
+    from tutti.cli.loading import busy, remark
+    from tutti.cluster.work_budget import Deadline
+    from tutti.recommend.pending_pods import waiting
+
+    with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
+        answer = ask(request, Deadline(time.process_time, seconds), tell=tell)
+    for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
+        remark(note)
+    return answer
+
+
+def _compare(answer: Recommendation, request: Request, seconds: float) -> Beside:
+    """What others would do."""
+    from tutti.app.compare import look_beside
+    from tutti.cluster.work_budget import Deadline
+
+    return look_beside(answer, request, seconds, deadline=lambda limit: Deadline(time.process_time, limit))

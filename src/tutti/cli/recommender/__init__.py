@@ -1,0 +1,1 @@
+"""`tutti recommender`; `command` is the click command."""

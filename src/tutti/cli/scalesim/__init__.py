@@ -1,0 +1,1 @@
+"""`tutti scalesim`; `command` is the click command."""

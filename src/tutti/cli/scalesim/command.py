@@ -1,0 +1,152 @@
+"""`tutti scalesim`: a scaling simulation from a Gardener snapshot, round by round, against a recommender's endpoint.
+
+Contract: nothing real is bought or changed: the cluster is a picture of the snapshot. The recommender is asked over
+HTTP as any client would: one of Tutti's own, started on a free port for the while, unless --url names another. Pods
+that stay pending are an answer, not a fault: the exit code is 0 unless --fail-unschedulable is given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tutti.cli import options
+
+if TYPE_CHECKING:
+    from tutti.kube.reading.sources import Source
+
+_FILE = click.Path(allow_dash=True)
+
+
+@click.command("scalesim")
+@click.option(
+    "-f", "--filename", "path", required=True, type=_FILE, metavar="SNAPSHOT",
+    help="A Gardener ClusterSnapshot (JSON, also gzipped), or - for standard input.",
+)  # fmt: skip
+@click.option("--url", metavar="URL", help="A recommender that is running; without it one is started for the while.")
+@click.option("--token-file", type=click.Path(), metavar="FILE", help="The recommender's token; else TUTTI_TOKEN.")
+@click.option("--prices", type=_FILE, metavar="FILE", help="Prices as CSV; they come before the packaged ones of EC2.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How often to ask at most.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0, min_open=True), default=600.0, show_default=True, metavar="SECONDS",
+    help="How long to wait for an answer.",
+)  # fmt: skip
+@options.output("table", "json", "yaml")
+@click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
+def command(
+    path: str,
+    url: str | None,
+    token_file: str | None,
+    prices: str | None,
+    rounds: int,
+    timeout: float,
+    form: str,
+    fail_unschedulable: bool,
+) -> None:
+    """Play a scaling simulation from a Gardener snapshot, round by round.
+
+    Builds the virtual cluster of the snapshot, schedules what can be scheduled, posts the snapshot to a recommender,
+    lets the nodes of the answer join, schedules again, and asks again, until nobody waits or nothing more is bought.
+
+    \b
+    tutti scalesim -f snapshot.json
+    tutti scalesim -f snapshot.json --url http://127.0.0.1:8080 --rounds 3 -o json
+    """
+    from tutti.app.scaling_story import play
+    from tutti.cli.loading import busy, remark
+    from tutti.cli.recommend.inputs import one_source
+    from tutti.cli.scalesim.client import Answer, ask_recommender
+    from tutti.present.scaling_story_text import end_text, outcome_data, picture_text, round_text
+    from tutti.present.tables import structured
+    from tutti.recommend.build_request import price_book
+    from tutti.wire.gardener.request import read_gardener
+
+    if [path, prices].count("-") > 1:
+        raise click.UsageError("only one of -f and --prices can be - (standard input).")
+    token = _token(token_file)
+    source, table = one_source(path), one_source(prices) if prices is not None else None
+    _check_format(source)
+    with busy("reading"):
+        request = read_gardener(source, price_book(table))
+    for note in (*request.notes, *request.catalogue.notes):
+        remark(note)
+    with _recommender(url, table, token=token) as (address, bears), busy("asking the recommender") as tell:
+
+        def ask(body: bytes) -> Answer:
+            return ask_recommender(address, body, timeout=timeout, token=bears)
+
+        outcome = play(source, request, ask, rounds=rounds, tell=lambda each: tell(f"round {each.number}"))
+    if form == "table":
+        parts = [picture_text(outcome), *map(round_text, outcome.rounds), end_text(outcome)]
+        click.echo("\n\n".join(parts))
+    else:
+        click.echo(structured(outcome_data(outcome, request.catalogue.currency), form))
+    if fail_unschedulable and outcome.left:
+        raise click.exceptions.Exit(1)
+
+
+def _check_format(source: Source) -> None:
+    from tutti.exceptions import InputError
+    from tutti.wire.formats import Format, format_of
+
+    if not source.data.strip():
+        raise InputError("it is empty", file=source.name)
+    form = format_of(source)
+    if form is not Format.GARDENER and not (form is Format.KUBERNETES and _is_malformed(source)):
+        problem = f"want a Gardener ClusterSnapshot (AutoscalerConfig, WorkerPools, Pods, Nodes), not the {form} format"
+        raise InputError(problem, file=source.name)
+
+
+def _is_malformed(source: Source) -> bool:
+    """Whether a document is no JSON at all, so that the reader can say where."""
+    import msgspec
+
+    if source.data.lstrip()[:1] != b"{":
+        return False
+    try:
+        msgspec.json.decode(source.data)
+    except msgspec.DecodeError:
+        return True
+    return False
+
+
+def _token(path: str | None) -> str:
+    """The token that a recommender wants, from a file or from the environment."""
+    from tutti.exceptions import InputError
+
+    if path is None:
+        return os.environ.get("TUTTI_TOKEN", "").strip()
+    try:
+        text = Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError((getattr(error, "strerror", None) or "not UTF-8 text").lower(), file=path) from None
+    if not text or not text.isprintable() or not text.isascii():
+        raise InputError("want one line with a token", file=path)
+    return text
+
+
+@contextmanager
+def _recommender(url: str | None, prices: Source | None, *, token: str) -> Iterator[tuple[str, str]]:
+    """The endpoint to ask, and the token that it wants."""
+    from tutti.cli.scalesim.client import endpoint
+
+    if url is not None:
+        yield endpoint(url), token
+        return
+    from tutti.serve.embedded import running
+    from tutti.serve.settings import Settings
+
+    with running(Settings(workers=1, prices=prices)) as address:
+        yield endpoint(address), ""

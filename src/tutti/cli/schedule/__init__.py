@@ -1,0 +1,1 @@
+"""`tutti schedule`; `command` is the click command."""

@@ -1,0 +1,1 @@
+"""`tutti version`; `command` is the click command."""

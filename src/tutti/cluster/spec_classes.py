@@ -1,0 +1,239 @@
+"""Pod classes: pods that the scheduler cannot tell apart are looked at once.
+
+A pod's class is its spec class (everything in the spec that decides where it can go) times its label class (its
+namespace and those labels that some live selector looks at) times its controller. Both registries only grow; a
+rollback leaves them alone. Spec classes are found by the bytes of the spec, without the fields that decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+import msgspec
+
+from tutti.cluster.counters.pod_terms import PodTerm, WeightedTerm, parse_term
+from tutti.kube.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint, Volume
+from tutti.kube.resources import host_ports, incoming_requests, placed_requests, score_requests
+from tutti.kube.selectors import (
+    NodeTerm,
+    Requirement,
+    Selector,
+    equal_to,
+    parse_label_selector,
+    parse_node_selector,
+    parse_node_term,
+)
+
+_encode = msgspec.json.Encoder().encode
+
+
+T = TypeVar("T")
+
+
+class lazy(Generic[T]):  # noqa: N801 - it is used as a decorator
+    """An attribute that is worked out when it is first asked for.
+
+    As functools.cached_property, without the lock that it takes before Python 3.12: thousands of specs are made in a
+    row, and nobody shares a cluster between threads.
+    """
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self._work = work
+        self.__doc__ = work.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._work.__name__] = self._work(instance)
+        return value
+
+
+class SpreadConstraint(NamedTuple):
+    """A topology spread constraint, parsed; `extra_keys` are the labels whose values join the selector."""
+
+    max_skew: int
+    topology_key: str
+    hard: bool
+    selector: Selector
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+    extra_keys: tuple[str, ...]
+
+
+class SpecClass:
+    """What one spec asks for, parsed as it is needed."""
+
+    def __init__(self, number: int, pod: Pod) -> None:
+        self.number = number
+        self.namespace = pod.metadata.namespace or "default"
+        self.pod = pod
+        self.spec = pod.spec
+
+    @lazy
+    def requests(self) -> dict[str, int]:
+        """What the pod must find free, pods on the node included."""
+        return {**incoming_requests(self.pod), "pods": 1}
+
+    @lazy
+    def scored_requests(self) -> dict[str, int]:
+        """What NodeResourcesFit scores the pod with."""
+        return score_requests(self.pod)
+
+    @lazy
+    def balanced_requests(self) -> dict[str, int]:
+        """What NodeResourcesBalancedAllocation scores the pod with."""
+        return placed_requests(self.pod).requests
+
+    @lazy
+    def ports(self) -> tuple[tuple[str, str, int], ...]:
+        """The host ports (address, protocol, port) that the pod takes."""
+        return host_ports(self.pod)
+
+    @lazy
+    def images(self) -> tuple[str, ...]:
+        """The images of containers, init containers and image volumes, with their tags."""
+        spec = self.spec
+        names = [c.image or "" for c in (*(spec.init_containers or ()), *(spec.containers or ()))]
+        names += [v.image.reference or "" for v in spec.volumes or () if v.image is not None]
+        return tuple(n if n.rfind(":") > n.rfind("/") else n + ":latest" for n in names)
+
+    @lazy
+    def volumes(self) -> tuple[Volume, ...]:
+        """The volumes that decide where the pod can go."""
+        return tuple(v for v in self.spec.volumes or () if v.decides)
+
+    @lazy
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """The taints that the pod bears."""
+        return tuple(self.spec.tolerations or ())
+
+    @lazy
+    def node_labels(self) -> tuple[Requirement, ...]:
+        """The node selector's labels."""
+        return equal_to(self.spec.node_selector or {}).requirements
+
+    @lazy
+    def node_terms(self) -> tuple[NodeTerm, ...] | None:
+        """The terms of the required node affinity, of which one must hold."""
+        affinity = self.spec.affinity and self.spec.affinity.node_affinity
+        return parse_node_selector(affinity.required) if affinity else None
+
+    @lazy
+    def preferred_nodes(self) -> tuple[tuple[int, NodeTerm], ...]:
+        """The wished-for node terms with their weights."""
+        affinity = self.spec.affinity and self.spec.affinity.node_affinity
+        if not affinity:
+            return ()
+        parsed = ((p.weight, parse_node_term(p.preference)) for p in affinity.preferred or () if p.weight)
+        return tuple((weight, term) for weight, term in parsed if term is not None)
+
+    @lazy
+    def affinity(self) -> tuple[PodTerm, ...]:
+        """The required affinity terms."""
+        return self._required(self.spec.affinity.pod_affinity if self.spec.affinity else None)
+
+    @lazy
+    def anti_affinity(self) -> tuple[PodTerm, ...]:
+        """The required anti-affinity terms."""
+        return self._required(self.spec.affinity.pod_anti_affinity if self.spec.affinity else None)
+
+    @lazy
+    def preferred_pods(self) -> tuple[WeightedTerm, ...]:
+        """The wished-for terms, those of anti-affinity with negative weights."""
+        affinity = self.spec.affinity
+        if affinity is None:
+            return ()
+        return (*self._preferred(affinity.pod_affinity, 1), *self._preferred(affinity.pod_anti_affinity, -1))
+
+    def _required(self, affinity: PodAffinity | None) -> tuple[PodTerm, ...]:
+        return tuple(parse_term(t, self.namespace) for t in (affinity.required if affinity else None) or ())
+
+    def _preferred(self, affinity: PodAffinity | None, sign: int) -> list[WeightedTerm]:
+        terms = (affinity.preferred if affinity else None) or ()
+        return [WeightedTerm(sign * t.weight, parse_term(t.pod_affinity_term, self.namespace)) for t in terms]
+
+    @lazy
+    def spread(self) -> tuple[SpreadConstraint, ...]:
+        """The pod's own topology spread constraints."""
+        return tuple(parse_spread(c) for c in self.spec.topology_spread_constraints or ())
+
+    @lazy
+    def watched_keys(self) -> frozenset[str]:
+        """The pod labels that this spec's own selectors look at."""
+        selectors = [t.selector for t in (*self.affinity, *self.anti_affinity, *(w.term for w in self.preferred_pods))]
+        selectors += [c.selector for c in self.spread]
+        extra = {key for c in self.spread for key in c.extra_keys}
+        return frozenset(extra.union(*(s.keys for s in selectors)))
+
+
+def parse_spread(constraint: TopologySpreadConstraint) -> SpreadConstraint:
+    """Read one topology spread constraint."""
+    return SpreadConstraint(
+        max_skew=constraint.max_skew,
+        topology_key=constraint.topology_key,
+        hard=constraint.when_unsatisfiable != "ScheduleAnyway",
+        selector=parse_label_selector(constraint.label_selector),
+        min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+        honor_affinity=(constraint.node_affinity_policy or "Honor") == "Honor",
+        honor_taints=(constraint.node_taints_policy or "Ignore") == "Honor",
+        extra_keys=tuple(sorted(constraint.match_label_keys or ())),
+    )
+
+
+class SpecRegistry:
+    """All spec classes, by number and by what they ask for."""
+
+    def __init__(self) -> None:
+        self.classes: list[SpecClass] = []
+        self._known: dict[bytes, SpecClass] = {}
+
+    def of(self, pod: Pod) -> SpecClass:
+        """Give the pod's spec class, a new one if its spec is new."""
+        key = spec_key(pod)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = SpecClass(len(self.classes), pod)
+            self.classes.append(known)
+        return known
+
+
+def spec_key(pod: Pod) -> bytes:
+    """Give the bytes that two pods share exactly when the scheduler cannot tell their specs apart."""
+    spec = pod.spec
+    volumes = spec.volumes
+    name = ""
+    if volumes:
+        # Volumes of kinds that decide nothing come with random names (service account tokens).
+        volumes = [v for v in volumes if v.decides]
+        if any(v.ephemeral is not None for v in volumes):
+            name = pod.metadata.name  # the claim's name is made of the pod's
+    asked = msgspec.structs.replace(
+        spec, volumes=volumes or None, node_name=None, scheduler_name=None, scheduling_gates=None, priority=None,
+        priority_class_name=None, preemption_policy=None, restart_policy=None, runtime_class_name=None,
+        host_network=None, scheduling_group=None, termination_grace_period_seconds=None,
+    )  # fmt: skip
+    key = _encode(asked) + (pod.metadata.namespace or "").encode()
+    status = pod.status
+    if name or status.container_statuses or status.resources or status.allocated_resources:
+        every = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        sizes = [c for c in every if has_resources(c)]
+        if name or sizes or status.resources or status.allocated_resources:
+            key += _encode((name, sizes, status.allocated_resources, status.resources, _resize(pod)))
+    return key
+
+
+def has_resources(status: object) -> bool:
+    """Say whether a container's status carries resources of its own."""
+    return getattr(status, "allocated_resources", None) is not None or getattr(status, "resources", None) is not None
+
+
+def _resize(pod: Pod) -> str:
+    return next((c.reason or "" for c in pod.status.conditions or () if c.type == "PodResizePending"), "")

@@ -1,0 +1,39 @@
+"""The row plugins of a profile, sorted by what they look at."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import msgspec
+
+from tutti.cluster.spec_classes import SpecClass
+from tutti.engine.placement.profile import Profile
+from tutti.engine.plugins.base import NodePlugin, PodPlugin
+from tutti.engine.plugins.node_affinity import NodeAffinity
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RowRules:
+    """Node plugins look at nodes alone, pod plugins at the pods on them too."""
+
+    def __init__(self, profile: Profile) -> None:
+        nodes = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, NodePlugin)]
+        pods = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, PodPlugin)]
+        # Of a plugin that does not filter, or does not score, only the other half is asked.
+        self.node_filters = [p for p, e in nodes if e.filters and type(p).filter is not NodePlugin.filter]
+        self.node_scores = [(p, e.weight) for p, e in nodes if e.weight and not p.scaled]
+        self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.scaled]
+        self.pod_filters = [p for p, e in pods if e.filters and type(p).filter is not PodPlugin.filter]
+        self.pod_scores = [(p, e.weight) for p, e in pods if e.weight and type(p).score is not PodPlugin.score]
+        self.narrows = any(isinstance(p, NodeAffinity) for p in self.node_filters)
+        self._pod_plugins = [p for p, _ in pods]
+
+    def node_key(self, spec: SpecClass) -> bytes:
+        """Give what specs share that ask the same of nodes themselves."""
+        affinity = spec.spec.affinity.node_affinity if spec.spec.affinity else None
+        return _encode((spec.spec.node_selector, affinity, spec.tolerations))
+
+    def shape(self, spec: SpecClass) -> tuple[Hashable, ...]:
+        """Give what specs share that the pod plugins can judge together."""
+        return tuple(plugin.shape(spec) for plugin in self._pod_plugins)

@@ -1,0 +1,129 @@
+"""Tutti's own way to write node pools down: a small YAML file (`pools.ours_text` has its fields).
+
+Contract: pure. One offering for each type, zone and capacity type of a pool. The nodes that a pool has are those whose
+pool label (`pools.membership`) names it; new nodes get that label as well. A node is what the template says, else what
+the market knows of its instance type. Prices of the file come before those of the price book.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tutti.exceptions import PoolError
+from tutti.kube.objects import Node
+from tutti.kube.reading.sources import Source
+from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, amount_of, less, template_name, template_node
+from tutti.market.offerings import NODES, Catalogue, Limit, NodePool, Offering
+from tutti.market.pool_context import Machine, Market, label_of, unpriced_note
+from tutti.market.pool_limits import nodes_limit, resource_limit
+from tutti.market.pool_members import members_of
+from tutti.market.pool_membership import capacity_labels, pool_of
+from tutti.market.pools.tutti_pools_text import PoolText, down_rules_of, parse_pools, price_of, taints_of
+from tutti.market.price_book import SPOT, region_of
+
+
+def read_ours(tree: Any, source: Source, *, market: Market) -> Catalogue:
+    """What the text says can be bought."""
+    whole, texts = parse_pools(tree, source)
+    if whole.region:
+        market = Market(market.book, region=whole.region, nodes=market.nodes)
+    pools = tuple(_pool(text, market, file=source.name) for text in texts)
+    limits = tuple(_whole_limit(what, most, market.nodes, pools) for what, most in whole.limits.items())
+    missing = (o.instance_type or o.pool for pool in pools for o in pool.offerings if o.price is None)
+    typed = any(text.types for text in texts)
+    notes = unpriced_note(missing, region=market.region, regions=market.book.regions if typed else ())
+    return Catalogue(pools=pools, limits=limits, notes=tuple(notes))
+
+
+def _whole_limit(what: str, most: str | float, nodes: Sequence[Node], pools: Sequence[NodePool]) -> Limit:
+    """A limit of the whole cluster; where no node is in the input, the pools say how many there are."""
+    if what == NODES and not nodes:
+        return nodes_limit("all pools", amount_of(NODES, most), current=sum(pool.current for pool in pools))
+    return resource_limit("all pools", what, most, nodes=nodes)
+
+
+def _pool(text: PoolText, market: Market, *, file: str) -> NodePool:
+    mine = [node for node in market.nodes if (found := pool_of(node)) is not None and found[1] == text.name]
+    zones = text.zones or sorted({label_of(node, ZONE) for node in mine}) or [""]
+    current = text.current if text.current is not None else len(mine)
+    offerings = tuple(
+        _offering(text, instance_type, zone=zone, capacity_type=capacity_type, mine=mine, market=market, file=file)
+        for instance_type in text.types or [""]
+        for zone in zones
+        for capacity_type in text.capacity_types
+    )
+    return NodePool(
+        name=text.name,
+        offerings=offerings,
+        limits=tuple(_limits(text, zones, current=current, mine=mine)),
+        current=current,
+        minimum=text.min,
+        maximum=text.max,
+        members=members_of(mine, offerings, market),
+        down_rules=down_rules_of(text.scale_down, file=file, who=f"pool {text.name}"),
+    )
+
+
+def _limits(text: PoolText, zones: Sequence[str], *, current: int, mine: Sequence[Node]) -> list[Limit]:
+    who = f"pool {text.name}"
+    limits = []
+    if text.max is not None:
+        limits.append(nodes_limit(who, text.max, current=current))
+    if text.max_per_zone is not None:
+        for zone in zones:
+            there = sum(label_of(node, ZONE) == zone for node in mine)
+            limits.append(nodes_limit(who, text.max_per_zone, current=there, zone=zone))
+    return limits + [resource_limit(who, what, most, nodes=mine) for what, most in text.limits.items()]
+
+
+def _offering(
+    text: PoolText,
+    instance_type: str,
+    *,
+    zone: str,
+    capacity_type: str,
+    mine: Sequence[Node],
+    market: Market,
+    file: str,
+) -> Offering:
+    machine = _machine(text, instance_type, market=market, file=file)
+    template = text.template
+    region = (region_of(zone) if zone else "") or market.region
+    labels = machine.labels | ({INSTANCE_TYPE: instance_type} if instance_type else {})
+    labels |= {key: value for key, value in ((REGION, region), (ZONE, zone)) if value}
+    labels |= capacity_labels(capacity_type, market.nodes)
+    labels |= dict(pool_of(node) or ("", "") for node in mine[:1])
+    labels |= (template.labels if template is not None else {}) | text.labels
+    node = template_node(
+        template_name(text.name, instance_type, zone=zone, capacity_type=capacity_type),
+        labels=labels,
+        taints=taints_of(text.taints, template.taints if template is not None else []),
+        capacity=machine.capacity,
+        allocatable=machine.allocatable,
+    )
+    price = price_of(text.spot_price if capacity_type == SPOT else text.price, instance_type)
+    if price is None and instance_type:
+        price = market.price(instance_type, zone=zone, capacity_type=capacity_type, region=region)
+    return Offering(
+        pool=text.name,
+        instance_type=instance_type or text.name,
+        zone=zone,
+        capacity_type=capacity_type,
+        price=price,
+        node=node,
+    )
+
+
+def _machine(text: PoolText, instance_type: str, *, market: Market, file: str) -> Machine:
+    machine = market.machine(instance_type, reserved=text.reserved, disk=text.disk) if instance_type else None
+    if text.template is not None:
+        capacity = {"pods": "110"} | text.template.capacity
+        allocatable = text.template.allocatable
+        left = {"pods": capacity["pods"]} | allocatable if allocatable else less(capacity, text.reserved or {})
+        labels = machine.labels if machine is not None else {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+        return Machine(capacity=capacity, allocatable=left, labels=labels)
+    if machine is None:
+        problem = f"nobody knows what {instance_type} is: give a template, its size with --prices, or a node of it"
+        raise PoolError(problem, file=file, obj=f"pool {text.name}", field="instanceTypes")
+    return machine

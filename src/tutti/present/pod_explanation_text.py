@@ -1,0 +1,167 @@
+"""The account of a pod as people read it: the outcome, the nodes that fit with their scores, and those that refuse.
+
+Contract: nodes that say the same are one line with their number, unless there are few nodes or `wide` is asked for;
+`wide` also gives every node its line, plugins their full names, and says what the node has left of what the pod asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tutti.app.explain_pod import NodeAccount, PodAccount
+from tutti.kube.quantity import format_quantity
+from tutti.kube.resources import incoming_requests
+from tutti.present.plan_table import requests
+from tutti.present.tables import NONE, counted, table
+
+if TYPE_CHECKING:
+    from tutti.cluster.cluster import Cluster
+
+_Said = Callable[[NodeAccount], tuple[object, ...]]
+
+FEW = 20
+"""Up to so many nodes each has its own line."""
+_EXAMPLES, _LINES = 3, 15
+_SHORT = {
+    "TaintToleration": "TAINTS", "NodeAffinity": "AFFINITY", "NodeResourcesFit": "FIT", "VolumeBinding": "VOLUMES",
+    "PodTopologySpread": "SPREAD", "InterPodAffinity": "PODS", "NodeResourcesBalancedAllocation": "BALANCE",
+    "ImageLocality": "IMAGES",
+}  # fmt: skip
+
+
+def account_text(account: PodAccount, cluster: Cluster, *, wide: bool) -> str:
+    """The whole account."""
+    grouped = not wide and len(account.nodes) > FEW
+    feasible = [node for node in account.nodes if node.feasible]
+    refused = [node for node in account.nodes if not node.feasible]
+    parts = [_head(account, cluster, len(feasible), len(refused))]
+    free = _Free(account.pod, cluster) if wide else None
+    if feasible:
+        parts.append(_scores(feasible, grouped=grouped, free=free))
+    if refused:
+        parts.append(_reasons(refused, grouped=grouped, free=free))
+    return "\n\n".join(parts)
+
+
+def _head(account: PodAccount, cluster: Cluster, feasible: int, refused: int) -> str:
+    pod = cluster.pod(account.pod)
+    namespace, _, name = account.pod.partition("/")
+    lines = [
+        ("Name", name),
+        ("Namespace", namespace),
+        ("Priority", str(pod.spec.priority or 0)),
+        ("Requests", requests(pod)),
+        ("Node", account.node or NONE),
+        ("Outcome", _outcome(account)),
+    ]
+    if account.gang is not None:
+        lines.append(("Gang", f"{account.gang.partition('/')[2]} ({account.gang_outcome})"))
+    if account.remark is not None:
+        lines.append(("Skipped", f"the scheduler does not try this pod: {account.remark}"))
+    if account.evicts:
+        victims = ", ".join(account.evicts)
+        lines.append(("Preemption", f"would evict {victims} from {account.nominated} and go there"))
+    if account.nodes:
+        lines.append(("Nodes", f"{feasible} could take it, {refused} could not"))
+    return "\n".join(f"{label + ':':<13}{text}" for label, text in lines)
+
+
+def _outcome(account: PodAccount) -> str:
+    """Where the pod goes, or why it stays or goes nowhere."""
+    totals = {node.name: node.total for node in account.nodes if node.feasible}
+    if account.goes_to is None:
+        why = account.message or ""
+        return why if account.node is None else f"asked today it would find no place: {why}"
+    score = totals.get(account.goes_to)
+    because = f"score {score}" if score is not None else "the only node that can take it"
+    if account.node is None:
+        return f"goes to {account.goes_to}: {_lead(account, because)}"
+    if account.goes_to == account.node:
+        return f"asked today it would go to {account.node} again: {_lead(account, because)}"
+    here = next((node for node in account.nodes if node.name == account.node), None)
+    if here is None:
+        now = f"{account.node} is not there any more"
+    elif here.feasible:
+        now = f"{account.node} has {here.total}"
+    else:
+        now = f"{account.node} would refuse it: {', '.join(here.reasons)}"
+    return f"asked today it would go to {account.goes_to}: {because}; {now}"
+
+
+def _lead(account: PodAccount, because: str) -> str:
+    """The winner's score, and how far the next is behind."""
+    ranked = [node for node in account.nodes if node.feasible and node.total is not None]
+    if len(ranked) < 2:
+        return because
+    equal = sum(node.total == ranked[0].total for node in ranked)
+    if equal > 1:
+        return f"{because}, as have {counted(equal - 1, 'other node')}; the first by name is taken"
+    return f"{because}; the next best is {ranked[1].name} with {ranked[1].total}"
+
+
+def _scores(nodes: Sequence[NodeAccount], *, grouped: bool, free: _Free | None) -> str:
+    """The nodes that fit, the best first, with every plugin's part of the total."""
+    plugins = list(dict.fromkeys(plugin for node in nodes for plugin in node.scores))
+    names = [plugin.upper() if free is not None else _SHORT.get(plugin, plugin.upper()) for plugin in plugins]
+
+    def said(node: NodeAccount) -> tuple[object, ...]:
+        return (NONE if node.total is None else node.total, *(node.scores.get(plugin, 0) for plugin in plugins))
+
+    return _table(nodes, ("TOTAL", *names), said, grouped=grouped, free=free)
+
+
+def _reasons(nodes: Sequence[NodeAccount], *, grouped: bool, free: _Free | None) -> str:
+    """The nodes that refuse, with the plugin that did and whether evictions could change it."""
+
+    def said(node: NodeAccount) -> tuple[object, ...]:
+        if node.victims:
+            help_ = f"of {counted(len(node.victims), 'pod')}"
+        else:
+            help_ = "could help" if node.eviction_could_help else "no help"
+        return node.plugin, help_, ", ".join(node.reasons)
+
+    return _table(nodes, ("REFUSED BY", "EVICTION", "REASON"), said, grouped=grouped, free=free)
+
+
+def _table(
+    nodes: Sequence[NodeAccount], headers: Sequence[str], said: _Said, *, grouped: bool, free: _Free | None
+) -> str:
+    """A line for each node, or for all nodes that say the same."""
+    if grouped:
+        groups: dict[tuple[object, ...], list[str]] = {}
+        for node in nodes:
+            groups.setdefault(said(node), []).append(node.name)
+        rows = [(len(names), _examples(names), *cells) for cells, names in groups.items()]
+        text = table(("NODES", "NAMES", *headers), rows[:_LINES])
+        return text if len(rows) <= _LINES else f"{text}\n... {len(rows) - _LINES:,} more lines; -o wide has every node"
+    if free is None:
+        return table(("NODE", *headers), ((node.name, *said(node)) for node in nodes))
+    return table(("NODE", "FREE", *headers), ((node.name, free.on(node.name), *said(node)) for node in nodes))
+
+
+def _examples(names: Sequence[str]) -> str:
+    shown = ",".join(names[:_EXAMPLES])
+    return f"{shown},..." if len(names) > _EXAMPLES else shown
+
+
+class _Free:
+    """What nodes have left of what one pod asks for."""
+
+    def __init__(self, pod: str, cluster: Cluster) -> None:
+        self._cluster = cluster
+        row = cluster.pod_row(pod)
+        self._asked = [name for name, amount in incoming_requests(cluster.pod(pod)).items() if amount]
+        self._own = cluster.pods.node_names[row], cluster.usages.matrix[cluster.pods.usage[row]]
+
+    def on(self, node: str) -> str:
+        """The amounts on a node, without the pod itself if it is there."""
+        row, nodes, resources = self._cluster.node_row(node), self._cluster.nodes, self._cluster.resources
+        amounts = []
+        for name in self._asked:
+            place = resources.place(name)
+            left = int(nodes.alloc[place, row] - nodes.used[place, row])
+            if self._own[0] == node:
+                left += int(self._own[1][place])
+            amounts.append(f"{name}={format_quantity(name, left)}")
+        return ",".join(amounts) or NONE

@@ -1,0 +1,210 @@
+"""A recommendation as people read it: the scale-ups, what they come to, and who stays pending.
+
+Contract: pure text, parts separated by an empty line. First the scale-ups, a line each; then a summary; then, where
+there is something to tell, the pods that stay pending (those with one reason share a line), the pools that could not be
+used, and evictions that would do instead. `wide` adds the nodes with the pods that each takes, counted by owner.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tutti.kube.objects import Node, Pod
+from tutti.kube.workloads.owners import controller_of
+from tutti.market.instance_types import INSTANCE_TYPE, ZONE
+from tutti.market.money import HOURS_A_MONTH, NANO
+from tutti.market.pool_context import label_of
+from tutti.market.pool_membership import pool_of
+from tutti.market.price_book import ON_DEMAND
+from tutti.present.plan_table import split
+from tutti.present.tables import NONE, counted, table, without_columns
+from tutti.recommend.records.request import Binder, Objective
+
+if TYPE_CHECKING:
+    from tutti.engine.session.plan import NotConsidered
+    from tutti.recommend.records.new_nodes import ScaleUp
+    from tutti.recommend.records.recommendation import Alternative, Left, Recommendation
+    from tutti.recommend.records.request import Request
+
+_HEADERS = ("ZONE", "TYPE", "CAPACITY", "NODES", "PRICE/MONTH", "COST/MONTH")
+_ALTERNATIVES = 5
+_NAMES = 3
+_TOLERANCE = 1e-6
+"""A smaller gap is the solver's rounding."""
+_ORDINAL = re.compile(r"(-[0-9]+)+$")
+
+
+def recommendation_text(
+    answer: Recommendation, request: Request, others: Sequence[NotConsidered], *, wide: bool
+) -> str:
+    """The whole answer; `others` are pods that nobody tries to place."""
+    parts = [
+        scale_ups_table(answer.scale_up),
+        _nodes(answer, request) if wide else "",
+        "\n".join(_summary(answer, others)),
+    ]
+    parts += [_left(answer.left), _pools(answer, wide=wide), "\n".join(_instead(answer.alternatives))]
+    return "\n\n".join(filter(None, parts))
+
+
+def scale_ups_table(scale_up: Sequence[ScaleUp], first: str = "POOL") -> str:
+    """A line for each scale-up; `first` heads the column of the pools. Empty if there is none."""
+    rows = [
+        (
+            each.pool,
+            each.zone or NONE,
+            each.instance_type or NONE,
+            each.capacity_type,
+            f"+{each.increment:,}",
+            a_month(each.price),
+            a_month(None if each.price is None else each.price * each.increment),
+        )
+        for each in scale_up
+    ]
+    plain = all(each.capacity_type == ON_DEMAND for each in scale_up)
+    return without_columns((first, *_HEADERS), rows, ("CAPACITY",) if plain else ()) if rows else ""
+
+
+# Summary --------------------------------------------------------------------------------------------------------------
+
+
+def _summary(answer: Recommendation, others: Sequence[NotConsidered]) -> Iterator[str]:
+    on_new = sum(len(node.pods) for node in answer.nodes)
+    there = answer.placed - on_new
+    where = [f"{there:,} on nodes that are there"] if there else []
+    where += [f"{on_new:,} on {counted(len(answer.nodes), 'new node')}"] if answer.nodes else []
+    verb = "gets" if answer.placed == 1 else "get"
+    said = f"{answer.placed:,} of {counted(answer.pods, 'pending pod')} {verb} a node"
+    yield f"{said}: {', '.join(where)}" if where else said
+    if answer.nodes:
+        yield _cost(answer)
+        if answer.minimal:
+            yield "every new node is needed: without any one of them some pod would wait"
+        else:
+            yield "whether every new node is needed was not looked at"
+    elif answer.placed:
+        yield "nothing has to be bought"
+    if others:
+        causes = ", ".join(f"{number:,} {cause}" for cause, number in Counter(o.cause for o in others).most_common())
+        yield f"{len(others):,} not considered: {causes}"
+
+
+def _cost(answer: Recommendation) -> str:
+    """What it costs, and what it cannot cost less than; in nodes first where nodes are counted."""
+    by_nodes = answer.objective == Objective.NODES
+    cost = "cost unknown" if answer.cost is None else f"cost {_both(answer.cost)}"
+    if by_nodes:
+        cost = f"{counted(len(answer.nodes), 'new node')} ({cost})"
+    if answer.bound is None:
+        return f"{cost}, chosen by {answer.strategy}: how much better a plan could be is not known"
+    if not answer.bound and (by_nodes or answer.cost):
+        return f"{cost}; how much better a plan could be was not found out in the time given (--time-limit)"
+    if answer.gap is None or answer.gap < _TOLERANCE:
+        return f"{cost}; proved: {no_better(answer, 'has fewer' if by_nodes else 'costs less')}"
+    least = f"has fewer than {answer.bound:,}" if by_nodes else f"costs less than {a_month(answer.bound)}"
+    hint = "; more time may close it, or spreading needs it" if answer.binder == Binder.KUBE_SCHEDULER else ""
+    return f"{cost}; {no_better(answer, least)} (gap {100 * answer.gap:.2f} %{hint})"
+
+
+def is_for_the_rest(answer: Recommendation) -> bool:
+    """Whether the bound is for those alone whom kube-scheduler does not bind before anything is bought."""
+    return answer.binder == Binder.KUBE_SCHEDULER and bool(answer.on_existing)
+
+
+def no_better(answer: Recommendation, better: str) -> str:
+    """What the bound says: that there is nothing that, for example, ``costs less``."""
+    if is_for_the_rest(answer):
+        return f"no purchase {better} once kube-scheduler has bound what fits now"
+    return f"no plan for these pods {better}"
+
+
+def _both(nano: int) -> str:
+    return f"{a_month(nano)} a month (${nano / NANO:,.4f} an hour)"
+
+
+def a_month(nano: int | None) -> str:
+    """An hourly price by the month, as text."""
+    return "<unknown>" if nano is None else f"${nano * HOURS_A_MONTH / NANO:,.2f}"
+
+
+# Who stays, and what else could be done -------------------------------------------------------------------------------
+
+
+def _left(left: Sequence[Left]) -> str:
+    """The pods that stay pending, a line for each reason."""
+    groups: dict[tuple[str, str], list[Left]] = {}
+    for each in left:
+        groups.setdefault((each.gang or "", each.reason), []).append(each)
+    if not groups:
+        return ""
+    rows = []
+    for (gang, reason), members in groups.items():
+        namespace, name = split(gang or members[0].pod)
+        rows.append((f"{len(members):,}", namespace, f"gang/{name}" if gang else name, reason))
+    stay = "stays" if len(left) == 1 else "stay"
+    return f"{counted(len(left), 'pod')} {stay} pending:\n{table(('PODS', 'NAMESPACE', 'EXAMPLE', 'REASON'), rows)}"
+
+
+def _pools(answer: Recommendation, *, wide: bool) -> str:
+    """The pools that could not be used, where that matters."""
+    if not (wide or answer.left):
+        return ""
+    rows = [(each.pool, each.reason) for each in answer.pools if not each.eligible]
+    rows += [(each.pool, each.reason) for each in answer.pools if each.eligible and each.reason and wide]
+    return table(("POOL", "NOT USED BECAUSE" if not wide else "REMARK"), rows) if rows else ""
+
+
+def _instead(alternatives: Sequence[Alternative]) -> Iterator[str]:
+    """Evictions that would do without a purchase."""
+    for each in alternatives[:_ALTERNATIVES]:
+        names = ", ".join(each.evicting[:_NAMES])
+        more = f" and {len(each.evicting) - _NAMES:,} more" if len(each.evicting) > _NAMES else ""
+        yield f"instead of buying for {each.who}, evicting {names}{more} would do"
+    if len(alternatives) > _ALTERNATIVES:
+        yield f"evictions would do for {len(alternatives) - _ALTERNATIVES:,} others, too (-o json names them)"
+
+
+# Nodes ----------------------------------------------------------------------------------------------------------------
+
+
+def _nodes(answer: Recommendation, request: Request) -> str:
+    """Every node that takes pods, new ones first."""
+    pods = {obj.key: obj for obj in request.objects if isinstance(obj, Pod)}
+    rows: list[Sequence[object]] = [
+        (
+            each.name,
+            "New",
+            each.pool,
+            each.zone or NONE,
+            each.instance_type or NONE,
+            f"{len(each.pods):,}",
+            _taken(each.pods, pods),
+        )
+        for each in answer.nodes
+    ]
+    there: dict[str, list[str]] = {}
+    for placement in answer.on_existing:
+        there.setdefault(placement.node, []).append(placement.pod)
+    known = {obj.metadata.name: obj for obj in request.objects if isinstance(obj, Node)}
+    for name, taken in sorted(there.items()):
+        node = known[name]
+        pool = (pool_of(node) or ("", ""))[1] or NONE
+        zone, kind = label_of(node, ZONE) or NONE, label_of(node, INSTANCE_TYPE) or NONE
+        rows.append((name, "There", pool, zone, kind, f"{len(taken):,}", _taken(taken, pods)))
+    return table(("NODE", "STATUS", "POOL", "ZONE", "TYPE", "PODS", "TAKES"), rows) if rows else ""
+
+
+def _taken(keys: Sequence[str], pods: dict[str, Pod]) -> str:
+    """Pods counted by their owner, or by what their names have in common: ``3 web-7c9d, 1 db``."""
+    counts = Counter(_family(pods[key]) for key in keys)
+    shown = [f"{number:,} {name}" for name, number in counts.most_common(_NAMES)]
+    rest = sum(counts.values()) - sum(number for _, number in counts.most_common(_NAMES))
+    return ", ".join(shown) + (f", {rest:,} others" if rest else "")
+
+
+def _family(pod: Pod) -> str:
+    owner = controller_of(pod)
+    return owner.name if owner is not None else _ORDINAL.sub("", pod.metadata.name)

@@ -1,0 +1,103 @@
+"""The page as a whole.
+
+Contract: pure; the same records give the same bytes. Style and script stand in the page, and its policy allows those
+two by their hashes and nothing else: no request, no frame, no form, no other script, even if some text were not
+escaped.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from typing import NamedTuple
+
+from tutti import __version__
+from tutti.engine.session.plan import NotConsidered
+from tutti.present.report import charts
+from tutti.present.report import report_tables as tables
+from tutti.present.report.headline import headline, title_of
+from tutti.present.report.markup import Child, Markup, el, joined, trusted
+from tutti.present.report.node_boxes import everything
+from tutti.present.report.scale_down import giving_back
+from tutti.present.report.scene import scene_of
+from tutti.present.tables import counted
+from tutti.recommend.compare import Compared
+from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Request
+
+
+class Report(NamedTuple):
+    """What a page is made of."""
+
+    request: Request
+    answer: Recommendation
+    compared: Sequence[Compared] = ()
+    """Ours first; empty when nobody compared."""
+    others: Sequence[NotConsidered] = ()
+    """Pods that nobody tries to place."""
+    sources: Sequence[str] = ()
+    """The names of the files that were read."""
+    removals: PeerDown | None = None
+    """What Cluster Autoscaler would take away; None when nobody compared."""
+
+
+def page(report: Report) -> str:
+    """The HTML text."""
+    style, script = _own("page.css"), _own("page.js")
+    allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="referrer", content="no-referrer"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("meta", name="generator", content=f"tutti {__version__}"),
+        el("title", f"{title_of(report.answer)} · Tutti"),
+        el("style", trusted(style)),
+    )
+    foot = el("footer", f"Made by tutti {__version__}. Nothing was bought, and no cluster was changed.")
+    main = el("main", headline(report.answer, report.compared, report.sources), *_sections(report), foot)
+    return f"<!doctype html>\n{el('html', head, el('body', main, el('script', trusted(script))), lang='en')}\n"
+
+
+def _sections(report: Report) -> list[Markup]:
+    answer = report.answer
+    found: list[Markup] = []
+    if report.compared:
+        found.append(_section("compare", "Beside the others", charts.comparison(report.compared, answer)))
+    if answer.pods:
+        found.append(_section("plan", "Where the pods go", everything(scene_of(report.request, answer))))
+    if answer.scale_up:
+        found.append(_section("cost", "Cost by pool", charts.cost_by_pool(answer)))
+    if answer.down is not None:
+        found.append(_section("down", "What can be given back", giving_back(answer.down, report.removals)))
+    if answer.left or report.others:
+        stay = "stays pending" if len(answer.left) == 1 else "stay pending"
+        title = f"{counted(len(answer.left), 'pod')} {stay}" if answer.left else "Not considered"
+        found.append(_section("pending", title, tables.pending(answer.left, report.others)))
+    if any(each.reason for each in answer.pools):
+        found.append(_section("pools", "Pools", tables.pools(answer.pools)))
+    if answer.alternatives:
+        found.append(_section("instead", "Instead of buying", tables.instead(answer.alternatives)))
+    if answer.notes:
+        found.append(_section("notes", "Notes", tables.notes(answer.notes)))
+    return found
+
+
+def _section(name: str, title: str, *content: Child) -> Markup:
+    return el("section", el("h2", title), joined(content), id=name)
+
+
+def _own(name: str) -> str:
+    """A file that comes with this package."""
+    return files("tutti.present.report").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a policy names a style or a script by."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

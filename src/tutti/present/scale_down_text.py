@@ -1,0 +1,114 @@
+"""A scale-down as people read it: the nodes that go, what comes instead, what that saves, and why the others stay.
+
+Contract: pure text, parts separated by an empty line. `wide` lists every node that stays and every step; otherwise
+nodes that stay for the same kind of reason share a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tutti.market.price_book import ON_DEMAND
+from tutti.present.recommendation_text import a_month, scale_ups_table
+from tutti.present.tables import NONE, counted, table, without_columns
+
+if TYPE_CHECKING:
+    from tutti.recommend.records.down_plan import DownPlan, Stay, Step
+
+_GOES = ("NODE", "POOL", "ZONE", "TYPE", "CAPACITY", "USED", "WHY", "MOVES", "AFTER", "SAVES/MONTH")
+
+_USUAL_GRACE = 30
+"""Seconds; nobody has to be told of pods that end within that."""
+
+
+def down_text(plan: DownPlan, *, wide: bool) -> str:
+    """The whole plan."""
+    parts = [_removals(plan), scale_ups_table(plan.scale_up, "INSTEAD FROM POOL"), "\n".join(_summary(plan))]
+    parts += [_stays(plan.stays, wide=wide), _steps(plan.steps) if wide else ""]
+    return "\n\n".join(filter(None, parts))
+
+
+def _removals(plan: DownPlan) -> str:
+    rows = [
+        (
+            each.node,
+            each.pool,
+            each.zone or NONE,
+            each.instance_type or NONE,
+            each.capacity_type,
+            f"{each.utilization:.0%}",
+            each.why,
+            each.moves,
+            how_long(each.wait),
+            a_month(each.price),
+        )
+        for each in plan.removals
+    ]
+    plain = all(each.capacity_type == ON_DEMAND for each in plan.removals)
+    return without_columns(_GOES, rows, ("CAPACITY",) if plain else ()) if rows else ""
+
+
+def _summary(plan: DownPlan) -> Iterator[str]:
+    whole = len(plan.removals) + len(plan.stays)
+    if not plan.removals:
+        yield f"none of {counted(whole, 'node')} can go"
+        return
+    instead = f" for {counted(len(plan.nodes), 'new one')}" if plan.nodes else ""
+    moves = f"{counted(plan.moves, 'pod')} {'moves' if plan.moves == 1 else 'move'}" if plan.moves else "no pod moves"
+    yield f"{len(plan.removals):,} of {counted(whole, 'node')} can go{instead}: {moves}, in {_number(plan.steps)}"
+    if any(step.grace > _USUAL_GRACE for step in plan.steps):
+        yield f"pods may take their time to end: the steps wait for them up to {how_long(plan.grace)}"
+    if plan.saving is None or plan.before is None or plan.after is None:
+        yield "what that saves is not known: some of them have no known price"
+        return
+    share = f" ({plan.saving / plan.before:.0%})" if plan.before else ""
+    then = "with the purchase, " if plan.purchase else ""
+    bill = f"{then}the bill goes from {a_month(plan.before)} to {a_month(plan.after)}"
+    yield f"saves {a_month(plan.saving)} a month{share}: {bill}"
+    if plan.payback is not None and plan.moves:
+        yield f"moving has paid for itself after {how_long(round(plan.payback * 3600))}"
+
+
+def _number(steps: Sequence[Step]) -> str:
+    return counted(len(steps), "step")
+
+
+def _stays(stays: Sequence[Stay], *, wide: bool) -> str:
+    if not stays:
+        return ""
+    if wide:
+        rows = [
+            (each.node, each.pool or NONE, "" if each.utilization is None else f"{each.utilization:.0%}", each.message)
+            for each in stays
+        ]
+        return table(("STAYS", "POOL", "USED", "BECAUSE"), rows)
+    kinds: dict[str, list[Stay]] = {}
+    for each in stays:
+        kinds.setdefault(each.reason, []).append(each)
+    lines = [
+        (len(alike), reason, alike[0].node, alike[0].message)
+        for reason, alike in sorted(kinds.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    ]
+    return table(("STAY", "REASON", "EXAMPLE", "BECAUSE"), lines)
+
+
+def _steps(steps: Sequence[Step]) -> str:
+    rows = []
+    for number, step in enumerate(steps, start=1):
+        rows += [(number, "add", name, "") for name in step.adds]
+        rows += [(number, "move", f"pod/{move.pod}", f"{move.source} -> {move.target}") for move in step.moves]
+        rows += [(number, "remove", f"node/{name}", "") for name in step.removes]
+    return table(("STEP", "DOES", "WHAT", "WHERE"), rows) if rows else ""
+
+
+def how_long(seconds: int) -> str:
+    """Whole units, the two largest at most: 10m, 1h30m, 2d4h; at once where it is nothing."""
+    if seconds <= 0:
+        return "now"
+    parts = []
+    for name, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append(f"{number}{name}")
+    return "".join(parts[:2])

@@ -1,0 +1,58 @@
+"""The flow: from a request to a recommendation.
+
+1. *Initialise the picture*: the cluster as it is, pods split into those with a node and those that wait (`picture`).
+   Where kube-scheduler binds, whoever fits gets a node now: it does not wait for what is yet to be bought.
+2. *Pose the problem*: every class of waiting pods on a node of every offering, in one pass (`problem`, `rules`).
+3. *Filter the pools* that can help (`eligible`).
+4. *Simulate*: strategies buy node by node (`greedy`, whose literal form is `simulate`), as the peers would (`peers`),
+   and by column generation (`optimum`): drafts (`drafts`).
+5. *Bind*: what becomes of each draft when its binder has had its say, mended and pruned (`followed`, `replayed`).
+6. *Select* the best, and prove how near to the optimum it is (`selection`).
+7. *Merge* the nodes into scale-ups, say why pods are left and what would do instead (`merge`, `reasons`, `compose`).
+
+Reading files into a request comes before (`parse`).
+
+Contract: pure but for the deadline. The plan places as many pods as any draft would, the important ones first, and is
+the cheapest of those by the objective. Whatever it promises was placed by the engine.
+"""
+
+from __future__ import annotations
+
+from tutti.cluster.work_budget import Deadline
+from tutti.market.planning_cluster import initialise, with_places
+from tutti.recommend.compose import compose
+from tutti.recommend.problem.eligible_pools import filter_eligible
+from tutti.recommend.problem.problem import Problem, pose
+from tutti.recommend.problem.search_context import Matter, Progress, Tell
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Binder, Objective, Request
+from tutti.recommend.search.selection import Selection
+
+_ASKED = 0.02
+"""What a request takes before and after the search, however small it is."""
+
+
+def recommend(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
+    """What to buy for the pods that wait."""
+    deadline.effort.spend(_ASKED)
+    picture = initialise(request, meter=deadline.effort.meter)
+    if request.options.binder is Binder.KUBE_SCHEDULER:
+        picture.schedule_now()
+        request = with_places(request, picture.promised)
+    problem = pose(picture, request.catalogue)
+    objective, notes = _objective(request, problem)
+    eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
+    matter = Matter(request, picture, problem.only(eligible.mask), objective=objective)
+    selection = Selection(matter, Progress(deadline, tell))
+    outcome = selection.best()
+    bound = selection.bound(outcome)
+    return compose(matter, outcome, bound, problem=problem, pools=eligible.pools, notes=notes)
+
+
+def _objective(request: Request, problem: Problem) -> tuple[Objective, list[str]]:
+    """What to measure by: without prices only nodes can be counted."""
+    wanted = request.options.objective
+    known = [offering.price is not None for offering in problem.offerings]
+    if wanted is Objective.COST and known and not any(known):
+        return Objective.NODES, ["no price is known: the plan is the one with the fewest nodes (--prices gives prices)"]
+    return wanted, []

@@ -1,0 +1,25 @@
+"""Replays: what a scheduler makes of a purchase, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tutti.cluster.meter import Meter
+from tutti.cluster.trial import Trial
+from tutti.engine.session.schedule import schedule
+from tutti.market.offerings import Offering
+from tutti.market.planning_cluster import initialise
+from tutti.recommend.records.request import Request
+
+
+def replay_purchase(request: Request, bought: Sequence[tuple[Offering, int]], *, meter: Meter | None = None) -> int:
+    """How many of the waiting pods get a node when kube-scheduler binds, now and once these nodes have joined."""
+    picture = initialise(request, meter=meter)
+    waited = len(picture.pending)
+    picture.schedule_now()
+    now = waited - len(picture.pending)
+    cluster = picture.cluster
+    with Trial(cluster):
+        picture.join_all([offering for offering, count in bought for _ in range(count)])
+        plan = schedule(cluster, picture.pending, picture.profile, preemption=False)
+    return now + len(plan.binds)

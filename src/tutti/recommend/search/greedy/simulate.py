@@ -1,0 +1,70 @@
+"""The literal loop: for every pool and zone a simulation, the best joins the picture, and again.
+
+Contract: the picture is left as it was found. First the engine places what fits on the nodes that are there. Then, in
+each round, every offering that may be bought gets a trial: one node of it joins, the engine places the waiting pods on
+that node alone, in the order of `buying.py`, and the node is scored by what it took. The best one joins for good; pods
+that now fit on other nodes (a spread's minimum rose, a pod that they follow arrived) are placed by the engine. It ends
+when nothing waits, nothing that may be bought takes a pod, or time is up. `greedy.py` makes the same plan in far less
+time; this is the definition of what it does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.cluster.columns import Bools, Ints
+from tutti.cluster.trial import Trial
+from tutti.cluster.work_budget import Deadline
+from tutti.market.planning_cluster import Picture
+from tutti.recommend.problem.problem import Problem
+from tutti.recommend.problem.scores import Scorer
+from tutti.recommend.records.draft import Draft
+from tutti.recommend.records.request import Options, Strategy
+from tutti.recommend.search.greedy.buying import Buying, Task
+from tutti.recommend.search.greedy.gang_buying import buy_whole
+
+
+def simulate(
+    picture: Picture,
+    problem: Problem,
+    options: Options,
+    strategy: Strategy = Strategy.LEAST_COST,
+    *,
+    eligible: Bools,
+    deadline: Deadline | None = None,
+) -> Draft:
+    """Buy node by node, every one of them tried by the engine; gangs whole or not at all."""
+    scorer = Scorer(problem, strategy, options.weights)
+    return buy_whole(picture, problem, scorer, _run, eligible=eligible, deadline=deadline)
+
+
+def _run(task: Task) -> Draft:
+    with Trial(task.picture.cluster):
+        buying = Buying(task)
+        buying.settle()
+        while buying.left.any() and not task.is_over():
+            open_rows = buying.open_rows()
+            taken = np.zeros((len(open_rows), len(task.pods)), dtype=np.int64)
+            for offering in np.flatnonzero(open_rows).tolist():
+                taken[offering] = _tried(buying, offering)
+            best = task.scorer.best(taken, open_rows)
+            if best is None:
+                break
+            name, area = buying.join(best)
+            buying.keep(best, name)
+            for number in task.scorer.order:
+                buying.place(number, area, int(taken[best, number]))
+            buying.settle()
+        return buying.draft()
+
+
+def _tried(buying: Buying, offering: int) -> Ints:
+    """How many pods of each class a node of an offering takes."""
+    task = buying.task
+    taken = np.zeros(len(task.pods), dtype=np.int64)
+    with Trial(task.picture.cluster):
+        _, area = buying.join(offering)
+        for number in task.scorer.order:
+            if buying.left[number] and (number not in task.pins or task.allowed[offering, number]):
+                taken[number] = len(buying.ask(number, area))
+    return taken

@@ -1,0 +1,183 @@
+"""Selection: the best plan of all drafts, as the binder would carry them out.
+
+Contract: pure but for the deadline; the picture is left as it was. Less is better in `rank`: pods left by falling
+priority, then the objective. Nothing is bought for a gang that could not start whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from tutti.recommend.problem.problem import Problem, pose_again
+from tutti.recommend.problem.search_context import Matter, Progress
+from tutti.recommend.records.draft import Draft
+from tutti.recommend.records.request import Objective, Strategy
+from tutti.recommend.replay.binding import Outcome, bought_of
+from tutti.recommend.replay.gang_check import gangs_lacking
+from tutti.recommend.replay.kube_scheduler_binder import Replayed, purchases_between
+from tutti.recommend.replay.tutti_binder import Followed
+from tutti.recommend.search.drafts import greedy_drafts, optimal_drafts, peer_drafts, without
+from tutti.recommend.search.exchange.exchange import exchanged
+from tutti.recommend.search.exchange.fill_limits import filled
+from tutti.recommend.search.greedy.strategies import greedy
+from tutti.recommend.search.optimal_drafts import is_plain, prove
+
+_FEW_OFFERINGS = 12
+"""Up to so many offerings all of them are looked at for cheaper purchases."""
+_PURCHASES = 300
+"""Up to so many cheaper purchases are replayed one by one."""
+
+_SEARCH = 0.5
+"""The part of the time for which cheaper purchases are looked for, once somebody has a purchase that does."""
+
+
+class Selection:
+    """See the module's contract."""
+
+    def __init__(self, matter: Matter, progress: Progress) -> None:
+        self.matter, self._progress = matter, progress
+        self._demand = matter.problem.demand
+        self._proved = 0.0
+        """A bound for all of the demand, when there is one."""
+        self._levels = sorted({each.priority for each in matter.problem.classes}, reverse=True)
+        self._number_of = matter.problem.of_pod
+
+    def best(self) -> Outcome:
+        """The best outcome of all drafts; if gangs cannot start, also of drafts that do not count on them."""
+        deadline = self._progress.deadline
+        lacking = gangs_lacking(self.matter.picture, self._number_of)
+        drafts = greedy_drafts(self.matter, self._progress)
+        best = self._best_of(drafts, lacking)
+        if set(best.short) - lacking and not deadline.is_late(0.25):
+            best = self._better(best, self._best_of(drafts, lacking | set(best.short)))
+        return best
+
+    def _best_of(self, drafts: Sequence[Draft], given_up: set[str]) -> Outcome:
+        matter, progress = self.matter, self._progress
+        problem = matter.without(given_up)
+        self._demand, self._proved = np.where(matter.possible, problem.demand, 0), 0.0
+        every = list(drafts)
+        if matter.strategy is Strategy.OPTIMAL and self._demand.any():
+            every += peer_drafts(matter, progress)
+            every = [without(matter, draft, given_up) for draft in every]
+            found = optimal_drafts(matter, progress, problem=problem, demand=self._demand, seeds=every)
+            every, self._proved = [*found.drafts, *every], found.bound
+        every = sorted(every, key=self._draft_rank) or [Draft("nothing")]
+        return self._followed(every) if matter.follows else self._replayed(every)
+
+    def _followed(self, drafts: Sequence[Draft]) -> Outcome:
+        """The best of what becomes of drafts that pods follow, as far as there is time and they promise anything."""
+        deadline = self._progress.deadline
+        binding = Followed(self.matter.picture, self.matter.problem, buy=self._mend)
+        best: Outcome | None = None
+        for place, draft in enumerate(drafts):
+            late = deadline.is_late(0.1)
+            if best is None or (not late and self._draft_rank(draft) < self.rank(best)):
+                self._progress.tell(f"trying plan {place + 1} of {len(drafts)}: {draft.maker}")
+                best = self._better(best, binding.followed(draft, self._progress))
+        assert best is not None
+        return best
+
+    def _replayed(self, drafts: Sequence[Draft]) -> Outcome:
+        """The best of what a scheduler makes of some drafts: as they are, and those that are cheaper mended."""
+        deadline = self._progress.deadline
+        binding = Replayed(self.matter.picture, self.matter.problem, buy=self._mend)
+        known: dict[tuple[int, ...], tuple[Draft, Outcome]] = {}
+        best: Outcome | None = None
+        roomiest = min(drafts, key=lambda draft: (len(draft.left), len(draft.bought)))  # large nodes waste least
+        for place, draft in enumerate((drafts[0], roomiest, *drafts[1:])):
+            purchase = tuple(sorted(each.offering for each in draft.bought))
+            hopeful = best is None or self._draft_rank(draft) < self.rank(best)
+            share = 0.2 if hopeful else _SEARCH  # a replay is short, and nobody else's purchase shall be better
+            if purchase not in known and (place < 2 or not deadline.is_late(share)):
+                self._progress.tell(f"replaying {draft.maker}")
+                known[purchase] = (draft, binding.replay(draft.maker, purchase))
+                best = self._better(best, known[purchase][1])
+        assert best is not None
+        for draft, outcome in known.values():
+            mine, late = self._draft_rank(draft), deadline.is_late(_SEARCH)
+            lacks = mine[: len(self._levels)] < self.rank(best)[: len(self._levels)]
+            if mine < self.rank(best) and (lacks or not late):  # whoever can be placed is placed, also when it is late
+                self._progress.tell(f"mending {draft.maker}")
+                best = self._better(best, binding.mended(draft, outcome, self._progress))
+        self._progress.tell("filling limits")
+        best = filled(binding, best, self.matter.prices, self.rank, deadline=deadline)
+        self._progress.tell("exchanging nodes for cheaper ones")
+        best = exchanged(binding, best, self.matter.prices, self.rank, deadline=deadline)
+        self._progress.tell("giving back what is not needed")
+        best = binding.spared(best, deadline)
+        return self._any_cheaper(binding, drafts, best)
+
+    def _any_cheaper(self, binding: Replayed, drafts: Sequence[Draft], best: Outcome) -> Outcome:
+        """Where few purchases cost less, but not less than any on paper, replay them all, the cheapest first."""
+        prices = self.matter.prices
+        offerings = sorted({each.offering for draft in drafts for each in draft.bought})
+        if len(self.matter.problem.offerings) <= _FEW_OFFERINGS:
+            offerings = list(range(len(self.matter.problem.offerings)))
+        least = float(sum(prices[each.offering] for each in drafts[0].bought))
+        most = float(sum(prices[number] for _, number in best.nodes))
+        found = purchases_between(prices[offerings], least * (1 - 1e-9), most * (1 - 1e-9), limit=_PURCHASES)
+        pods = slice(len(self._levels))
+        if not found or self.rank(best)[pods] > self._draft_rank(drafts[0])[pods]:
+            return best
+        self._progress.tell(f"replaying {len(found)} cheaper purchases")
+        for numbers in found:
+            if self._progress.deadline.is_late(0.1):
+                break
+            bought = [offerings[number] for number in numbers]
+            if binding.is_affordable(bought):
+                outcome = binding.replay(best.maker, bought)
+                if self.rank(outcome) < self.rank(best):
+                    return outcome._replace(minimal=True)  # whatever is less was tried before
+        return best
+
+    def _better(self, one: Outcome | None, other: Outcome) -> Outcome:
+        return other if one is None or self.rank(other) < self.rank(one) else one
+
+    def _mend(self, problem: Problem, pods: Sequence[str]) -> Draft:
+        """Buy for pods that were left, on the picture as it stands."""
+        posed = pose_again(self.matter.picture, problem, pods)
+        every = np.ones(len(problem.offerings), dtype=bool)
+        options = self.matter.options
+        deadline = self._progress.deadline.at_least(1.0)
+        return greedy(self.matter.picture, posed, options, Strategy.LEAST_COST, eligible=every, deadline=deadline)
+
+    # Ranks ------------------------------------------------------------------------------------------------------------
+
+    def rank(self, outcome: Outcome) -> tuple[float, ...]:
+        """How good an outcome is; the least is best."""
+        return self._rank(outcome.where, [number for _, number in outcome.nodes])
+
+    def _draft_rank(self, draft: Draft) -> tuple[float, ...]:
+        """How good a draft would be if it came out as it is."""
+        placed = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
+        return self._rank(placed, [each.offering for each in draft.bought])
+
+    def _rank(self, placed: Collection[str], bought: Sequence[int]) -> tuple[float, ...]:
+        matter = self.matter
+        counts, units = Counter[int](), 0.0
+        for number, each in enumerate(matter.problem.classes):
+            left = sum(pod not in placed for pod in each.pods) if matter.possible[number] else 0
+            counts[each.priority] += left
+            units += left * float(matter.units[number])
+        pods = tuple(counts[level] for level in self._levels)
+        cost = round(float(matter.prices[list(bought)].sum()))
+        if matter.objective is Objective.PODS:
+            return (*pods, round(units, 9), cost, len(bought))
+        return (*pods, cost, len(bought))
+
+    def bound(self, outcome: Outcome) -> float:
+        """What no plan that places the same pods can cost less than, in the objective's prices; 0 when not known."""
+        matter = self.matter
+        if not outcome.nodes or matter.strategy is not Strategy.OPTIMAL:
+            return 0.0
+        placed = np.array([sum(pod in outcome.where for pod in each.pods) for each in matter.problem.classes])
+        cost = float(sum(matter.prices[number] for _, number in outcome.nodes))
+        if self._proved and bool((placed == self._demand).all()) and is_plain(matter.problem):
+            return min(self._proved, cost)
+        self._progress.tell("proving the bound")
+        deadline = self._progress.deadline.at_least(0.3)
+        return prove(matter.problem, placed.astype(np.int64), matter.prices, deadline, known=bought_of(outcome))

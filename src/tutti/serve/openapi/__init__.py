@@ -1,0 +1,1 @@
+"""The OpenAPI document: schemas of requests and answers, examples."""

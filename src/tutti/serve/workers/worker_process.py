@@ -1,0 +1,105 @@
+"""One worker as the server sees it: a process, and the two pipes to it.
+
+Contract: nothing here blocks the loop. `kill` may be called at any time and more than once; the first reason counts.
+Workers never see the server's token, use one thread each, and are out of reach of the terminal's Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+
+from tutti.serve.workers.messages import Chunks, Idle, Job, Ready, Reply, Setup, receive, send
+
+TOKEN = "TUTTI_TOKEN"
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_READ = 2**20
+
+
+class WorkerGoneError(Exception):
+    """The worker ended before it answered."""
+
+
+class Worker:
+    """See the module's contract."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._to, self._from = process, process.stdin, process.stdout
+        self._why: str | None = None
+        self.pid = process.pid
+        self.memory = 0
+        """What it last said that it holds, in bytes."""
+
+    @classmethod
+    async def start(cls, setup: Setup) -> Worker:
+        """A worker that has been told what holds for all its jobs."""
+        environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # modules that lie around in the working directory are not ours
+            "-m",
+            "tutti.serve.workers.worker_main",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment | dict.fromkeys(_THREADS, "1"),
+            limit=_READ,
+            start_new_session=True,
+        )
+        worker = cls(process)
+        with contextlib.suppress(OSError):  # it is gone already: `is_ready` tells
+            await send(worker._to, setup)
+        return worker
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be given a job."""
+        return self._why is None and self._process.returncode is None
+
+    async def is_ready(self) -> bool:
+        """Whether it has started; waits until that is known."""
+        try:
+            message, _ = await receive(self._from)
+        except (EOFError, OSError):
+            return False
+        assert isinstance(message, Ready)
+        self.memory = message.memory
+        return True
+
+    async def ask(self, job: Job, body: Chunks) -> tuple[Reply, bytes]:
+        """What it answers to a job."""
+        try:
+            await send(self._to, job, body)
+            message, text = await receive(self._from)
+        except (EOFError, OSError):
+            raise WorkerGoneError from None
+        assert isinstance(message, Reply)
+        return message, text
+
+    async def idle(self) -> int:
+        """What it holds, once it can take another job."""
+        try:
+            message, _ = await receive(self._from)
+        except (EOFError, OSError):
+            raise WorkerGoneError from None
+        assert isinstance(message, Idle)
+        self.memory = message.memory
+        return message.memory
+
+    def kill(self, why: str) -> None:
+        """End it at once."""
+        if self._why is None:
+            self._why = why
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)  # Popen's own would take the exit status that asyncio waits for
+            self._to.close()
+
+    async def ended(self) -> str:
+        """Why it ended; waits until it has."""
+        await self._process.wait()
+        return self._why or "died"

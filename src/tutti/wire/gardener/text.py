@@ -1,0 +1,215 @@
+"""The text of Gardener's ClusterSnapshot: its records, and how they are decoded.
+
+Contract: pure. `parse_gardener` gives the records of a document or raises `InputError` with the path of the field.
+Names are Go's and Kubernetes', in any case; unknown names are accepted; a null is an absent field. A document with the
+usual names is decoded straight into records. The first name that is not one of them, at whatever depth (`usual_names`),
+makes the whole document go the slower way on which the case of names does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from tutti.exceptions import InputError
+from tutti.kube.objects import ObjectMeta, PodSpec, Quantities, Taint
+from tutti.kube.reading.sources import Source
+from tutti.wire.case_folding import fault_at, fold, malformed, parse_json
+from tutti.wire.field_names import checker
+
+ZERO_TIME = "0001-01-01T00:00:00Z"
+"""What Go writes for a time that is not set."""
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Status = Annotated[int, msgspec.Meta(ge=-2, le=1)]
+
+
+class _Text(msgspec.Struct, frozen=True, kw_only=True, rename="pascal", forbid_unknown_fields=True, gc=False):
+    """A part of a snapshot."""
+
+
+class _Meta(_Text, frozen=True):
+    """What pools, pods and nodes begin with."""
+
+    row_id: Any = msgspec.field(default=None, name="RowID")
+    creation_timestamp: str | None = None
+    snapshot_timestamp: Any = None
+    name: str | None = None
+    namespace: str | None = None
+    deletion_timestamp: str | None = None
+    hash: Any = None
+
+
+class WorkerPoolText(_Meta, frozen=True):
+    """A worker pool."""
+
+    machine_type: str | None = None
+    architecture: str | None = None
+    minimum: Size | None = None
+    maximum: Size | None = None
+    max_surge: Any = None
+    max_unavailable: Any = None
+    zones: list[str] | None = None
+    labels: dict[str, str] | None = None
+    taints: list[Taint] | None = None
+
+
+class PodText(_Meta, frozen=True):
+    """A pod."""
+
+    uid: str | None = msgspec.field(default=None, name="UID")
+    node_name: str | None = None
+    nominated_node_name: str | None = None
+    labels: dict[str, str] | None = None
+    requests: Quantities | None = None
+    spec: PodSpec | None = None
+    pod_schedule_status: Status | None = None
+    pod_phase: str | None = None
+
+
+class NodeText(_Meta, frozen=True):
+    """A node."""
+
+    provider_id: str | None = msgspec.field(default=None, name="ProviderID")
+    allocatable_volumes: int | None = None
+    labels: dict[str, str] | None = None
+    taints: list[Taint] | None = None
+    allocatable: Quantities | None = None
+    capacity: Quantities | None = None
+
+
+class PriorityClassText(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A priority class: a Kubernetes object with some fields beside its own."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
+    global_default: bool | None = None
+    preemption_policy: str | None = None
+
+
+class TemplateText(_Text, frozen=True):
+    """A node as it would join."""
+
+    name: str | None = None
+    instance_type: str | None = None
+    region: str | None = None
+    zone: str | None = None
+    capacity: Quantities | None = None
+    allocatable: Quantities | None = None
+    labels: dict[str, str] | None = None
+    taints: list[Taint] | None = None
+    hash: Any = None
+
+
+class GroupText(_Text, frozen=True):
+    """A node group: a pool in one zone."""
+
+    name: str | None = None
+    pool_name: str | None = None
+    zone: str | None = None
+    target_size: Size | None = None
+    min_size: Size | None = None
+    max_size: Size | None = None
+    hash: Any = None
+
+
+class RangeText(_Text, frozen=True):
+    """How many nodes a group may have."""
+
+    min: Size | None = None
+    max: Size | None = None
+
+
+class SettingsText(_Text, frozen=True):
+    """What Cluster Autoscaler was told; durations are nanoseconds."""
+
+    snapshot_timestamp: Any = None
+    expander: str | None = None
+    node_groups_min_max: dict[str, RangeText] | None = None
+    max_node_provision_time: int | None = None
+    scan_interval: int | None = None
+    new_pod_scale_up_delay: int | None = None
+    max_graceful_termination_seconds: int | None = None
+    max_empty_bulk_delete: int | None = None
+    ignore_daemon_set_utilization: bool | None = None
+    max_nodes_total: Size | None = None
+    priorities: str | None = None
+    hash: Any = None
+
+
+class AutoscalerText(_Text, frozen=True):
+    """What can be bought, as Cluster Autoscaler is told."""
+
+    node_templates: dict[str, TemplateText] | None = None
+    node_groups: dict[str, GroupText] | None = None
+    existing_nodes: list[NodeText] | None = None
+    settings: SettingsText | None = msgspec.field(default=None, name="CASettings")
+    mode: str | None = None
+    success_signal_path: Any = None
+    error_signal_path: Any = None
+    hash: Any = None
+
+
+class SnapshotText(_Text, frozen=True):
+    """The whole snapshot."""
+
+    id: str | None = msgspec.field(default=None, name="ID")
+    number: Any = None
+    snapshot_time: str | None = None
+    autoscaler: AutoscalerText | None = msgspec.field(default=None, name="AutoscalerConfig")
+    worker_pools: list[WorkerPoolText] | None = None
+    priority_classes: list[PriorityClassText] | None = None
+    pods: list[PodText] | None = None
+    nodes: list[NodeText] | None = None
+    hash: Any = None
+
+
+_DECODER = msgspec.json.Decoder(SnapshotText)
+
+
+def parse_gardener(source: Source) -> SnapshotText:
+    """The records of a document."""
+    try:
+        text = _DECODER.decode(source.data)
+        checker(SnapshotText).decode(source.data)
+    except msgspec.ValidationError:
+        return _in_any_case(source)
+    except msgspec.DecodeError as error:
+        raise malformed(error, source) from None
+    except RecursionError:
+        raise InputError("it is nested too deeply", file=source.name) from None
+    return text
+
+
+def _in_any_case(source: Source) -> SnapshotText:
+    tree = parse_json(source)
+    if not isinstance(tree, dict):
+        raise InputError("want an object, a ClusterSnapshot", file=source.name)
+    folded = fold(tree, SnapshotText)
+    try:
+        return msgspec.convert(folded, SnapshotText)
+    except msgspec.ValidationError as error:
+        raise fault_at(_placed(error, folded), source, tree=folded) from None
+
+
+def _placed(error: msgspec.ValidationError, tree: dict[str, Any]) -> msgspec.ValidationError:
+    """The error with the name of the template or group that it is in, which the decoder does not tell."""
+    autoscaler = tree.get("AutoscalerConfig")
+    if "[...]" not in str(error) or not isinstance(autoscaler, dict):
+        return error
+    settings = autoscaler.get("CASettings")
+    ranges = settings.get("NodeGroupsMinMax") if isinstance(settings, dict) else None
+    for path, mapping, kind in (
+        ("AutoscalerConfig.NodeTemplates", autoscaler.get("NodeTemplates"), TemplateText),
+        ("AutoscalerConfig.NodeGroups", autoscaler.get("NodeGroups"), GroupText),
+        ("AutoscalerConfig.CASettings.NodeGroupsMinMax", ranges, RangeText),
+    ):
+        if f"$.{path}[...]" not in str(error) or not isinstance(mapping, dict):
+            continue
+        for name, each in mapping.items():
+            try:
+                msgspec.convert(each, kind)
+            except msgspec.ValidationError as inner:
+                message, at, rest = str(inner).partition(" - at `$")
+                return msgspec.ValidationError(f"{message} - at `$.{path}.{name}{rest if at else '`'}")
+    return error

@@ -1,0 +1,1 @@
+"""The body and the answer of ``POST /v1/recommendations``."""
