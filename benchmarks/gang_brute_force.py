@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.gang_instances import SORTS, instances, judged
+from tests.support.gang_instances import SORTS, instances, judged
 
 
 def main() -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from tests.browser.chromium import BINARY, Chromium
 from tests.browser.reports import HOSTILE, REASONS, beside, hostile, large
+from tests.support.paths import EXAMPLES
 from tutti.cli.main import main
 from tutti.present.report.node_boxes import BOXES
 from tutti.present.report.page import page
 
 pytestmark = pytest.mark.skipif(BINARY is None, reason="chromium is not installed (Debian: apt-get install chromium)")
-EXAMPLE = Path(__file__).parents[2] / "examples" / "recommend"
+EXAMPLE = EXAMPLES / "recommend"
 SHOWN = "[...document.querySelectorAll('figure.node')].filter(each => each.offsetParent !== null).length"
 WIDER = "document.documentElement.scrollWidth > innerWidth"
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.support.command_line import Run
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md")))
 BLOCK = re.compile(r"^```text\n(\$ tutti.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.support.command_line import Run
+from tests.support.paths import EXAMPLES
 
 Tutti = Callable[..., Run]
-GANGS = Path(__file__).parents[2] / "examples" / "gangs"
+GANGS = EXAMPLES / "gangs"
 
 
 class Outcome(NamedTuple):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, node, pod
-from tests.cli.interrupts import INPUT, interrupted
+from tests.support.command_line import Run, node, pod
+from tests.support.interrupts import INPUT, interrupted
 from tutti import __version__
 from tutti.cli.main import COMMANDS, cli
 

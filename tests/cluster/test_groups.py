@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 from msgspec.structs import replace
 
-from tests.gang_worlds import GONE, GangWorld, named
-from tests.worlds import picture
+from tests.support.gang_worlds import GONE, GangWorld, named
+from tests.support.worlds import picture
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Hold, Put, Release, Remove, Unbind
 from tutti.engine.gangs.gang_state import Gangs

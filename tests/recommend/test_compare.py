@@ -1,12 +1,12 @@
 """Our purchase beside those of peers: the scenarios with known answers, and peers that do not play along."""
 
 import time
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from tests import purchase_instances
+from tests.support import purchase_instances
+from tests.support.paths import SCENARIOS
 from tutti.app.recommend import ask
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import Deadline
@@ -18,7 +18,7 @@ from tutti.recommend.compare import NO_PRICES, OURS, PEERS, Peer, compare
 from tutti.recommend.records.request import Binder, Options, Strategy
 from tutti.wire.scenarios.reader import read_scenario
 
-FOLDER = Path(__file__).parents[1] / "scenarios"
+FOLDER = SCENARIOS
 WASTE, ORIGINAL = "cluster-autoscaler/least-waste", "original-recommender"
 
 

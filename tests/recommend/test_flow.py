@@ -5,7 +5,7 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from tests.recommend.test_greedy import HOSTNAME, ZONE, node, offering, pod
+from tests.recommend.search.greedy.test_strategies import HOSTNAME, ZONE, node, offering, pod
 from tutti.cluster.work_budget import Deadline
 from tutti.kube import objects as k
 from tutti.kube.objects import CoschedulingPodGroup

@@ -5,8 +5,18 @@ from itertools import permutations
 
 import pytest
 
-from tests.purchase_brute_force import Instance, Kind, Machine, cheapest, faults, is_even, present, purchases, solve
-from tests.purchase_instances import instance
+from tests.support.purchase_brute_force import (
+    Instance,
+    Kind,
+    Machine,
+    cheapest,
+    faults,
+    is_even,
+    present,
+    purchases,
+    solve,
+)
+from tests.support.purchase_instances import instance
 
 SMALL, XLARGE, DOUBLE, QUADRUPLE = 18_204, 36_425, 72_830, 145_665
 

@@ -1,0 +1,77 @@
+"""A dump that lacks kinds works, and each one that mattered is named once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.support.command_line import Object, Run, node, pod
+
+Tutti = Callable[..., Run]
+Write = Callable[..., str]
+CLAIMED = [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]
+
+
+def notes(run: Run) -> list[str]:
+    return run.err.splitlines()
+
+
+def claim(name: str = "c", **spec: Any) -> Object:
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def test_nothing_is_said_when_nothing_mattered(tutti: Tutti, write: Write) -> None:
+    assert notes(tutti("schedule", "-f", write(node("a"), pod("p"), pod("q", on="a", volumes=CLAIMED)))) == []
+
+
+def test_owners_and_services(tutti: Tutti, write: Write) -> None:
+    pods = [pod(f"p-{number}", labels={"app": "x"}, owner=("ReplicaSet", "r")) for number in range(3)]
+    assert notes(tutti("schedule", "-f", write(node("a"), *pods))) == [
+        "note: there are no ReplicaSets in the input: 3 pods of such owners may be spread otherwise than here",
+        "note: there are no Services in the input: 3 pods may be spread otherwise than here",
+    ]
+
+
+def test_namespaces(tutti: Tutti, write: Write) -> None:
+    term = {"topologyKey": "zone", "namespaceSelector": {"matchLabels": {"team": "x"}}, "labelSelector": {}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    run = tutti("schedule", "-f", write(node("a"), pod("p", affinity=affinity)))
+    assert notes(run) == ["note: there are no Namespaces in the input: 1 pod select namespaces by label"]
+
+
+def test_pods_are_placed_without_regard_to_volumes_that_nobody_dumped(tutti: Tutti, write: Write) -> None:
+    path = write(node("a"), pod("p", volumes=CLAIMED))
+    for command in (("schedule",), ("explain", "p")):
+        run = tutti(*command, "-f", path)
+        assert notes(run) == [
+            "note: there are no PersistentVolumeClaims in the input: 1 pod placed without regard to some volumes"
+        ]
+    assert tutti("schedule", "-f", path, "-o", "name").out == "pod/p node/a\n"
+    bound = write(node("a"), claim(volumeName="v"), pod("p", volumes=CLAIMED))
+    run = tutti("schedule", "-f", bound, "-o", "name")
+    assert run.out == "pod/p node/a\n"
+    assert any("no PersistentVolumes in the input" in line for line in notes(run))
+    waiting = write(node("a"), claim(storageClassName="fast"), pod("p", volumes=CLAIMED))
+    run = tutti("schedule", "-f", waiting, "-o", "name")
+    assert run.out == "pod/p node/a\n"
+    assert any("no StorageClasses in the input" in line for line in notes(run))
+
+
+def test_a_claim_that_is_missing_among_others_refuses_the_pod(tutti: Tutti, write: Write) -> None:
+    run = tutti("schedule", "-f", write(node("a"), claim("other"), pod("p", volumes=CLAIMED)))
+    assert 'persistentvolumeclaim "c" not found' in run.out
+
+
+def test_classes_of_new_pods(tutti: Tutti, write: Write) -> None:
+    new = pod("p", priorityClassName="urgent", runtimeClassName="sandbox")
+    del new["metadata"]["uid"], new["status"]
+    kinds = [line.split()[4] for line in notes(tutti("schedule", "-f", write(node("a"), new)))]
+    assert kinds == ["PriorityClasses", "RuntimeClasses"]
+
+
+def test_kinds_that_do_not_matter_are_counted(tutti: Tutti, write: Write) -> None:
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+    assert notes(tutti("schedule", "-f", write(node("a"), other, other, pod("p")))) == [
+        "note: objects of kinds that do not matter here were left out: 2 ConfigMap"
+    ]

@@ -1,0 +1,283 @@
+"""Cluster Autoscaler's scale-down beside what the real one found, and its rules one by one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from tests.support.paths import VECTORS
+from tutti.autoscalers.cluster_autoscaler.scaledown_planner import cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
+from tutti.autoscalers.cluster_autoscaler.utilization import utilisation
+from tutti.conformance.case_files import read_lines
+from tutti.conformance.scale_down_cases import RemovalCase, is_removal, read_removal
+from tutti.conformance.scale_down_parts import DELETED, PARTS, REASONS, REMOVABLE, UTILIZATION, could_be, removal_parts
+from tutti.exceptions import InputError
+from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
+from tutti.kube.times import micros
+
+VECTORS = str(VECTORS / "purchases" / "cluster-autoscaler.jsonl.gz")
+SHUFFLED = {"drain-rules-kinds1", "pdb-min-size-00", "pdb-min-size-01", "pdb-min-size-03"}
+"""Who moves where decides there, and the real one keeps the nodes in a map: these answers came of chance."""
+
+
+@lru_cache(maxsize=1)
+def recorded() -> tuple[RemovalCase, ...]:
+    lines = list(read_lines(VECTORS))
+    return tuple(read_removal(VECTORS, number, line) for number, line in lines if is_removal(line))
+
+
+# Beside the real one --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", recorded(), ids=lambda case: case.name)
+def test_it_removes_what_the_real_one_removed(case: RemovalCase) -> None:
+    parts = removal_parts(case, case.run())
+    assert [what for what in PARTS if not parts[what].agrees] == []
+    exact = [what for what in PARTS if parts[what].exact]
+    assert exact == ([UTILIZATION] if case.name in SHUFFLED else list(PARTS))
+
+
+@pytest.mark.parametrize("case", [case for case in recorded() if case.counts is None], ids=lambda case: case.name)
+def test_where_every_run_agreed_the_order_of_the_input_does_not_matter(case: RemovalCase) -> None:
+    for seed in range(5):
+        objects = list(case.objects)
+        Random(seed).shuffle(objects)
+        ours = case._replace(objects=tuple(objects)).run()
+        parts = removal_parts(case, ours)
+        assert all(parts[what].exact for what in (REMOVABLE, UTILIZATION, DELETED))
+        assert {name: kept.reason for name, kept in ours.kept.items()} == {
+            name: kept.reason for name, kept in case.answers[0].kept.items()
+        }
+
+
+@pytest.mark.parametrize("case", [case for case in recorded() if case.counts], ids=lambda case: case.name)
+def test_where_runs_varied_any_order_stays_within_what_was_seen(case: RemovalCase) -> None:
+    if case.name == "drain-rules-06":  # so many nodes could go that every run found twenty others
+        return
+    outside = 0
+    for seed in range(10):
+        objects = list(case.objects)
+        Random(seed).shuffle(objects)
+        outside += not removal_parts(case, case._replace(objects=tuple(objects)).run())[REMOVABLE].agrees
+    assert outside <= 2, "a hundred runs have not seen everything"
+
+
+def test_lines_that_are_no_removal() -> None:
+    assert len(recorded()) == 19
+    assert not is_removal(b'{"kind": "scale-down", "expect": {}}')
+    assert not is_removal(b"[1]")
+    with pytest.raises(InputError, match="line 4"):
+        read_removal("file", 4, b'{"kind": "scale-down", "expect": {"removable": []}}')
+
+
+# One by one -----------------------------------------------------------------------------------------------------------
+
+NOW = micros("2026-08-01T12:00:00Z")
+
+
+def node(name: str, cpu: int = 10, *, labels: dict[str, str] | None = None, **annotations: str) -> Node:
+    raw = {
+        "metadata": {
+            "name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}, "annotations": annotations,
+        },
+        "status": {"allocatable": {"cpu": str(cpu), "memory": "100Gi", "pods": "110"}},
+    }  # fmt: skip
+    return msgspec.convert(raw, Node)
+
+
+def pod(name: str, on: str, cpu: int = 1, *, owner: str = "ReplicaSet", app: str = "a", **more: Any) -> Pod:
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu), "memory": "1Gi"}}}]}
+    raw = {
+        "metadata": {
+            "name": name, "namespace": more.pop("namespace", "default"), "uid": name, "labels": {"app": app},
+            "creationTimestamp": more.pop("created", "2026-08-01T02:00:00Z"),
+            "annotations": more.pop("annotations", {}),
+            "ownerReferences": [{"kind": owner, "name": app, "uid": app, "controller": True}],
+        },
+        "spec": {**spec, "nodeName": on, **more},
+    }  # fmt: skip
+    return msgspec.convert(raw, Pod)
+
+
+def budget(app: str, allowed: int) -> PodDisruptionBudget:
+    raw = {
+        "metadata": {"name": app, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": app}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+    return msgspec.convert(raw, PodDisruptionBudget)
+
+
+def down(*objects: Object, minimum: int = 0, without: tuple[str, ...] = (), **more: Any) -> Removals:
+    names = tuple(each.metadata.name for each in objects if isinstance(each, Node))
+    group = DownGroup(name="g", minimum=minimum, members=tuple(name for name in names if name not in without))
+    return cluster_autoscaler_down(objects, [group], **{"now": NOW, **more})
+
+
+def test_pods_move_to_what_is_left_until_there_is_no_room() -> None:
+    found = down(node("a"), node("b"), node("c"), pod("p", "a", 4), pod("q", "b", 4), pod("r", "c", 4))
+    assert found.removable == ("a",), "b gets the pod, or c; then two of 4 are on one node and the other one is full"
+    assert {name: kept.reason for name, kept in found.kept.items()} == {
+        "b": "NoPlaceToMovePods",
+        "c": "NoPlaceToMovePods",
+    }
+    assert found.utilization == {"a": 0.4, "b": 0.4, "c": 0.4}
+    assert found.deleted == Deleted(drain=("a",), first_drain=("a",))
+
+
+def test_exactly_at_the_threshold_is_underused() -> None:
+    objects = (node("a"), node("b"), pod("p", "a", 5), pod("q", "b", 6))
+    assert down(*objects).kept["b"] == Kept("NotUnderutilized")
+    assert down(*objects).kept["a"] == Kept("NoPlaceToMovePods"), "it was tried"
+    assert down(*objects, threshold=0.49).kept["a"] == Kept("NotUnderutilized")
+
+
+def test_daemons_count_unless_they_are_ignored() -> None:
+    daemon = pod("d", "a", 4, owner="DaemonSet", app="d")
+    assert utilisation(node("a"), [daemon, pod("p", "a", 2)]) == 0.6
+    assert utilisation(node("a"), [daemon, pod("p", "a", 2)], ignore_daemons=True) == 2 / 6
+    assert utilisation(node("a"), [replace(daemon)]) == 0.4
+    assert utilisation(msgspec.convert({"metadata": {"name": "x"}}, Node), []) is None
+    gpu = msgspec.convert({"metadata": {"name": "x", "labels": {"k8s.amazonaws.com/accelerator": "a"}}}, Node)
+    assert utilisation(gpu, [pod("p", "x", 9)]) == 0.0, "a GPU that is not ready keeps no node"
+    found = down(node("a"), daemon, pod("p", "a", 2), ignore_daemons=True)
+    assert found.kept["a"].reason == "NoPlaceToMovePods"
+
+
+def test_who_is_not_looked_at() -> None:
+    marked = node("m", **{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
+    found = down(node("free"), marked, node("own"), without=("own",))
+    assert found.removable == ("free",)
+    assert found.kept == {"own": Kept("NotAutoscaled", prefiltered=True), "m": Kept("ScaleDownDisabledAnnotation")}
+    assert down(node("a"), node("b"), minimum=2).kept["a"] == Kept("NodeGroupMinSizeReached", prefiltered=True)
+    nothing = msgspec.convert({"metadata": {"name": "x"}}, Node)
+    assert down(nothing).kept["x"] == Kept("UnexpectedError")
+
+
+def test_expendable_and_finished_pods_are_not_seen() -> None:
+    expendable = pod("x", "a", 9, priority=-50)
+    finished = replace(pod("y", "a", 9), status=replace(pod("y", "a").status, phase="Succeeded"))
+    found = down(node("a"), expendable, finished)
+    assert (found.removable, found.utilization) == (("a",), {"a": 0.0})
+    assert found.deleted.empty == ("a",)
+
+
+def test_empty_nodes_first_and_no_more_than_twenty() -> None:
+    full = [node(f"f{number:02}") for number in range(3)]
+    empty = [node(f"e{number:02}") for number in range(22)]
+    found = down(*full, *empty, *(pod(f"p{each.metadata.name}", each.metadata.name) for each in full))
+    assert len(found.removable) == 20
+    assert set(found.removable) <= {each.metadata.name for each in empty}
+    assert sum(kept == Kept("NotSimulated", prefiltered=True) for kept in found.kept.values()) == 5
+    assert len(found.deleted.empty) == 20
+    assert (len(found.deleted.first_empty), found.deleted.first_drain) == (10, ())
+
+
+def test_a_group_keeps_its_minimum_and_empty_nodes_go_first() -> None:
+    found = down(node("a"), node("b"), node("c"), pod("p", "a"), minimum=2)
+    assert found.removable == ("b", "c"), "empty ones, and then there is no place for the pod"
+    assert found.deleted.empty == ("b",)
+    assert set(found.deleted.held.values()) == {"NodeGroupMinSizeReached"}
+
+
+def test_a_pod_that_is_let_finish_holds_its_node_back() -> None:
+    waiting = pod("p", "a", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "on-completion"})
+    found = down(node("a"), waiting)
+    assert found.removable == ("a",)
+    assert found.deleted == Deleted(held={"a": "BlockedByOnCompletionPod"})
+
+
+def test_a_budget_of_one_lets_a_node_with_two_go_but_not_the_next() -> None:
+    found = down(
+        node("a"),
+        node("b"),
+        node("c", 40),
+        budget("a", 1),
+        pod("p", "a"),
+        pod("q", "a"),
+        pod("r", "b"),
+        pod("x", "c", 30),
+    )
+    assert found.removable == ("a",)
+    assert found.kept["b"] == Kept("BlockedByPod", "default/r", "NotEnoughPdb")
+
+
+def test_what_can_be_evicted_at_once_is_drained_first() -> None:
+    found = down(
+        node("a"), node("b", 2), node("c", 40), budget("a", 1),
+        pod("p", "a", 2), pod("q", "a", 2), pod("r", "b", app="b"), pod("x", "c", 30, app="b"),
+    )  # fmt: skip
+    assert found.removable == ("a", "b")
+    assert (found.deleted.drain, found.deleted.first_drain) == (("b", "a"), ("b",))
+
+
+def test_controllers_that_are_gone_and_clocks_that_nobody_has() -> None:
+    objects = (node("a"), node("b"), pod("p", "a"), pod("s", "b", namespace="kube-system"))
+    assert down(*objects, gone=frozenset(["default/ReplicaSet/a"])).kept["a"] == Kept(
+        "BlockedByPod", "default/p", "ControllerNotFound"
+    )
+    assert down(*objects, now=None).kept["b"] == Kept("BlockedByPod", "kube-system/s", "UnmovableKubeSystemPod")
+
+
+def test_the_leaving_node_is_still_a_domain() -> None:
+    """Two zones, a spread of one: while the node leaves, its zone is empty, and both pods cannot be in the other."""
+    spread = [
+        {
+            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "a"}},
+        }
+    ]  # fmt: skip
+    nodes = node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})
+    pods = [pod(name, on, topologySpreadConstraints=spread) for name, on in (("p", "a"), ("q", "b"))]
+    found = down(*nodes, *pods, pod("big", "b", 6, app="b"))
+    assert found.kept["a"] == Kept("NoPlaceToMovePods")
+
+
+def test_a_pod_goes_where_it_went_before() -> None:
+    """The second pass tries the node of the first one first, so both passes let the same nodes go."""
+    nodes = [node(f"n{number}") for number in range(8)]
+    pods = [pod(f"p{number}", f"n{number}", 2 + number % 2) for number in range(8)]
+    found = down(*nodes, *pods)
+    assert set(found.deleted.drain) == set(found.removable)
+    assert not found.deleted.held
+
+
+# Comparing ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_left_to_chance_is_not_compared() -> None:
+    groups = {"a": "g", "b": "g", "c": "h"}
+    theirs = Deleted(
+        empty=("a",), drain=("c",), held={"b": "NodeGroupMinSizeReached"}, first_empty=("a",), first_drain=("c",)
+    )
+    other = Deleted(
+        empty=("b",), drain=("c",), held={"a": "NodeGroupMinSizeReached"}, first_empty=("b",), first_drain=("c",)
+    )
+    assert could_be(other, theirs, groups)
+    assert not could_be(replace(other, first_drain=()), theirs, groups)
+    assert not could_be(replace(other, drain=(), first_drain=()), theirs, groups)
+    assert not could_be(replace(other, held={"a": "NoPlaceToMovePods"}), theirs, groups)
+
+
+def test_a_part_that_is_otherwise_is_told() -> None:
+    case = next(each for each in recorded() if each.name == "drain-rules-01")
+    ours = case.run()
+    name, *rest = ours.removable
+    wrong = replace(
+        ours,
+        removable=tuple(rest),
+        kept={**ours.kept, name: Kept("NoPlaceToMovePods")},
+        utilization={},
+        deleted=Deleted(),
+    )
+    parts = removal_parts(case, wrong)
+    assert not any(part.exact or part.agrees for part in parts.values())
+    assert parts[REASONS].recorded == {name: None}
+    assert parts[REASONS].ours == {name: Kept("NoPlaceToMovePods")}
+    assert set(parts[REMOVABLE].recorded) - set(parts[REMOVABLE].ours) == {name}

@@ -1,0 +1,349 @@
+"""Cures of gangs: whatever is given as a cure, made on a fresh cluster, lets the gang start."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tests.support.paths import VECTORS
+from tests.support.worlds import picture
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Put
+from tutti.conformance import gang_cases as cases
+from tutti.engine.explain.cures import find_cures
+from tutti.engine.explain.gang_explanation import GangExplanation, explain_gang
+from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.placement.engine import Engine
+from tutti.engine.session.schedule import schedule
+from tutti.kube import objects as k
+from tutti.kube.objects import pod_groups as g
+
+RECORDED = VECTORS / "gang.jsonl.gz"
+RACK = "example.com/rack"
+PART = "tutti.dev/sub-group"
+Objects = list[k.Object]
+
+
+def starts(objects: Objects, key: str, told: GangExplanation) -> list[str]:
+    """Make every cure on a cluster of its own; give the texts of those that do not help."""
+    wrong = []
+    for cure in told.cures:
+        cluster = Cluster(objects)
+        for edit in cure.edits:
+            cluster.apply(edit)
+        gangs = Gangs(cluster)
+        schedule(cluster)
+        standing = gangs.standing(key, ())
+        reached = len(standing.running) >= standing.gang.minimum and not standing.need().least
+        if standing.gang.problem is not None or not reached:
+            wrong.append(cure.text)
+    return wrong
+
+
+def explained(objects: Objects, key: str = "default/train") -> GangExplanation:
+    """Explain a gang, see that nothing has changed, and that every cure is one."""
+    cluster = Cluster(objects)
+    before = picture(cluster)
+    told = explain_gang(Engine(cluster), key)
+    assert picture(cluster) == before
+    assert starts(objects, key, told) == []
+    return told
+
+
+def texts(told: GangExplanation, kind: str) -> list[str]:
+    return [cure.text for cure in told.cures if cure.kind == kind]
+
+
+# Recorded and random ------------------------------------------------------------------------------------------------
+
+
+def recorded() -> Iterator[cases.GangCase]:
+    if RECORDED.exists():
+        for number, line in enumerate(gzip.decompress(RECORDED.read_bytes()).splitlines(), start=1):
+            yield cases.read_gang_case(RECORDED.name, number, line)
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded cases of gangs are not there")
+@pytest.mark.parametrize("case", list(recorded()), ids=lambda case: case.name)
+def test_cures_of_recorded_gangs(case: cases.GangCase) -> None:
+    groups = map(cases._group, case.pod_groups)
+    objects: Objects = [*case.nodes, *case.pod_disruption_budgets, *groups, *case.pods]
+    for key in Gangs(Cluster(objects)).keys():  # noqa: SIM118 - not a dict
+        explained(objects, key)
+
+
+@given(seed=st.integers(0, 2**32))
+def test_cures_of_random_gangs(seed: int) -> None:
+    objects = list(world(random.Random(seed)))
+    for key in Gangs(Cluster(objects)).keys():  # noqa: SIM118 - not a dict
+        explained(objects, key)
+
+
+def world(draw: random.Random) -> Iterator[k.Object]:
+    """A few nodes, some of them tainted or cordoned, pods and a gang on them, and a gang that wants to join."""
+    names = [f"n{number}" for number in range(draw.randint(1, 4))]
+    for name in names:
+        taints = [k.Taint(key="gpu", value=draw.choice((None, "yes")), effect="NoSchedule")]
+        yield node(
+            name,
+            rack=draw.choice((None, "r1", "r2")),
+            cpu=draw.choice((2, 4)),
+            labels={"disk": draw.choice(("ssd", "hdd"))},
+            taints=taints if draw.random() < 0.3 else None,
+            unschedulable=draw.random() < 0.2 or None,
+        )
+    for number in range(draw.randint(0, 5)):
+        on = draw.choice(names)
+        about = {"deletion_timestamp": "2026-01-01T00:00:00Z"} if draw.random() < 0.15 else {}
+        yield pod(f"solo-{number}", cpu=draw.choice((1, 2)), on=on, priority=draw.choice((0, 10, 100)), about=about)
+    if draw.random() < 0.5:
+        yield from gang(draw, "other", names, running=draw.randint(1, 2), waiting=draw.randint(0, 1))
+    yield from gang(draw, "train", names, running=draw.choice((0, 0, 1)), waiting=draw.randint(0, 4))
+
+
+def gang(draw: random.Random, name: str, names: list[str], *, running: int, waiting: int) -> Iterator[k.Object]:
+    minimum = max(1, running + waiting + draw.choice((-1, 0, 0, 0, 1)))
+    rack = RACK if draw.random() < 0.4 else None
+    labels, annotations, group, objects = MAKERS[draw.choice(sorted(MAKERS))](name, minimum, rack)
+    if draw.random() > 0.15:
+        yield from objects
+    spec = {
+        "priority": draw.choice((0, 50)),
+        "node_selector": {"disk": "ssd"} if draw.random() < 0.2 else None,
+        "preemption_policy": "Never" if draw.random() < 0.1 else None,
+        "scheduling_group": group,
+    }
+    cpu = draw.choice((1, 2))
+    for number in range(running + waiting):
+        if PART in labels:
+            labels = labels | {PART: "work" if number else "lead"}
+        on = draw.choice(names) if number < running else None
+        gates = [k.SchedulingGate(name="wait")] if on is None and draw.random() < 0.1 else None
+        about = {"labels": labels, "annotations": annotations}
+        yield pod(f"{name}-{number}", cpu=cpu, on=on, about=about, scheduling_gates=gates, **spec)
+
+
+# Dialects -----------------------------------------------------------------------------------------------------------
+
+Made = tuple[dict[str, str], dict[str, str], k.SchedulingGroup | None, Objects]
+"""Labels, annotations and group of pods, and objects."""
+
+
+def coscheduling(name: str, minimum: int, rack: str | None) -> Made:
+    meta = k.ObjectMeta(name=name, namespace="default", annotations=near(rack))
+    group = g.CoschedulingPodGroup(metadata=meta, spec=g.CoschedulingSpec(min_member=minimum))
+    return {"scheduling.x-k8s.io/pod-group": name}, {}, None, [group]
+
+
+def in_parts(name: str, minimum: int, rack: str | None) -> Made:
+    """A leader and workers, of which only the workers are bound to a rack."""
+    work = {"name": "work", "minMember": minimum - 1, "topology": {"required": rack} if rack else {}}
+    said = {"tutti.dev/sub-groups": json.dumps([{"name": "lead", "minMember": 1}, work])}
+    labels, _, _, (group,) = coscheduling(name, minimum, None)
+    return labels | {PART: "work"}, {}, None, [replace(group, metadata=replace(group.metadata, annotations=said))]
+
+
+def volcano(name: str, minimum: int, rack: str | None) -> Made:
+    meta = k.ObjectMeta(name=name, namespace="default", annotations=near(rack))
+    group = g.VolcanoPodGroup(metadata=meta, spec=g.VolcanoSpec(min_member=minimum))
+    return {}, {"scheduling.k8s.io/group-name": name}, None, [group]
+
+
+def kai(name: str, minimum: int, rack: str | None) -> Made:
+    topology = g.KaiTopology(required_topology_level=rack)
+    spec = g.KaiSpec(min_member=minimum, topology_constraint=topology)
+    group = g.KaiPodGroup(metadata=k.ObjectMeta(name=name, namespace="default"), spec=spec)
+    return {}, {"pod-group-name": name}, None, [group]
+
+
+def native(name: str, minimum: int, rack: str | None) -> Made:
+    constraints = g.SchedulingConstraints(topology=[g.TopologyConstraint(key=rack)]) if rack else None
+    policy = g.SchedulingPolicy(gang=g.GangPolicy(min_count=minimum))
+    template = g.GroupTemplate(name="t", scheduling_policy=policy, scheduling_constraints=constraints)
+    meta = k.ObjectMeta(name=name, namespace="default")
+    workload = g.Workload(metadata=meta, spec=g.WorkloadTemplates(pod_group_templates=[template]))
+    ref = g.WorkloadReference(workload_name=name, template_name="t")
+    group = g.PodGroup(metadata=meta, spec=g.GroupSpec(workload_ref=ref))
+    return {}, {}, k.SchedulingGroup(pod_group_name=name), [workload, group]
+
+
+def kueue(name: str, minimum: int, rack: str | None) -> Made:
+    domain = "kueue.x-k8s.io/"
+    said = {f"{domain}pod-group-total-count": str(minimum)}
+    return (
+        {f"{domain}pod-group-name": name},
+        said | ({f"{domain}podset-required-topology": rack} if rack else {}),
+        None,
+        [],
+    )
+
+
+def fluence(name: str, minimum: int, rack: str | None) -> Made:
+    return {"fluence.group": name, "fluence.group-size": str(minimum)}, near(rack) or {}, None, []
+
+
+def annotation(name: str, minimum: int, rack: str | None) -> Made:
+    return {}, {"pod-group": name, **(near(rack) or {})}, None, []
+
+
+MAKERS: dict[str, Callable[[str, int, str | None], Made]] = {
+    made.__name__: made for made in (coscheduling, volcano, kai, native, kueue, fluence, annotation, in_parts)
+}
+
+
+def near(rack: str | None) -> dict[str, str] | None:
+    return {"tutti.dev/topology-required": rack} if rack else None
+
+
+def node(name: str, *, rack: str | None = None, cpu: int = 4, labels: dict[str, str] | None = None, **spec) -> k.Node:
+    own = {"kubernetes.io/hostname": name, **({RACK: rack} if rack else {}), **(labels or {})}
+    return k.Node(
+        metadata=k.ObjectMeta(name=name, labels=own),
+        spec=k.NodeSpec(**spec),
+        status=k.NodeStatus(allocatable={"cpu": cpu, "memory": "16Gi", "pods": "110"}),
+    )
+
+
+def pod(name: str, *, cpu: int = 2, on: str | None = None, about: dict | None = None, **spec) -> k.Pod:
+    container = k.Container(name="main", resources=k.ResourceRequirements(requests={"cpu": cpu}))
+    return k.Pod(
+        metadata=k.ObjectMeta(name=name, namespace="default", uid=name, **(about or {})),
+        spec=k.PodSpec(containers=[container], node_name=on, **spec),
+        status=k.PodStatus(phase="Running" if on else "Pending"),
+    )
+
+
+def members(made: Made, count: int, *, first: int = 0, **fields) -> Objects:
+    labels, annotations, group, _ = made
+    about = {"labels": labels, "annotations": annotations}
+    return [pod(f"train-{n}", about=about, scheduling_group=group, **fields) for n in range(first, first + count)]
+
+
+@pytest.mark.parametrize("dialect", sorted(MAKERS.keys() - {"in_parts"}))
+def test_three_of_four_in_every_dialect(dialect: str) -> None:
+    """Each rack has room for three of four pods."""
+    made = MAKERS[dialect]("train", 4, RACK)
+    nodes = [node(f"n{n}", rack=f"r{n // 2}", cpu=4 if n % 2 else 2) for n in range(4)]
+    told = explained([*nodes, *made[3], *members(made, 4)])
+    assert (told.outcome.best, told.outcome.wanted, told.outcome.where) == (3, 4, {RACK: "r0"})
+    assert [(d.name, d.nodes, d.fits) for d in told.domains] == [("r0", 2, 3), ("r1", 2, 3)]
+    assert texts(told, "topology") == [f"drop its required topology {RACK}"]
+    assert texts(told, "minimum") == ["lower its minimum from 4 to 3"]
+    assert texts(told, "nodes")[0] == f"add 1 node like n0 (in {RACK} r0)"
+
+
+@pytest.mark.parametrize("dialect", ["coscheduling", "volcano", "kai", "native"])
+def test_a_missing_group_is_made(dialect: str) -> None:
+    made = MAKERS[dialect]("train", 2, None)
+    told = explained([node("a"), *members(made, 2)])
+    kind, size = ("PodGroup", "minCount" if dialect == "native" else "minMember")
+    assert [cure.text for cure in told.cures] == [f"create {kind} default/train with {size} 2"]
+    told = explained([node("a", cpu=2), *members(made, 2)])
+    assert f"create PodGroup default/train with {size} 2, and add 1 node like a" in texts(told, "nodes")
+
+
+@pytest.mark.parametrize("dialect", ["coscheduling", "native", "volcano", "kai"])
+def test_a_raised_priority(dialect: str) -> None:
+    made = MAKERS[dialect]("train", 2, None)
+    objects = [node("a"), node("b", cpu=2), pod("low", on="a", priority=7), *members(made, 1, on="b", priority=5)]
+    told = explained([*objects, *members(made, 2, first=1, priority=5), *with_minimum(made[3], 3)])
+    assert texts(told, "priority") == ["raise its priority above 7; it then evicts low"]
+    assert texts(told, "evict") == ["evict low (priority 7)"]
+
+
+def with_minimum(objects: Objects, minimum: int) -> Objects:
+    """The same groups with another minimum, said in the group itself."""
+    cluster = Cluster(objects)
+    from tutti.engine.explain.group_edits import with_minimum as changed
+
+    new = {(o.KIND, o.key): o for o in changed(objects, [], minimum, lambda kind, key: cluster.objects[kind].get(key))}
+    return [new.get((o.KIND, o.key), o) for o in objects]
+
+
+# Kinds of cures -----------------------------------------------------------------------------------------------------
+
+
+def test_taints_cordons_and_selectors() -> None:
+    made = coscheduling("train", 2, None)
+    taint = k.Taint(key="gpu", effect="NoSchedule")
+    objects = [node("a", cpu=2), *made[3], *members(made, 2)]
+    told = explained([*objects, node("b", taints=[taint])])
+    assert texts(told, "toleration") == ["let its pods tolerate gpu:NoSchedule (on 1 node)"]
+    told = explained([*objects, node("b", cpu=1, unschedulable=True), node("c", unschedulable=True)])
+    assert texts(told, "uncordon") == ["uncordon c"]
+    picky = members(made, 2, node_selector={"disk": "ssd"})
+    told = explained([node("a"), *made[3], *picky])
+    assert texts(told, "nodeSelector") == ["drop nodeSelector disk=ssd of its pods"]
+    assert not texts(told, "nodes")
+
+
+def test_gates_then_pods_then_room() -> None:
+    made = coscheduling("train", 3, None)
+    gated = members(made, 1, scheduling_gates=[k.SchedulingGate(name="quota")])
+    told = explained([node("a"), *made[3], *gated, *members(made, 1, first=1)])
+    (cure,) = texts(told, "nodes")
+    said = "remove the scheduling gate quota of 1 pod, and create 1 more pod like train-0, and add 1 node like a"
+    assert cure == said
+
+
+def test_a_toleration_with_which_the_gang_makes_room() -> None:
+    made = coscheduling("train", 2, None)
+    taint = k.Taint(key="gpu", value="a", effect="NoSchedule")
+    busy = [node("a", taints=[taint]), pod("low", cpu=4, on="a")]
+    told = explained([*busy, *made[3], *members(made, 2, priority=9)])
+    assert texts(told, "toleration") == ["let its pods tolerate gpu=a:NoSchedule (on 1 node); it then evicts low"]
+
+
+def test_the_gang_itself_the_system_and_daemons_are_not_evicted() -> None:
+    made = coscheduling("train", 3, None)
+    own = members(made, 1, on="a")
+    daemon = [k.OwnerReference(api_version="apps/v1", kind="DaemonSet", name="d", uid="d", controller=True)]
+    rest = [node("a"), *made[3], *own, *members(made, 2, first=1)]
+    for other in (
+        pod("system", on="a", priority=2_000_000_000),
+        pod("daemon", on="a", about={"owner_references": daemon}),
+    ):
+        told = explained([*rest, other])
+        assert not texts(told, "evict")
+    told = explained([*rest, pod("solo", on="a")])
+    assert not texts(told, "evict")  # only one of two would fit
+    told = explained([*rest, node("b"), pod("solo", cpu=4, on="b"), pod("other", on="a")])
+    assert texts(told, "evict") == ["evict solo (priority 0)"]
+
+
+def test_two_things_at_once() -> None:
+    made = coscheduling("train", 2, None)
+    taint = k.Taint(key="gpu", effect="NoSchedule")
+    system = pod("system", on="a", priority=2_000_000_000)
+    told = explained([node("a", taints=[taint]), system, *made[3], *members(made, 2, node_selector={"disk": "ssd"})])
+    assert told.cures == ()
+    told = explained([node("a", cpu=2, taints=[taint]), *made[3], *members(made, 2)])
+    assert [cure.text for cure in told.cures] == [
+        "let its pods tolerate gpu:NoSchedule (on 1 node), and add 1 node like a"
+    ]
+
+
+def test_waiting_for_pods_that_leave() -> None:
+    made = coscheduling("train", 2, None)
+    leaving = pod("old", on="a", about={"deletion_timestamp": "2026-01-01T00:00:00Z"})
+    told = explained([node("a"), leaving, *made[3], *members(made, 2)])
+    assert told.outcome.state == "leaving"
+    told = explained([node("a"), leaving, *made[3], *members(made, 2, preemption_policy="Never")])
+    assert "wait until old has left" in texts(told, "wait")
+
+
+def test_no_cure() -> None:
+    made = coscheduling("train", 2, None)
+    other = replace(made[3][0], spec=g.CoschedulingSpec(min_member=2))
+    objects = [node("a"), other, *members(made, 1, cpu=8), *members(made, 1, first=1, cpu=9)]
+    cluster = Cluster(objects)
+    assert find_cures(Engine(cluster), "default/train") == ()
+    cluster.apply(Put(pod("extra")))
+    assert explained(objects).cures == ()

@@ -1,0 +1,185 @@
+"""What must hold of placements: the fast ways give the same answers as the plain one."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.worlds import World
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Remove
+from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.placement.engine import Engine
+from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
+from tutti.engine.plugins.verdict import Reason
+from tutti.engine.preemption.default_preemption import _Evictions, _Room
+from tutti.engine.preemption.disruption_budgets import Budgets
+from tutti.kube import objects as k
+
+SIZES = st.sampled_from(("100m", "250m", "333m", "1", "1500m", "0"))
+MEMORY = st.sampled_from(("64Mi", "100M", "1Gi", "1500Mi", "0"))
+
+
+def pending(cluster: Cluster) -> list[str]:
+    """Give the pods without a node, by key."""
+    return sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
+
+
+def node(number: int, cpu: str, memory: str, *, pods: str = "110", soft: bool = False) -> k.Node:
+    """Make a node."""
+    taints = [k.Taint(key="slow", effect="PreferNoSchedule")] if soft else None
+    return k.Node(
+        metadata=k.ObjectMeta(name=f"node-{number:02}", labels={"kubernetes.io/hostname": f"node-{number:02}"}),
+        spec=k.NodeSpec(taints=taints),
+        status=k.NodeStatus(allocatable={"cpu": cpu, "memory": memory, "pods": pods}),
+    )
+
+
+def pod(number: int, cpu: str, memory: str) -> k.Pod:
+    """Make a pending pod."""
+    requests: k.Quantities = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value != "0"}
+    return k.Pod(
+        metadata=k.ObjectMeta(name=f"pod-{number:04}", namespace="default", uid=str(number)),
+        spec=k.PodSpec(containers=[k.Container(name="main", resources=k.ResourceRequirements(requests=requests))]),
+    )
+
+
+@given(
+    nodes=st.lists(st.tuples(st.sampled_from(("1", "2", "3900m", "8")), st.sampled_from(("2Gi", "3G", "16Gi")),
+                             st.sampled_from(("5", "110"))), min_size=1, max_size=12),
+    cpu=SIZES, memory=MEMORY, count=st.integers(8, 120), soft=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=150)
+def test_a_batch_is_what_deciding_one_by_one_gives(
+    nodes: list[tuple[str, str, str]], cpu: str, memory: str, count: int, soft: bool
+) -> None:
+    objects: list[k.Object] = [node(i, c, m, pods=p, soft=soft and i % 3 == 0) for i, (c, m, p) in enumerate(nodes)]
+    objects += [pod(i, cpu, memory) for i in range(count)]
+    at_once, singly = Cluster(objects), Cluster(objects)
+    keys = pending(at_once)
+    decided = Engine(at_once).place(keys)
+    engine = Engine(singly)
+    one_by_one = [engine.place([key])[0] for key in keys]
+    assert decided == one_by_one
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=150)
+def test_the_quick_decision_is_the_best_of_the_explained_ones(seed: int) -> None:
+    world = World(seed)
+    cluster = Cluster(world.objects(pods=25))
+    engine = Engine(cluster)
+    for key in pending(cluster):
+        told = explain(engine, key)
+        decision = engine.place([key])[0]
+        assert decision.node == (told.best[0] if told.best else None)
+        if told.scores:
+            assert decision.score == told.scores[told.best[0]]
+        assert (decision.held, decision.refused) == (told.held, told.refused)
+        if not told.best and told.rejected:
+            counted: dict[str, int] = {}
+            for reason in told.rejected.values():
+                for message in reason.messages:
+                    counted[message] = counted.get(message, 0) + 1
+            assert {m: n for m, n in decision.reasons.items() if "didn't satisfy plugin" not in m} == counted
+
+
+@given(seed=st.integers(0, 10**6))
+def test_no_node_is_ever_filled_beyond_what_it_offers(seed: int) -> None:
+    world = World(seed)
+    cluster = Cluster(o for o in world.objects(pods=40) if not (isinstance(o, k.Pod) and o.spec.node_name))
+    Engine(cluster).place(pending(cluster))
+    for row in cluster.nodes.row_of.values():
+        assert (cluster.nodes.used[:, row] <= cluster.nodes.alloc[:, row]).all()
+
+
+@given(seed=st.integers(0, 10**6))
+def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
+    world = World(seed)
+    cluster = Cluster(world.objects(pods=20))
+    engine = Engine(cluster)
+    rows = cluster.nodes.rows_on()
+    specs = [cluster.spec_of(cluster.pods.row_of[key]) for key in pending(cluster)]
+    for plugin in (e.plugin for e in engine.profile.plugins):
+        if not isinstance(plugin, PodPlugin):
+            continue
+        for spec in specs:
+            window = Window(cluster, rows)
+            answers, scores = plugin.filter(window, Specs(spec)), plugin.score(window, Specs(spec))
+            for place, row in enumerate(rows.tolist()):
+                one = OneNode(cluster, row)
+                assert plugin.fits(one, spec) == (answers is None or not answers[place, 0])
+                assert plugin.points(one, spec) == (0 if scores is None else int(scores[place, 0]))
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30)
+def test_the_same_input_gives_the_same_decisions_whatever_the_order_of_objects(seed: int) -> None:
+    objects = list(World(seed).objects(pods=25))
+    shuffled = objects.copy()
+    random.Random(seed).shuffle(shuffled)
+    first, second = Cluster(objects), Cluster(shuffled)
+    keys = pending(first)
+    assert keys == pending(second)
+    # Image sizes are equal in these worlds; the size that counts is otherwise that of the first node.
+    assert Engine(first).place(keys) == Engine(second).place(keys)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30)
+def test_many_specs_are_judged_together_as_each_alone(seed: int) -> None:
+    draw = random.Random(seed)
+    objects: list[k.Object] = [node(i, draw.choice(("2", "4")), draw.choice(("4Gi", "8Gi"))) for i in range(10)]
+    objects += [pod(i, f"{draw.randrange(1, 20) * 50}m", f"{draw.randrange(1, 20) * 64}Mi") for i in range(60)]
+    together, alone = Cluster(objects), Cluster(objects)
+    keys = pending(together)
+    decided = Engine(together).place(keys)
+    fresh = [Engine(alone).place([key])[0] for key in keys]
+    assert decided == fresh
+
+
+def test_a_pod_that_left_makes_room_again() -> None:
+    cluster = Cluster([node(0, "1", "4Gi"), pod(0, "1", "1Gi"), pod(1, "1", "1Gi")])
+    engine = Engine(cluster)
+    first, second = engine.place(pending(cluster))
+    assert (first.node, second.node) == ("node-00", None)
+    assert second.reasons == {"Insufficient cpu": 1}
+    cluster.apply(Remove("Pod", first.pod))
+    assert engine.place([second.pod])[0].node == "node-00"
+    assert np.count_nonzero(cluster.nodes.used[0]) == 1
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=100)
+def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> None:
+    draw = random.Random(seed)
+    objects: list[k.Object] = [node(i, "2", "4Gi", pods=draw.choice(("4", "110"))) for i in range(4)]
+    for i in range(24):
+        running = pod(i, draw.choice(("100m", "500m", "1")), draw.choice(("256Mi", "1Gi", "0")))
+        meta = msgspec.structs.replace(running.metadata, labels={"app": draw.choice("ab")})
+        spec = msgspec.structs.replace(
+            running.spec, node_name=f"node-0{draw.randrange(4)}", priority=draw.choice((0, 5, 10))
+        )
+        status = k.PodStatus(start_time=f"2026-01-01T00:{draw.randrange(60):02}:00Z")
+        objects.append(msgspec.structs.replace(running, metadata=meta, spec=spec, status=status))
+    objects.append(
+        k.PodDisruptionBudget(
+            metadata=k.ObjectMeta(name="a", namespace="default"),
+            spec=k.BudgetSpec(selector=k.LabelSelector(match_labels={"app": "a"})),
+            status=k.BudgetStatus(disruptions_allowed=draw.randrange(3)),
+        )
+    )
+    asking = pod(99, "1500m", "1Gi")
+    objects.append(msgspec.structs.replace(asking, spec=msgspec.structs.replace(asking.spec, priority=7)))
+    engine = Engine(Cluster(objects))
+    asked = engine.judge.ask(engine.cluster.pod_row("default/pod-0099"))
+    filtered = engine.judge.filter(asked)
+    assert not isinstance(filtered, Reason)
+    trial = _Evictions(engine.judge, asked, filtered, {})
+    room = _Room(engine.judge, asked)
+    for row, lower in trial._by_row(trial._lower(engine.cluster.nodes.rows_on())).items():
+        assert room.candidate(row, lower, Budgets(engine.cluster)) == trial._try(row, lower)

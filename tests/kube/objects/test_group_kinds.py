@@ -1,0 +1,71 @@
+"""Four kinds of one name: which of them an object is."""
+
+import pytest
+
+from tests.support.gang_texts import objects, pod
+from tutti.cluster.spec_classes import spec_key
+from tutti.exceptions import InputError
+from tutti.kube.gangs.reader import GROUP_KINDS
+from tutti.kube.objects import KINDS, CoschedulingPodGroup, KaiPodGroup, PodGroup, VolcanoPodGroup, Workload
+from tutti.kube.reading.decode import decode
+from tutti.kube.reading.loader import load
+from tutti.kube.reading.sources import Source
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("scheduling.k8s.io/v1beta1", PodGroup),
+        ("scheduling.k8s.io/v1alpha3", PodGroup),
+        ("scheduling.x-k8s.io/v1alpha1", CoschedulingPodGroup),
+        ("scheduling.volcano.sh/v1beta1", VolcanoPodGroup),
+        ("scheduling.run.ai/v2alpha2", KaiPodGroup),
+    ],
+)
+def test_the_api_group_tells_which_pod_group_it_is(version, kind):
+    (single,) = objects(f"{{apiVersion: {version}, kind: PodGroup, metadata: {{name: g}}}}")
+    (listed,) = objects(f"{{apiVersion: {version}, kind: PodGroupList, items: [{{metadata: {{name: g}}}}]}}")
+    assert type(single) is type(listed) is kind
+    assert (kind.WIRE_KIND, single.key) == ("PodGroup", "default/g")
+
+
+def test_a_kind_is_known_by_one_name():
+    assert all(kind == cls.KIND for kind, cls in KINDS.items())
+    assert set(GROUP_KINDS) < set(KINDS)
+    assert KINDS["Pod"].WIRE_KIND == "Pod"
+
+
+def test_a_pod_group_of_nobody_is_left_out(tmp_path):
+    file = tmp_path / "groups.yaml"
+    file.write_text(
+        """
+{apiVersion: example.com/v1, kind: PodGroup, metadata: {name: a}}
+---
+{kind: PodGroup, metadata: {name: a}}
+---
+{apiVersion: kueue.x-k8s.io/v1beta1, kind: Workload, metadata: {name: a}}
+---
+{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroupList, items: []}
+"""
+    )
+    snapshot = load([str(file)])
+    assert snapshot.skipped == {"PodGroup": 1, "PodGroup.example.com": 1, "Workload.kueue.x-k8s.io": 1}
+    assert snapshot.present == {CoschedulingPodGroup.KIND}
+    assert snapshot.given(Workload) is None
+
+
+def test_notes_and_faults_read_well(tmp_path):
+    group = "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: %s}, spec: {minMember: %s}}"
+    file = tmp_path / "groups.yaml"
+    file.write_text("\n---\n".join(group % (name, 2) for name in "ab"))
+    assert load([str(file)]).notes == ("2 PodGroups without a namespace taken as in namespace default",)
+    with pytest.raises(InputError, match=r"podgroup\.scheduling\.x-k8s\.io default/a: spec\.minMember: expected int"):
+        decode(Source("groups.yaml", (group % ("a", "many")).encode()))
+
+
+def test_the_group_does_not_make_another_spec():
+    one, other = objects(
+        pod("a", schedulingGroup={"podGroupName": "x"}), pod("b", schedulingGroup={"podGroupName": "y"})
+    )
+    assert one.spec.scheduling_group != other.spec.scheduling_group
+    assert spec_key(one) == spec_key(other)

@@ -1,0 +1,191 @@
+"""Karpenter's disruption budgets: how many nodes of a pool a plan takes away."""
+
+import pytest
+
+from tests.recommend.down.test_scale_down import NAKED, given_back, gone, small, why
+from tests.support.shrink_clusters import broken, request
+from tutti.exceptions import InputError
+from tutti.kube.times import micros
+from tutti.recommend.records.request import Options
+
+MONDAY, SUNDAY = micros("2026-11-16T12:00:00Z"), micros("2026-11-15T12:00:00Z")
+OFFICE = {"schedule": "0 9 * * mon-fri", "duration": "8h"}
+EMPTY = object()
+
+
+def node_pool(disruption):
+    spec = {"template": {"spec": {"requirements": [
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large", "m5.xlarge"]},
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1a"]},
+    ]}}}  # fmt: skip
+    if disruption is not None:
+        spec["disruption"] = disruption
+    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "p"}, "spec": spec}
+
+
+def world(*pods, count=12, kind="m5.large", **changes):
+    """Nodes n0, n1, ... of Karpenter's pool p, some of them changed."""
+    objects, _ = small(*pods, nodes=(kind,) * count)
+    for each in objects:
+        if each["kind"] == "Node":
+            each["metadata"]["labels"]["karpenter.sh/nodepool"] = "p"
+            for part, change in changes.get(each["metadata"]["name"], {}).items():
+                each[part] = {**each.get(part, {}), **change}
+    return objects
+
+
+def plan_of(*pods, budgets=EMPTY, count=12, kind="m5.large", changes=None, **options):
+    disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "30s"}
+    if budgets is not EMPTY:
+        disruption["budgets"] = budgets
+    objects = world(*pods, count=count, kind=kind, **(changes or {}))
+    asked, answer = given_back(objects, node_pool(disruption), **options)
+    assert not broken(objects, asked, answer)
+    return answer.down
+
+
+def message(plan):
+    (told,) = {stay.message for stay in plan.stays if stay.reason == "DisruptionBudgetReached"}
+    return told
+
+
+@pytest.mark.parametrize(
+    ("budgets", "number", "told"),
+    [
+        (EMPTY, 2, "pool p lets 2 of its 12 nodes go at a time, by its disruption budget of 10%"),  # 1.2, rounded up
+        ([{}], 2, "pool p lets 2 of its 12 nodes go at a time, by its disruption budget of 10%"),
+        ([{"nodes": "25%"}], 3, "pool p lets 3 of its 12 nodes go at a time, by its disruption budget of 25%"),
+        ([{"nodes": "5"}], 5, "pool p lets 5 of its 12 nodes go at a time, by its disruption budget of 5 nodes"),
+        ([{"nodes": 1}], 1, "pool p lets 1 of its 12 nodes go at a time, by its disruption budget of 1 node"),
+        ([{"nodes": "5"}, {"nodes": "3"}], 3, "by its disruption budget of 3 nodes"),  # the tightest counts
+        ([{"nodes": "0"}], 0, "pool p lets no node go, by its disruption budget of 0 nodes"),
+        ([{"nodes": "0%"}], 0, "pool p lets no node go, by its disruption budget of 0%"),
+    ],
+)
+def test_no_more_go_than_a_budget_allows(budgets, number, told):
+    plan = plan_of(("db-0", "n0", 900, NAKED), budgets=budgets)
+    assert len(plan.removals) == number
+    assert why(plan) == {stay.node: "DisruptionBudgetReached" for stay in plan.stays} | {"n0": "BlockedByPod"}
+    assert told in message(plan)
+
+
+def test_without_budgets_all_go():
+    for budgets in ([], [{"nodes": "100%"}], [{"nodes": "0", "reasons": ["Drifted"]}], [{"nodes": "0", "reasons": []}]):
+        assert len(gone(plan_of(("db-0", "n0", 900, NAKED), budgets=budgets))) == 11
+
+
+def test_a_pool_that_says_nothing_has_karpenters_tenth():
+    asked, answer = given_back(world(("db-0", "n0", 900, NAKED)), node_pool(None))
+    assert len(answer.down.removals) == 2
+    assert asked.catalogue.pools[0].down_rules.budgets[0].nodes == "10%"
+
+
+def test_the_emptiest_and_dearest_go_first_and_reasons_are_told_apart():
+    pods = [("db-0", "n0", 900, NAKED), *((f"web-{place}", f"n{place}", 200, {}) for place in (1, 2, 3))]
+    used = [{"nodes": "0", "reasons": ["Underutilized"]}]
+    plan = plan_of(*pods, budgets=used, count=6)
+    assert gone(plan) == ["n4", "n5"]
+    assert [why(plan)[name] for name in ("n1", "n2", "n3")] == ["DisruptionBudgetReached"] * 3
+    assert message(plan) == "pool p lets no node go, by its disruption budget of 0 nodes for Underutilized"
+    empty = [{"nodes": "0", "reasons": ["Empty"]}]
+    assert gone(plan_of(*pods, budgets=empty, count=6)) == ["n1", "n2", "n3"]
+    # What has gone because it was empty counts against what may go for being little used.
+    both = [{"nodes": "2", "reasons": ["Underutilized"]}, {"nodes": "100%"}]
+    assert gone(plan_of(*pods, budgets=both, count=6)) == ["n4", "n5"]
+
+
+def test_nodes_that_are_going_already_take_from_it():
+    changes = {
+        "n1": {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
+        "n2": {"spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}},
+    }
+    plan = plan_of(("db-0", "n0", 900, NAKED), budgets=[{"nodes": "3"}], changes=changes)
+    assert len(gone(plan)) == 1
+    assert message(plan).endswith("of 3 nodes, and 2 are not ready or going already")
+
+
+@pytest.mark.parametrize(
+    ("labels", "number"), [((), 2), (("registered",), 1), (("registered", "initialized"), 2)]
+)  # fmt: skip
+def test_a_percentage_is_of_the_nodes_that_have_come_up(labels, number):
+    """Ten percent of eleven nodes are two, of ten one."""
+    objects = world(("db-0", "n0", 900, NAKED), count=11)
+    objects[1]["metadata"]["labels"] |= {f"karpenter.sh/{label}": "true" for label in labels}
+    assert len(given_back(objects, node_pool({"budgets": [{"nodes": "10%"}]}))[1].down.removals) == number
+
+
+def test_consolidation_keeps_to_it():
+    """Six pods that cannot share a node, on nodes of twice the size that they need: each pays to be replaced."""
+    apart = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    spec = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}}
+    pods = [(f"web-{place}", f"n{place}", 1500, {"spec": spec}) for place in range(6)]
+    given = {"count": 6, "kind": "m5.xlarge", "seconds": 4}
+    free = plan_of(*pods, budgets=[], **given)
+    assert (len(free.removals), len(free.nodes)) == (6, 6)
+    plan = plan_of(*pods, budgets=[{"nodes": "2"}], **given)
+    assert (len(plan.removals), len(plan.nodes)) == (2, 2)
+    assert len(plan.stays) == 4
+    assert all("lets 2 of its 6 nodes go at a time" in stay.message for stay in plan.stays)
+
+
+def test_a_schedule_is_asked_when_there_is_a_clock():
+    keep, budgets = ("db-0", "n0", 900, NAKED), [{"nodes": "0", **OFFICE}]
+    assert not gone(plan_of(keep, budgets=budgets, now=MONDAY))
+    assert len(gone(plan_of(keep, budgets=budgets, now=SUNDAY))) == 11
+    without = plan_of(keep, budgets=budgets)
+    assert not gone(without)
+    assert without.notes == (
+        "disruption budgets of pool p have a schedule, and nobody says what time it is: they are taken to be in force",
+    )
+    assert message(without).endswith("of 0 nodes with the schedule 0 9 * * mon-fri for 8h")
+    assert plan_of(keep, budgets=budgets, now=MONDAY).notes == ()
+    told = "pool p lets no node go, by its disruption budget of 0 nodes, in force now by its schedule 0 9 * * mon-fri"
+    assert message(plan_of(keep, budgets=budgets, now=MONDAY)) == f"{told} for 8h"
+    longer = [{"nodes": "0", "schedule": "0 9 * * *", "duration": "3h30m"}]
+    assert message(plan_of(keep, budgets=longer, now=MONDAY)).endswith("by its schedule 0 9 * * * for 3h30m")
+
+
+def test_a_schedule_that_never_comes_is_always_in_force():
+    """Karpenter looks for its next time, finds none, and takes the zero time for one that has passed."""
+    keep, never = ("db-0", "n0", 900, NAKED), {"schedule": "0 0 31 2 *", "duration": "1h"}
+    plan = plan_of(keep, budgets=[{"nodes": "0", **never}], now=MONDAY)
+    assert not gone(plan)
+    assert message(plan).endswith("of 0 nodes, always in force as its schedule 0 0 31 2 * never comes")
+    seldom = {"schedule": "0 0 29 2 *", "duration": "1h"}
+    assert len(gone(plan_of(keep, budgets=[{"nodes": "0", **seldom}], now=MONDAY))) == 11
+
+
+@pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized", None])
+def test_policies_that_karpenter_has(policy):
+    asked = request(world(), node_pool({"consolidationPolicy": policy}), Options())
+    assert asked.catalogue.pools[0].down_rules.empty_only is (policy == "WhenEmpty")
+
+
+@pytest.mark.parametrize("policy", ["Sometimes", "whenEmpty", ""])
+@pytest.mark.parametrize("after", ["30s", "Never"])
+def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
+    with pytest.raises(InputError) as caught:
+        request(world(), node_pool({"consolidationPolicy": policy, "consolidateAfter": after}), Options())
+    want = "want WhenEmpty, WhenEmptyOrUnderutilized, WhenUnderutilized"
+    told = f'spec.disruption.consolidationPolicy: there is no policy "{policy}" ({want})'
+    assert str(caught.value) == f"pools.json: nodepool p: {told}"
+
+
+@pytest.mark.parametrize(
+    ("budget", "line"),
+    [
+        ({"nodes": "some"}, 'nodes: "some" is neither a number of nodes nor a percentage of them'),
+        ({"nodes": "101%"}, 'nodes: "101%" is neither'),
+        ({"nodes": "-1"}, 'nodes: "-1" is neither'),
+        ({"reasons": ["Bored"]}, 'reasons: there is no reason "Bored" (want Underutilized, Empty, Drifted)'),
+        ({"schedule": "@daily"}, "duration: schedule and duration go together"),
+        ({"duration": "8h"}, "schedule: schedule and duration go together"),
+        ({"schedule": "daily", "duration": "8h"}, 'schedule: "daily" is not a schedule'),
+        ({"schedule": "@daily", "duration": "long"}, 'duration: "long" is not a duration'),
+    ],
+)
+def test_what_karpenter_would_not_take(budget, line):
+    with pytest.raises(InputError) as caught:
+        request(world(), node_pool({"budgets": [budget]}), Options())
+    assert str(caught.value).startswith(f"pools.json: nodepool p: spec.disruption.budgets[0].{line}")

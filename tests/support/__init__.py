@@ -1,0 +1,1 @@
+"""Builders, random clusters, brute-force solvers and fixtures that test modules share."""
