@@ -14,19 +14,19 @@ from tutti.app.recommend import ask
 from tutti.cluster.work_budget import Deadline
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
-from tutti.serve.http.refusals import Problem
 from tutti.serve.openapi.examples import GARDENER, OURS, PLANNER
-from tutti.serve.openapi.plan_schemas import PlannerResponse
-from tutti.serve.openapi.recommendation_schemas import RecommendationAnswer, RecommendationResponse
 from tutti.serve.workers import planning
 from tutti.serve.workers.messages import Asked, Job, Route, Setup
+from tutti.wire.gardener.response import RecommendationResponse
+from tutti.wire.scaling_advisor.response import PlannerResponse
+from tutti.wire.tutti_api.response import ApiProblem, RecommendationAnswer
 
 EXAMPLES = EXAMPLES / "recommend"
 
 
 def gardener_error(text: bytes) -> str:
     answer = msgspec.json.decode(text, type=RecommendationResponse)
-    assert answer.recommendation.scale_up == []
+    assert answer.recommendation.scale_up == ()
     return answer.error
 
 
@@ -120,7 +120,7 @@ def test_pools_and_prices_of_the_server_are_for_requests_without(start: START, t
 def test_a_wrong_query_is_told_by_its_name(server: Server, query: str, field: str) -> None:
     response = server.post(case(), f"/v1/recommendations?{query}")
     assert response.status_code == 400
-    told = msgspec.json.decode(response.content, type=Problem)
+    told = msgspec.json.decode(response.content, type=ApiProblem)
     assert told.field == field
     assert told.error
     assert told.request_id == response.headers["x-request-id"]
@@ -137,7 +137,7 @@ def test_a_time_limit_of_the_body_is_held_to_the_most(server: Server) -> None:
 
 def test_a_region_without_prices_is_refused(server: Server) -> None:
     response = server.post({**OURS["cluster and pools"], "region": "mars"})
-    told = msgspec.json.decode(response.content, type=Problem)
+    told = msgspec.json.decode(response.content, type=ApiProblem)
     assert (response.status_code, told.field) == (400, "region")
     assert 'no price is known in region "mars"' in told.error
 
@@ -168,7 +168,7 @@ def test_a_pool_that_cannot_be_is_unprocessable(server: Server) -> None:
 def test_no_such_route_and_no_such_method(server: Server) -> None:
     response = server.client.get("/nowhere")
     assert response.status_code == 404
-    assert msgspec.json.decode(response.content, type=Problem).error
+    assert msgspec.json.decode(response.content, type=ApiProblem).error
     response = server.client.put("/recommend/", json={})
     assert response.status_code == 405
     assert "POST" in response.headers["allow"]
@@ -261,7 +261,7 @@ def test_planner_requests_have_plans(server: Server, name: str, path: str) -> No
     answer = planned(response.content)
     assert (answer.error, answer.request_ref.id) == ("", PLANNER[name]["id"])
     assert answer.scale_out_plan is not None
-    assert answer.scale_out_plan.unsatisfied_pod_names == []
+    assert answer.scale_out_plan.unsatisfied_pod_names == ()
 
 
 def test_a_plan_names_templates_and_counts(server: Server) -> None:

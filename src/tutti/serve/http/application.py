@@ -18,7 +18,7 @@ from tutti.serve.http.middleware import NOTES, Front, Notes
 from tutti.serve.http.plan_requests import Desk
 from tutti.serve.http.refusals import INTERNAL, RefusedError, envelope, route_of
 from tutti.serve.http.routes import HANDLERS
-from tutti.serve.openapi.document import document
+from tutti.serve.openapi.document import openapi_config
 
 _LOG = logging.getLogger("tutti.serve")
 _Any = Request[Any, Any, State]
@@ -32,7 +32,7 @@ def application(desk: Desk) -> Front:
 
     app = Litestar(
         route_handlers=HANDLERS,
-        openapi_config=document(desk.settings.max_time_limit, with_token=bool(desk.settings.token)),
+        openapi_config=openapi_config(desk.settings.max_time_limit, with_token=bool(desk.settings.token)),
         exception_handlers={RefusedError: _refused, HTTPException: _http, Exception: _fault},
         on_startup=[desk.pool.start],
         on_shutdown=[close],

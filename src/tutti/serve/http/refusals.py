@@ -15,25 +15,13 @@ from tutti.kube.reading.sources import Source
 from tutti.serve.workers.messages import Route
 from tutti.wire.gardener.response import gardener_error
 from tutti.wire.scaling_advisor.response import advisor_error
+from tutti.wire.tutti_api.response import ApiProblem
 
 BAD_REQUEST, UNAUTHORIZED, REQUEST_TIMEOUT, TOO_LARGE, UNSUPPORTED, UNPROCESSABLE = 400, 401, 408, 413, 415, 422
 INTERNAL, UNAVAILABLE, TIMED_OUT = 500, 503, 504
 GONE = 499
 """The client went away: nobody gets this status but the log."""
 _ROUTES = {"/recommend": Route.GARDENER, "/v1/plans": Route.ADVISOR}
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Why there is no plan."""
-
-    error: str
-    """What is wrong."""
-    object: str = ""
-    """The object it is wrong with, if that is known."""
-    field: str = ""
-    """The field of the object, or of the request."""
-    request_id: str = ""
-    """What the server's log calls the request."""
 
 
 class RefusedError(TuttiError):
@@ -85,5 +73,5 @@ def envelope(
         return msgspec.json.encode(gardener_error(line, millis=millis))
     if route is Route.ADVISOR:
         return msgspec.json.encode(advisor_error(line, source=source))
-    told = Problem(error=refusal.problem, object=refusal.obj, field=refusal.field, request_id=request_id)
+    told = ApiProblem(error=refusal.problem, object=refusal.obj, field=refusal.field, request_id=request_id)
     return msgspec.json.encode(told)

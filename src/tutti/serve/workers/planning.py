@@ -30,7 +30,7 @@ from tutti.wire.gardener.request import read_gardener
 from tutti.wire.gardener.response import gardener_answer
 from tutti.wire.scaling_advisor.request import read_advisor
 from tutti.wire.scaling_advisor.response import advisor_answer
-from tutti.wire.tutti_api.response import recommendation_data
+from tutti.wire.tutti_api.build_response import recommendation_answer
 
 _NULL = msgspec.Raw(b"null")
 _GZIP = 16 + zlib.MAX_WBITS
@@ -71,13 +71,14 @@ class Planner:
             request, seconds = self._read(job, source)
             pods = sum(isinstance(each, Pod) for each in request.objects)
             plan = ask(request, Deadline(time.process_time, seconds))
+            answer: msgspec.Struct
             if job.route is Route.GARDENER:
-                data = gardener_answer(plan, request, millis=_millis(started))
+                answer = gardener_answer(plan, request, millis=_millis(started))
             elif job.route is Route.ADVISOR:
-                data = advisor_answer(plan, request, source=source, millis=_millis(started))
+                answer = advisor_answer(plan, request, source=source, millis=_millis(started))
             else:
-                data = recommendation_data(plan, request.catalogue.currency)
-            return Reply(status=200, pods=pods), msgspec.json.encode(data)
+                answer = recommendation_answer(plan, request.catalogue.currency)
+            return Reply(status=200, pods=pods), msgspec.json.encode(answer)
         except TuttiError as error:
             refusal = refusal_of(error)
         except MemoryError:
