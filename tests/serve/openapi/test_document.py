@@ -13,7 +13,7 @@ import pytest
 
 from tests.serve.conftest import Server
 from tests.support.paths import EXAMPLES
-from tutti.serve.openapi.examples import GARDENER, OURS, PLANNER
+from tutti.serve.openapi.examples import GARDENER, PLANNER, TUTTI
 
 CONFIG = """
 # A body that has the right shape may still say nonsense.
@@ -46,7 +46,7 @@ def snapshot() -> dict[str, Any]:
     ("path", "bodies"),
     [
         ("/recommend", [*GARDENER.values(), snapshot(), {"Pods": 3}, {}]),
-        ("/v1/recommendations", [*OURS.values(), snapshot(), {"cluster": 3}, {"cluster": []}]),
+        ("/v1/recommendations", [*TUTTI.values(), snapshot(), {"cluster": 3}, {"cluster": []}]),
         ("/v1/plans", [*PLANNER.values(), {"id": "a", "constraint": 3}, {"constraint": {"spec": {}}}]),
     ],
 )

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 
 from tutti.recommend.records.request import Binder, Objective, Strategy, Weights
 from tutti.serve.http.refusals import BAD_REQUEST, RefusedError
-from tutti.serve.workers.messages import Asked
+from tutti.serve.workers.messages import QueryOptions
 
 _WEIGHTS = r"^(cpu|memory|gpu)=[0-9]{1,4}(,(cpu|memory|gpu)=[0-9]{1,4}){0,2}$"
 _MAX_WEIGHT = 1000
@@ -50,7 +50,7 @@ def query_parameters(max_time_limit: float) -> dict[str, QueryParameter]:
     }
 
 
-def asked_of(query: bytes, max_time_limit: float) -> Asked:
+def query_options(query: bytes, max_time_limit: float) -> QueryOptions:
     """The options of a query."""
     parameters = query_parameters(max_time_limit)
     texts: dict[str, str] = {}
@@ -67,7 +67,7 @@ def asked_of(query: bytes, max_time_limit: float) -> Asked:
         except ValueError as error:
             raise RefusedError(BAD_REQUEST, str(error), field=name) from None
 
-    return Asked(
+    return QueryOptions(
         objective=value("objective"),
         strategy=value("strategy"),
         binder=value("binder"),

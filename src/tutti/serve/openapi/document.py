@@ -1,6 +1,7 @@
-"""The OpenAPI document: what Litestar sees in the handlers, with bodies, queries and refusals added.
+"""The OpenAPI document: what Litestar finds in the handlers, with the schemas of bodies, queries and refusals.
 
-Contract: served at ``/openapi.json`` and nowhere else; there is no page that loads scripts from the network.
+Contract: schemas of answers are made from the types that are encoded (`tutti.wire.*.response`). The document is served
+at ``/openapi.json`` only; no page loads scripts from the network.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import Method
 
 from tutti import __version__
-from tutti.serve.http.middleware import OPEN
+from tutti.serve.http.middleware import UNAUTHENTICATED
 from tutti.serve.http.query import query_parameters
 from tutti.serve.openapi.request_schemas import BODIES, COMPONENTS, body_components
 from tutti.wire.gardener.response import RecommendationResponse
@@ -29,7 +30,7 @@ GARDENER_TEXT = (
     "The body is a ClusterSnapshot as Gardener's scaling recommender takes it: Go's names, in any case. The pods are "
     "those of the body. Nodes that can go are looked for unless `down=false`."
 )
-OURS_TEXT = (
+TUTTI_TEXT = (
     "The body is a cluster in any form that Tutti reads, told apart by its first level: `cluster` with optional "
     "`pools`, `prices`, `region` and `options`; a List as kubectl prints it; a Gardener ClusterSnapshot; a planner "
     "request of scaling-advisor; a scenario file. Options of the body come before those of the query."
@@ -52,30 +53,30 @@ _REFUSALS = {
 }
 
 
-def _said(container: type[Any], description: str) -> ResponseSpec:
+def _response(container: type[Any], description: str) -> ResponseSpec:
     return ResponseSpec(container, generate_examples=False, description=description)
 
 
 GARDENER_RESPONSES = {
-    200: _said(RecommendationResponse, "A plan."),
-    **{status: _said(RecommendationResponse, text) for status, text in _REFUSALS.items()},
+    200: _response(RecommendationResponse, "A plan."),
+    **{status: _response(RecommendationResponse, text) for status, text in _REFUSALS.items()},
 }
-OURS_RESPONSES = {
-    200: _said(RecommendationAnswer, "A plan."),
-    **{status: _said(ApiProblem, text) for status, text in _REFUSALS.items()},
+TUTTI_RESPONSES = {
+    200: _response(RecommendationAnswer, "A plan."),
+    **{status: _response(ApiProblem, text) for status, text in _REFUSALS.items()},
 }
 PLANS_RESPONSES = {
-    200: _said(PlannerResponse, "A plan."),
-    **{status: _said(PlannerResponse, text) for status, text in _REFUSALS.items()},
+    200: _response(PlannerResponse, "A plan."),
+    **{status: _response(PlannerResponse, text) for status, text in _REFUSALS.items()},
 }
-NEEDS_TOKEN = {401: _said(ApiProblem, _REFUSALS[401])}
+NEEDS_TOKEN = {401: _response(ApiProblem, _REFUSALS[401])}
 READY_RESPONSES = {
     503: ResponseSpec(str, generate_examples=False, media_type="text/plain", description="Not yet, or no more.")
 }
 
 
 def probe_id(handler: HTTPRouteHandler, method: Method, _: object) -> str:
-    """The operation's id of a handler that takes GET and HEAD."""
+    """The operation id of a handler for GET and HEAD."""
     return handler.handler_name if method == HttpMethod.GET else f"{handler.handler_name}{method.title()}"
 
 
@@ -99,7 +100,7 @@ class DocumentPlugin(JsonRenderPlugin):
         paths = document["paths"]
         for path, body in BODIES.items():
             paths[path]["post"] |= {"requestBody": body, "parameters": self._parameters}
-        for path in OPEN:
+        for path in UNAUTHENTICATED:
             for method in ("get", "head"):
                 paths[path][method]["security"] = []
             for response in paths[path]["head"]["responses"].values():

@@ -97,6 +97,6 @@ def _body(schema: Tree, bodies: dict[str, Tree]) -> Tree:
 
 BODIES = {
     "/recommend": _body({"$ref": f"{COMPONENTS}ClusterSnapshot"}, examples.GARDENER),
-    "/v1/recommendations": _body(_ANY_FORMAT, examples.OURS),
+    "/v1/recommendations": _body(_ANY_FORMAT, examples.TUTTI),
     "/v1/plans": _body({"$ref": f"{COMPONENTS}PlannerRequest"}, examples.PLANNER),
 }
