@@ -38,7 +38,7 @@ subprocess.run([sys.executable, "-c", "import tutti; print(tutti.__file__)"], ch
 """
 SURVIVED, KILLED, TIMEOUT, ERROR, MISSING = "survived", "killed", "timeout", "error", "missing"
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py\b.*?)(?: - .*)?$", re.MULTILINE)
-WALL_FACTOR = 4
+WALL_FACTOR = 20
 """Wall-clock limit of a test run, in CPU limits: other work on the machine must not kill a mutant."""
 MIN_SCORE = 1.3
 """Similarity (0 to 2.5) below which `relocate` proposes nothing."""
@@ -164,7 +164,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def relocate(mutants: list[Mutant], root: Path) -> list[Mutant]:
     """Return the mutants with a new place for those that no longer apply; print every proposal."""
-    pool = all_mutants(root)
+    pool = all_mutants(root, ["."])
     moved: list[Mutant] = []
     for old in mutants:
         if (root / old.path).is_file() and Module(root, old.path).apply(old) is not None:

@@ -192,9 +192,9 @@ def functions(body: Iterable[Any], names: list[str]) -> Iterator[Any]:
             yield from functions(node.body, names[1:]) if names[1:] else [node]
 
 
-def all_mutants(root: Path) -> list[Mutant]:
+def all_mutants(root: Path, packages: Iterable[str]) -> list[Mutant]:
     """Return every possible mutant of the packages."""
-    files = sorted(path for package in PACKAGES for path in (root / "src/tutti" / package).rglob("*.py"))
+    files = sorted(path for package in packages for path in (root / "src/tutti" / package).rglob("*.py"))
     names = [str(path.relative_to(root)) for path in files if path.name != "__init__.py"]
     return [mutant for name in names for mutant in Module(root, name).mutants()]
 
@@ -212,7 +212,7 @@ def draw(root: Path, seed: int, count: int) -> list[Mutant]:
     `count` is divided in the ratio of `SHARES`; the last part gets the rest.
     """
     chance = random.Random(seed)
-    pool = all_mutants(root)
+    pool = all_mutants(root, PACKAGES)
     drawn: list[Mutant] = []
     for part, share in SHARES.items():
         size = count - len(drawn) if part == "recommend" else round(count * share / sum(SHARES.values()))
