@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.meter import EDIT
+from tutti.cluster.work_rates import TURN
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.attempts import Attempts
@@ -40,7 +40,7 @@ def schedule(
     failed: dict[str, Refused] = {}
     todo, left_out = turns(cluster, attempts.gangs, _waiting(cluster, wanted), profile=engine.profile)
     for _ in range(_PASSES):
-        cluster.meter.count += EDIT * len(todo)
+        cluster.meter.count += TURN * len(todo)
         displaced = attempts.notes.displaced
         for turn in todo:
             failed.pop(turn.name, None)
