@@ -12,9 +12,9 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
+from tutti.cluster.work_rates import POD_TRIED
 from tutti.engine.gangs.gang_state import Need, Standing
-from tutti.engine.gangs.placer import WORK
-from tutti.engine.gangs.pod_packing import Work
+from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions
@@ -83,9 +83,9 @@ class Attempts:
 
     def _place(self, turn: Turn, standing: Standing, need: Need) -> Refused | Lack | None:
         """Bind what a gang needs, if need be by making room; otherwise say what it waits for, or what it lacks."""
-        desk, work = self.desk, Work(WORK)
-        decisions = self.placer.place(need, work)
-        desk.work += need.least + WORK - max(work.left, 0)
+        desk = self.desk
+        decisions = self.placer.place(need, desk.budget.limited_to(GANG_SEARCH))
+        desk.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
             desk.bind(decisions, gang=turn.gang)
             desk.give_up_holds(self.cluster.pods.keys[row] for row in standing.waiting)
@@ -100,7 +100,7 @@ class Attempts:
                 self._note_success(turn, standing, found, waits)
                 return waits
             in_vain = desk.in_vain
-        desk.work += len(standing.waiting)
+        desk.budget.spend(POD_TRIED * len(standing.waiting))
         lack = why(self.placer, need)
         return replace(lack, message=f"{lack.message}{_IN_VAIN}") if in_vain else lack
 
@@ -176,7 +176,7 @@ class Attempts:
             inner = inner.parts[0] if inner.parts else None
         decisions = self.engine.place(keys, area, give_up=True) if keys else []
         bound = [decision for decision in decisions if decision.node is not None]
-        self.desk.work += len(decisions)
+        self.desk.budget.spend(POD_TRIED * len(decisions))
         self.desk.bind(bound, gang=turn.gang)
         return list(rows[: len(bound)])
 

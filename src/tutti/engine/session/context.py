@@ -7,6 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from tutti.cluster.edits import Release
 from tutti.cluster.events import Event
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision, Engine
@@ -60,21 +61,21 @@ class Desk:
         self._stuck_before = None if now is None else now - patience
         self.in_vain = False
         """Whether there was somebody to evict when room was last looked for, and that would not have been enough."""
-        self.work = 0
-        """Steps taken so far, for whoever limits them."""
+        self.budget = WorkBudget()
+        """Counts the work of the pass; searches spend from it."""
 
     def make_room(self, need: Need, priority: int, gang: str | None) -> Evictions | None:
         """Find whom to wait for, to move or to evict."""
         placer, gangs, stuck = self.placer, self.gangs, self._stuck_before
-        search = GangPreemption(placer, gangs, need, priority=priority, gang=gang, stuck_before=stuck)
+        search = GangPreemption(
+            placer, gangs, need, priority=priority, gang=gang, stuck_before=stuck, budget=self.budget
+        )
         found = search.leaving()
         if found is None and self.options.consolidation:
-            moving = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True)
+            moving = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True, budget=self.budget)
             found = moving.run()
-            self.work += moving.spent
         if found is None:
             found = search.run()
-        self.work += search.spent
         self.in_vain = found is None and search.weaker > 0
         return found
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Hold, Release
 from tutti.cluster.events import Event
+from tutti.cluster.work_rates import EXPECTED_END, POD_TRIED
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.attempts import Attempts
@@ -73,7 +74,7 @@ class _Session:
         if self._reservation is not None and self._reservation.name not in self._turns:
             self._release()
         for batch in self._batches(self._due(every)):
-            if self._attempts.desk.work >= self._policy.work:
+            if self._attempts.desk.budget.meter.count >= POD_TRIED * self._policy.work:
                 self._resume = batch[0]
                 break
             self._take(batch)
@@ -213,7 +214,7 @@ class _Session:
         if self._now - since < self._patience.reserved_for:
             ends = expected_ends(self._cluster, self._gangs, self._duration, now=self._now)
             found = reserve(self._attempts.placer, self._need(turn), ends, now=self._now)
-            self._attempts.desk.work += len(ends)
+            self._attempts.desk.budget.spend(EXPECTED_END * len(ends))
         if found is None:
             later = self._now + self._patience.reserved_for
             self._waiting[turn.name] = replace(entry, passed_over_until=later)
