@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put, Remove
+from tutti.cluster.work_rates import POD_TRIED
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import SECOND, Patience, Policy
@@ -146,6 +147,22 @@ def test_a_budget_of_work_is_shared_fairly() -> None:
             break
     assert bound(plan) == {"small": "a"}
     assert number <= 45
+
+
+def test_a_search_that_the_budget_ends_is_continued_by_the_next_session() -> None:
+    """A gang whose search was cut is not called unschedulable: it is the first of the next session."""
+    nodes = [node(name, cpu="10") for name in "abc"]
+    # They fit as 5 + 5, 4 + 3 + 3 and 4 + 3 + 3 only: spread evenly, the last one finds no room.
+    tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, priority=5) for i, cpu in enumerate("55443333")]
+    cluster = Cluster((*nodes, pod("first", cpu="0", priority=9), *tight))
+    queue = Queue(cluster)
+    plan = run(queue, START, Policy(budget=POD_TRIED + 1))
+    assert set(bound(plan)) == {"first"}
+    assert not plan.unschedulable
+    assert queue.resume is not None
+    assert not queue.waiting
+    assert queue.wake == START
+    assert len(run(queue, START).binds) == 8
 
 
 def starving() -> Cluster:
@@ -369,7 +386,6 @@ def test_a_session_under_a_mark_is_rolled_back_with_its_queue() -> None:
     run(queue, START)
     record, events, holds = queue.freeze(), list(cluster.events), dict(cluster.holds)
     mark = cluster.mark()
-    cluster.apply(Put(pod("first", cpu="1", priority=5)))
     run(queue, START + 2 * MINUTE)
     assert queue.reservation is not None
     cluster.apply(Remove("Pod", "default/busy-a"))

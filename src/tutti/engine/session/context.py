@@ -7,6 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from tutti.cluster.edits import Release
 from tutti.cluster.events import Event
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision, Engine
@@ -17,9 +18,6 @@ from tutti.engine.session.policy import Policy
 from tutti.kube.times import timestamp
 
 T = TypeVar("T")
-
-_STEP = 1_000
-"""What a step of a search counts for, in the meter's unit."""
 
 
 class FailedAttempt(NamedTuple):
@@ -35,6 +33,10 @@ class FailedAttempt(NamedTuple):
     def may_be_cured(self, events: Sequence[int]) -> bool:
         """Return whether an event that may cure it has happened since."""
         return any(events[cure] != self.events[cure] for cure in self.cures)
+
+
+class OutOfBudgetError(Exception):
+    """A search ended because the session's budget is spent: its "no" says nothing about the turn."""
 
 
 class SessionContext:
@@ -58,37 +60,33 @@ class SessionContext:
         )
         self.evicting_was_not_enough = False
         """Whether there were pods to evict when room was last looked for, and evicting them was not enough."""
-        self._start, self._steps = self.cluster.meter.count, 0
-
-    @property
-    def is_out_of_budget(self) -> bool:
-        """Whether the session has done all the work that its policy allows."""
-        budget = self.policy.budget
-        return budget is not None and self.cluster.meter.count - self._start + _STEP * self._steps >= budget
-
-    def count_queue(self, work: int) -> None:
-        """Count what sorting the queue takes; the budget is for attempts, so that every session makes some."""
-        self.cluster.meter.count += work
-        self._start += work
-
-    def count_steps(self, steps: int) -> None:
-        """Count steps of a search, which the cluster's meter does not see."""
-        self._steps += steps
+        self.budget = WorkBudget(policy.budget)
+        """Counts the work of the session's attempts; searches spend from it."""
+        self.may_be_cut = False
+        """Whether a search that the budget has ended leaves its turn to the next session. The first turn of a session
+        is decided with what the budget allows, so that every session gets on."""
 
     def find_room(self, need: Need, priority: int, gang: str | None) -> Evictions | None:
         """Find pods that leave already, that can be moved, or that can be evicted, so that a need fits."""
         placer, gangs = self.placer, self.gangs
-        search = GangPreemption(placer, gangs, need, priority=priority, gang=gang, stuck_before=self._stuck_before)
+        search = GangPreemption(
+            placer, gangs, need, priority=priority, gang=gang, stuck_before=self._stuck_before, budget=self.budget
+        )
         found = search.leaving()
         if found is None and self.policy.consolidation:
-            moving = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True)
+            moving = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True, budget=self.budget)
             found = moving.run()
-            self.count_steps(moving.spent)
         if found is None:
             found = search.run()
-        self.count_steps(search.spent)
+        if found is None:
+            self.check_budget()
         self.evicting_was_not_enough = found is None and search.weaker > 0
         return found
+
+    def check_budget(self) -> None:
+        """Raise `OutOfBudgetError` if a search that has found nothing may have been ended by the budget."""
+        if self.may_be_cut and self.budget.is_exhausted():
+            raise OutOfBudgetError
 
     def waits_for(self, found: Evictions) -> FailedAttempt:
         """Return the failure of a turn that waits for other pods to leave."""

@@ -12,9 +12,9 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
+from tutti.cluster.work_rates import POD_TRIED
 from tutti.engine.gangs.gang_state import Need, Standing
-from tutti.engine.gangs.placer import WORK
-from tutti.engine.gangs.pod_packing import Work
+from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.gang_shortage import Lack, why
@@ -76,14 +76,15 @@ class GangAttempts:
 
     def _place(self, turn: Turn, standing: Standing, need: Need) -> FailedAttempt | Lack | None:
         """Bind what a gang needs, evicting others if necessary; otherwise return what it waits for or lacks."""
-        context, work = self._context, Work(WORK)
-        decisions = self._placer.place(need, work)
-        context.count_steps(need.least + WORK - max(work.left, 0))
+        context = self._context
+        decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH))
+        context.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
             context.note_bound(decisions, gang=turn.gang)
             context.release(self._cluster.pods.keys[row] for row in standing.waiting)
             self._note_success(turn, standing)
             return None
+        context.check_budget()
         not_enough = False
         if self._may_preempt(standing):
             found = context.find_room(need, turn.priority, turn.gang)
@@ -93,7 +94,7 @@ class GangAttempts:
                 self._note_success(turn, standing, found, waits)
                 return waits
             not_enough = context.evicting_was_not_enough
-        context.count_steps(len(standing.waiting))
+        context.budget.spend(POD_TRIED * len(standing.waiting))
         lack = why(self._placer, need)
         return replace(lack, message=f"{lack.message}{_NOT_ENOUGH}") if not_enough else lack
 
@@ -169,7 +170,7 @@ class GangAttempts:
             inner = inner.parts[0] if inner.parts else None
         decisions = self._engine.place(keys, area, give_up=True) if keys else []
         bound = [decision for decision in decisions if decision.node is not None]
-        self._context.count_steps(len(decisions))
+        self._context.budget.spend(POD_TRIED * len(decisions))
         self._context.note_bound(bound, gang=turn.gang)
         return list(rows[: len(bound)])
 

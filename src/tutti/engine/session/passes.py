@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.meter import EDIT
+from tutti.cluster.work_rates import TURN
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.context import FailedAttempt, SessionContext
+from tutti.engine.session.context import FailedAttempt, OutOfBudgetError, SessionContext
 from tutti.engine.session.gang_attempts import GangAttempts
 from tutti.engine.session.plan import NotConsidered, Plan, Turn
 from tutti.engine.session.policy import Policy
@@ -45,7 +45,7 @@ class Passes:
         every, not_considered = self._turns()
         todo = self.due(every)
         for number in range(1, self.policy.passes + 1):
-            self.context.count_queue(EDIT * len(todo))
+            self.cluster.meter.count += TURN * len(todo)
             displaced = self.context.plan.displaced
             for turn in todo:
                 self.failed.pop(turn.name, None)
@@ -76,11 +76,16 @@ class Passes:
 
     def _take_all(self, todo: list[Turn]) -> None:
         for batch in self.batches(todo):
-            if self.context.is_out_of_budget:
+            if self.context.budget.is_exhausted():
                 self.stop_at(batch[0])
                 return
             self.context.plan.take(batch)
-            self.take(batch)
+            try:
+                self.take(batch)
+            except OutOfBudgetError:
+                self.stop_at(batch[0])
+                return
+            self.context.may_be_cut = True
 
     def batches(self, todo: list[Turn]) -> Iterator[list[Turn]]:
         """Yield single pods many at once, and turns that must be taken alone one by one."""

@@ -13,9 +13,10 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Hold, Release
+from tutti.cluster.work_rates import EXPECTED_END
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.context import FailedAttempt
+from tutti.engine.session.context import FailedAttempt, OutOfBudgetError
 from tutti.engine.session.passes import Passes
 from tutti.engine.session.plan import Turn
 from tutti.engine.session.policy import Patience, Policy
@@ -109,12 +110,17 @@ class PatientPasses(Passes):
         if before is not None and before.name == batch[0].name:
             self._release_reservation()  # the room is its own
         held = self._queue.reservation
-        if batch[0].gang is not None or (held is not None and held.until is not None):
-            failed: dict[str, FailedAttempt] = {}
-            for turn in batch:
-                failed |= self._attempt_beside_reservation(turn)
-        else:
-            failed = self.attempt(batch)
+        try:
+            if batch[0].gang is not None or (held is not None and held.until is not None):
+                failed: dict[str, FailedAttempt] = {}
+                for turn in batch:
+                    failed |= self._attempt_beside_reservation(turn)
+            else:
+                failed = self.attempt(batch)
+        except OutOfBudgetError:
+            if before is not held and before is not None:
+                self._hold_reservation(before)
+            raise
         self.failed |= failed
         for turn in batch:
             failure = failed.get(turn.name)
@@ -174,7 +180,7 @@ class PatientPasses(Passes):
         if self._now - since < self._patience.reserved_for:
             ends = expected_ends(self.cluster, self._gangs, now=self._now)
             found = reserve(self.context.placer, self._need(turn), ends, now=self._now)
-            self.context.count_steps(len(ends))
+            self.context.budget.spend(EXPECTED_END * len(ends))
         if found is None:
             later = self._now + self._patience.reserved_for
             self._queue.put(turn.name, replace(entry, no_reservation_before=later))
@@ -185,9 +191,12 @@ class PatientPasses(Passes):
             self._release_reservation()
         holds, until = found
         kept = tuple(Hold(hold.pod, hold.node, None, turn.priority) for hold in holds)
-        for hold in kept:
+        self._hold_reservation(Reservation(turn.name, since, kept, until))
+
+    def _hold_reservation(self, reservation: Reservation) -> None:
+        for hold in reservation.holds:
             self.cluster.apply(hold)
-        self._queue.reservation = Reservation(turn.name, since, kept, until)
+        self._queue.reservation = reservation
 
     def _announce_free_room(self, before: Reservation) -> None:
         """Let others know that the room of a reservation which is not renewed is free."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from tutti.cluster.events import Event
+from tutti.cluster.work_rates import POD_TRIED, PREEMPTION_NODE
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.engine import Decision
 from tutti.engine.plugins.base import controller
@@ -52,7 +53,7 @@ class SinglePodAttempts:
         refused: dict[str, FailedAttempt] = {}
         while todo:
             decisions = self._engine.place(todo[:size])
-            context.count_steps(len(decisions))
+            context.budget.spend(POD_TRIED * len(decisions))
             context.note_bound(d for d in decisions if d.node is not None)
             failed = [d for d in decisions if d.node is None]
             todo = [d.pod for d in failed] + todo[size:]
@@ -81,7 +82,7 @@ class SinglePodAttempts:
             found = self._context.find_room(need, int(cluster.pods.priority[row]), None)
             return found if found is not None else _without_victims(failure(self._engine, decision))
         told = failure(self._engine, decision)
-        self._context.count_steps(cluster.nodes.count // 16)
+        self._context.budget.spend(PREEMPTION_NODE * cluster.nodes.count)
         if told.candidate is None:
             return told
         there = Decision(decision.pod, told.candidate.node, nodes=decision.nodes)
