@@ -11,7 +11,7 @@ import pytest
 from tests.serve.conftest import START, Server, case, wait_until
 from tests.support.paths import EXAMPLES
 from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 from tutti.serve.openapi.examples import GARDENER, PLANNER, TUTTI
@@ -313,9 +313,9 @@ def test_a_planner_request_has_a_say_in_the_time(
 ) -> None:
     given: list[float] = []
 
-    def noted(request: Request, deadline: Deadline) -> Recommendation:
-        given.append(deadline.seconds)
-        return ask(request, deadline)
+    def noted(request: Request, budget: WorkBudget) -> Recommendation:
+        given.append(budget.seconds)
+        return ask(request, budget)
 
     monkeypatch.setattr(planning, "ask", noted)
     planner = planning.Planner(WorkerSetup(max_body=10**6, time_limit=5.0, max_time_limit=60.0))

@@ -27,7 +27,7 @@ from tests.support.wire_bodies import (
     read,
     source,
 )
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.purchase_run import bought_of
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
@@ -299,7 +299,7 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     assert item["templateName"] == "large"
     settled = settle(told, request)
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
-    assert compare(request, told, deadline=Deadline(time.process_time, 5), peers=())[0].kept == 1
+    assert compare(request, told, budget=WorkBudget.of_seconds(5, time.process_time), peers=())[0].kept == 1
     assert bought_of(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
     (place,) = scene_of(request, told).places
     assert place.boxes[0].room["cpu"] == 7920

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.objects import Pod
 from tutti.kube.reading.sources import Source
@@ -70,7 +70,7 @@ class Planner:
             source = self._opened(job, body)
             request, seconds = self._read(job, source)
             pods = sum(isinstance(each, Pod) for each in request.objects)
-            plan = ask(request, Deadline(time.process_time, seconds))
+            plan = ask(request, WorkBudget.of_seconds(seconds, time.process_time))
             answer: msgspec.Struct
             if job.route is Route.GARDENER:
                 answer = gardener_answer(plan, request, millis=_millis(started))
