@@ -40,7 +40,7 @@ SURVIVED, KILLED, TIMEOUT, ERROR, MISSING = "survived", "killed", "timeout", "er
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py\b.*?)(?: - .*)?$", re.MULTILINE)
 WALL_FACTOR = 20
 """Wall-clock limit of a test run, in CPU limits: other work on the machine must not kill a mutant."""
-MIN_SCORE = 1.3
+MIN_SCORE = 1.6
 """Similarity (0 to 2.5) below which `relocate` proposes nothing."""
 
 
