@@ -16,7 +16,7 @@ from tests.support.wire_bodies import advisor_pod, planner, smallest
 from tutti.cli.loading import load_cluster
 from tutti.cli.recommend.inputs import read_inputs
 from tutti.recommend.records.request import Options
-from tutti.serve.workers.messages import Job, Route, Setup
+from tutti.serve.workers.messages import PlanJob, Route, WorkerSetup
 from tutti.serve.workers.planning import Planner
 
 ONCE = 1.03
@@ -58,7 +58,7 @@ POSTED = [
     (Route.GARDENER, "gardener"),
     (Route.ADVISOR, "planner"),
     (Route.ADVISOR, "constraint"),
-    *((Route.OURS, name) for name in TREES),
+    *((Route.TUTTI, name) for name in TREES),
 ]
 
 
@@ -72,10 +72,10 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> DecodeCounter:
 @pytest.mark.parametrize(("route", "name"), POSTED)
 def test_a_body_that_is_posted(counter: DecodeCounter, route: Route, name: str):
     tree = TREES[name]
-    planning = Planner(Setup(max_body=10**6, time_limit=0.1, max_time_limit=1))
+    planning = Planner(WorkerSetup(max_body=10**6, time_limit=0.1, max_time_limit=1))
     body = json.dumps(tree).encode()
     counter.reset()
-    reply, text = planning.answer(Job(id="", route=route), body)
+    reply, text = planning.answer(PlanJob(id="", route=route), body)
     assert reply.status == (422 if name == "object" else 200), text
     assert_once(counter, len(body))
 
@@ -89,9 +89,9 @@ def assert_once(counter: DecodeCounter, size: int) -> None:
 def test_a_body_that_cannot_be_planned_is_not_decoded_again_for_the_answer(counter: DecodeCounter):
     tree = TREES["planner"] | {"scoringStrategy": "cheapest"}
     body = json.dumps(tree).encode()
-    planning = Planner(Setup(max_body=10**6, time_limit=0.1, max_time_limit=1))
+    planning = Planner(WorkerSetup(max_body=10**6, time_limit=0.1, max_time_limit=1))
     counter.reset()
-    reply, text = planning.answer(Job(id="", route=Route.ADVISOR), body)
+    reply, text = planning.answer(PlanJob(id="", route=Route.ADVISOR), body)
     assert (reply.status, json.loads(text)["RequestRef"]["id"]) == (400, "r-1")
     counter.values -= len(text)
     assert_once(counter, len(body))
@@ -99,9 +99,9 @@ def test_a_body_that_cannot_be_planned_is_not_decoded_again_for_the_answer(count
 
 def test_names_in_another_case_are_tried_before_they_are_folded(counter: DecodeCounter):
     body = json.dumps(in_another_case()).encode()
-    planning = Planner(Setup(max_body=10**6, time_limit=0.1, max_time_limit=1))
+    planning = Planner(WorkerSetup(max_body=10**6, time_limit=0.1, max_time_limit=1))
     counter.reset()
-    reply, _ = planning.answer(Job(id="", route=Route.GARDENER), body)
+    reply, _ = planning.answer(PlanJob(id="", route=Route.GARDENER), body)
     assert reply.status == 200
     assert counter.values < 2 * ONCE * len(body)
 
