@@ -22,13 +22,12 @@ from tutti.cluster.edits import Arrived, Bind, Edit, Hold, Put, PutTemplate, Rel
 from tutti.cluster.events import Event, is_no_news, node_changes, object_change
 from tutti.cluster.groups import NO_GROUP, Groups
 from tutti.cluster.holds import Holds
-from tutti.cluster.meter import Meter
+from tutti.cluster.meter import EDIT, OBJECT, Meter
 from tutti.cluster.node_table import NodeTable
 from tutti.cluster.occupancy import Occupancy
 from tutti.cluster.pod_table import NOT_STARTED, PodTable, Usages
 from tutti.cluster.services import ServiceIndex
 from tutti.cluster.spec_classes import SpecClass, SpecRegistry
-from tutti.cluster.work_rates import EDIT, OBJECT
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service

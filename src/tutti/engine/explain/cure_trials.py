@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Edit, Remove
+from tutti.cluster.meter import CURE_TRIAL, GANG_POD
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import CURE_TRIAL, GANG_POD
 from tutti.engine.gangs.gang_state import Gangs, Standing
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine

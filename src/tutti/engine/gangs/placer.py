@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
+from tutti.cluster.meter import GANG_AREA, GANG_PARTS, GANG_POD
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import GANG_AREA, GANG_PARTS, GANG_POD
 from tutti.engine.gangs.area_search import Call, Caller, Slot
 from tutti.engine.gangs.areas import Areas, lacking
 from tutti.engine.gangs.gang_state import Need

@@ -14,9 +14,9 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Unbind
+from tutti.cluster.meter import GANG_POD, VICTIM
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import GANG_POD, VICTIM
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.work_rates import TURN
+from tutti.cluster.meter import TURN
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.attempts import Attempts

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Hold, Release
 from tutti.cluster.events import Event
-from tutti.cluster.work_rates import EXPECTED_END, POD_TRIED
+from tutti.cluster.meter import EXPECTED_END, POD_TRIED
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.attempts import Attempts
