@@ -68,8 +68,8 @@ class Cluster:
         """Moves when services or owners change."""
         self.events = [0] * len(Event)
         """How often each kind of event has happened."""
-        self.memo: dict[object, dict[Any, Any]] = {}
-        """What those who ask keep about this cluster, by who they are; a copy starts without."""
+        self.caches: dict[Any, Any] = {}
+        """The values of attached caches (`engine.plugins.attached_cache`); a copy starts without."""
         self.meter = meter or Meter()
         """Counts what is done; shared with copies."""
         self._spec_usage: dict[int, int] = {}
@@ -100,7 +100,7 @@ class Cluster:
         twin.on_node = [set(pods) for pods in self.on_node]
         twin.absent = {node: set(pods) for node, pods in self.absent.items()}
         twin.touched, twin.events = self.touched.copy(), list(self.events)
-        twin.memo, twin._undo, twin._marks, twin._spec_usage = {}, [], [], dict(self._spec_usage)
+        twin.caches, twin._undo, twin._marks, twin._spec_usage = {}, [], [], dict(self._spec_usage)
         return twin
 
     def edits(self) -> Iterator[Edit]:

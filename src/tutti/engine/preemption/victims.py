@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import Gangs, names_below
+from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.kube.gangs.gang import Disruption, Gang, Part
 
@@ -57,11 +59,36 @@ class Running(msgspec.Struct, frozen=True, eq=False, gc=False):
         return _falls_short(whole, [parts[row] for row in left])
 
 
+class _KnownUnits(NamedTuple):
+    """The units of a gang, and the state of the gang that they were made of."""
+
+    rows: list[int]
+    gang: Gang
+    priority: int
+    running: Running
+    units: list[Unit]
+
+
+def _units_of(gangs: Gangs) -> dict[str, _KnownUnits]:
+    """Make the store for known units; a gang of which a pod changes is forgotten."""
+    kept: dict[str, _KnownUnits] = {}
+
+    def forget(key: str) -> None:
+        kept.pop(key, None)
+
+    gangs.watch(forget)
+    return kept
+
+
+_UNITS: AttachedCache[Gangs, dict[str, _KnownUnits]] = AttachedCache(_units_of)
+
+
 def _known_units(gangs: Gangs, gang: Gang, rows: list[int], priority: int) -> tuple[Running, list[Unit]]:
     """Give the units of a gang that runs with these pods; they are the same until it changes."""
-    known: tuple[list[int], Gang, int, Running, list[Unit]] | None = gangs.memo.get(gang.key)
-    if known is not None and known[0] == rows and known[1] is gang and known[2] == priority:
-        return known[3], known[4]
+    kept = _UNITS.of(gangs)
+    known = kept.get(gang.key)
+    if known is not None and known.rows == rows and known.gang is gang and known.priority == priority:
+        return known.running, known.units
     running = Running(gang, rows, gangs)
     single = gang.disruption is Disruption.SINGLE
     units: list[Unit] = []
@@ -69,7 +96,7 @@ def _known_units(gangs: Gangs, gang: Gang, rows: list[int], priority: int) -> tu
         units += [Unit((row,), priority, gang.key, whole=False) for row in rows]
     if not single:
         units.append(Unit(tuple(rows), priority, gang.key))
-    gangs.memo[gang.key] = rows, gang, priority, running, units
+    kept[gang.key] = _KnownUnits(rows, gang, priority, running, units)
     return running, units
 
 
