@@ -88,15 +88,17 @@ class NodeResourcesFit(PodPlugin):
     def room(self, cluster: Cluster, spec: SpecClass) -> list[tuple[int, int]]:
         """Give the places of everything that is wanted, with the amounts."""
         known = self._rooms.of(cluster)
-        wanted = known.get(spec.number)
-        if wanted is None:
+        if spec.number not in known:
             place = cluster.resources.place
-            wanted = known[spec.number] = [(place(n), spec.requests[n]) for n in self._checked(spec)]
-        return wanted
+            known[spec.number] = [(place(n), spec.requests[n]) for n in self._checked(spec)]
+        return known[spec.number]
 
     def fits(self, node: OneNode, spec: SpecClass) -> bool:
         """Say whether enough is left of everything that is wanted."""
-        wanted = self.room(node.cluster, spec)
+        try:
+            wanted = self._rooms.of(node.cluster)[spec.number]  # `room` would be another call, on the hottest path
+        except KeyError:
+            wanted = self.room(node.cluster, spec)
         alloc, used = node.alloc, node.used
         for place, amount in wanted:  # noqa: SIM110 - a generator costs as much as the whole check
             if alloc[place] - used[place] < amount:
