@@ -152,14 +152,9 @@ class Trials:
 
     # What if ----------------------------------------------------------------------------------------------------------
 
-    @property
-    def tired(self) -> bool:
-        """Whether the budget is used up."""
-        return self._budget.is_exhausted()
-
     def fits(self, edits: Iterable[Edit] = ()) -> bool:
         """Say whether the gang would start at once, with nobody evicted."""
-        if self.tired:
+        if self._budget.is_exhausted():
             return False
         with self.after(edits):
             standing = self.standing()
