@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -59,45 +58,35 @@ class Running(msgspec.Struct, frozen=True, eq=False, gc=False):
         return _falls_short(whole, [parts[row] for row in left])
 
 
-class _KnownUnits(NamedTuple):
-    """The units of a gang, and the state of the gang that they were made of."""
+class _KnownUnits:
+    """The units of running gangs, each until its gang changes."""
 
-    rows: list[int]
-    gang: Gang
-    priority: int
-    running: Running
-    units: list[Unit]
+    def __init__(self, gangs: Gangs) -> None:
+        self._gangs = gangs
+        self._known: dict[str, tuple[list[int], Gang, int, Running, list[Unit]]] = {}
+        """By gang: the rows, the record and the priority of which the rest was made."""
+        gangs.watch(self._forget)
+
+    def _forget(self, key: str) -> None:
+        self._known.pop(key, None)
+
+    def of(self, gang: Gang, rows: list[int], priority: int) -> tuple[Running, list[Unit]]:
+        """Give the units of a gang that runs with these pods."""
+        known = self._known.get(gang.key)
+        if known is not None and known[0] == rows and known[1] is gang and known[2] == priority:
+            return known[3], known[4]
+        running = Running(gang, rows, self._gangs)
+        single = gang.disruption is Disruption.SINGLE
+        units: list[Unit] = []
+        if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
+            units += [Unit((row,), priority, gang.key, whole=False) for row in rows]
+        if not single:
+            units.append(Unit(tuple(rows), priority, gang.key))
+        self._known[gang.key] = rows, gang, priority, running, units
+        return running, units
 
 
-def _units_of(gangs: Gangs) -> dict[str, _KnownUnits]:
-    """Make the store for known units; a gang of which a pod changes is forgotten."""
-    kept: dict[str, _KnownUnits] = {}
-
-    def forget(key: str) -> None:
-        kept.pop(key, None)
-
-    gangs.watch(forget)
-    return kept
-
-
-_UNITS: AttachedCache[Gangs, dict[str, _KnownUnits]] = AttachedCache(_units_of)
-
-
-def _known_units(gangs: Gangs, gang: Gang, rows: list[int], priority: int) -> tuple[Running, list[Unit]]:
-    """Give the units of a gang that runs with these pods; they are the same until it changes."""
-    kept = _UNITS.of(gangs)
-    known = kept.get(gang.key)
-    if known is not None and known.rows == rows and known.gang is gang and known.priority == priority:
-        return known.running, known.units
-    running = Running(gang, rows, gangs)
-    single = gang.disruption is Disruption.SINGLE
-    units: list[Unit] = []
-    if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
-        units += [Unit((row,), priority, gang.key, whole=False) for row in rows]
-    if not single:
-        units.append(Unit(tuple(rows), priority, gang.key))
-    kept[gang.key] = _KnownUnits(rows, gang, priority, running, units)
-    return running, units
+_KNOWN_UNITS: AttachedCache[Gangs, _KnownUnits] = AttachedCache(_KnownUnits)
 
 
 def _falls_short(part: Part, running: list[str]) -> bool:
@@ -142,7 +131,7 @@ class Victims:
         highest = np.maximum.reduceat(self.cluster.pods.priority[rows], starts).tolist()
         ends = [*starts[1:].tolist(), len(rows)]
         listed = rows.tolist()
-        waiting = self._waiting(gangs)
+        waiting, known = self._waiting(gangs), _KNOWN_UNITS.of(gangs)
         records = gangs.records(roots[starts].tolist())
         for start, end, top, gang in zip(starts.tolist(), ends, highest, records, strict=True):
             key, mine = gang.key, listed[start:end]
@@ -151,7 +140,7 @@ class Victims:
             priority = gang.priority if gang.priority is not None else top
             if priority >= limit or key == self._but:
                 continue
-            self.running[key], units = _known_units(gangs, gang, mine, priority)
+            self.running[key], units = known.of(gang, mine, priority)
             self.units += units
 
     def _waiting(self, gangs: Gangs) -> set[int]:
