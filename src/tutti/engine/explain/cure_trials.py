@@ -20,9 +20,10 @@ from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Standing
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.plan import Plan
-from tutti.engine.session.schedule import pending, schedule
-from tutti.engine.session.turns import Turn, turns
+from tutti.engine.session.passes import pending
+from tutti.engine.session.plan import Plan, Turn
+from tutti.engine.session.queue_order import turns
+from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import Object, Pod
 
 _ALL_TRIALS = 400_000 * GANG_POD
