@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.recommend.search.greedy.test_strategies import node, offering, pod
 from tutti.app.recommend import ask
-from tutti.cluster import work_rates
+from tutti.cluster import meter as rates_module
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.meter import SECOND, Meter, work_units
@@ -130,7 +130,7 @@ def test_seconds_become_units_and_back():
 
 
 def test_rates_are_whole_numbers():
-    rates = {name: rate for name, rate in vars(work_rates).items() if name.isupper()}
+    rates = {name: rate for name, rate in vars(rates_module).items() if name.isupper()}
     assert len(rates) > 30
     assert all(type(rate) is int and rate > 0 for rate in rates.values())
 
