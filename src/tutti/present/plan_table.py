@@ -65,8 +65,9 @@ def summary(plan: Plan) -> str:
     if plan.nominated:
         said.append(f"{len(plan.nominated):,} waiting for room that is held")
     moved = sum(each.to is not None for each in plan.evictions)
-    if counts["evictions"] > moved:
-        said.append(f"{counted(counts['evictions'] - moved, 'pod')} evicted")
+    evicted = len(plan.evictions) - moved
+    if evicted:
+        said.append(f"{counted(evicted, 'pod')} evicted")
     if moved:
         said.append(f"{counted(moved, 'pod')} moved")
     return "\n".join((f"{counted(counts['pending'], 'pending pod')}: {', '.join(said)}", *others_line(plan)))
