@@ -19,6 +19,7 @@ import click
 
 from tutti.cli.conformance.case_lines import Line, of_lines
 from tutti.cli.conformance.models import measure
+from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _tell_decisions(found: Results) -> int:
     """Print how decisions went; give how many differ."""
     if not found.families:
         return 0
-    click.echo(_table(found.families))
+    print_text(_table(found.families))
     for difference in found.shown:
         click.echo(f"\n{_in_full(difference)}")
     wrong = sum(family.decisions - family.exact for family in found.families.values() if family.supported)
@@ -123,7 +124,7 @@ def _tell_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int:
 
     if not outcomes:
         return 0
-    click.echo(("\n" if apart else "") + purchase_table(outcomes))
+    print_text(("\n" if apart else "") + purchase_table(outcomes))
     bad = [each for each in outcomes if is_bad(each)]
     if bad:
         click.echo()

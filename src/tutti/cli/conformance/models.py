@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tutti.cli.conformance.case_lines import Line, of_lines
+from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def measure(paths: Sequence[str], *, show: int, jobs: int, at_least: float | Non
     from tutti.cli.conformance.model_table import disagreement, falling_short, model_table
 
     checks = _run(paths, jobs)
-    click.echo(model_table(checks))
+    print_text(model_table(checks))
     otherwise = [check for check in checks if not check.agrees]
     for check in otherwise[:show]:
         click.echo(f"\n{disagreement(check)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tutti.cli import options
+from tutti.cli.printing import print_text
 
 if TYPE_CHECKING:
     from tutti.cli.loading import Loaded
@@ -60,7 +61,7 @@ def command(
     elif what.lower() in KINDS and not any(pod.metadata.name == what for pod in loaded.snapshot.pods):
         from tutti.present.gang_explanation_text import gang_list
 
-        click.echo(gang_list(engine, namespace, form))
+        print_text(gang_list(engine, namespace, form))
     else:
         _explain_pod(engine, loaded, what, namespace=namespace, form=form)
 
@@ -81,7 +82,7 @@ def _explain_pod(engine: Engine, loaded: Loaded, what: str, *, namespace: str | 
     if form in ("json", "yaml"):
         click.echo(structured(account, form))
     else:
-        click.echo(account_text(account, cluster, wide=form == "wide"))
+        print_text(account_text(account, cluster, wide=form == "wide"))
 
 
 def _explain_gang(engine: Engine, loaded: Loaded, name: str, *, namespace: str | None, form: str) -> None:
@@ -99,4 +100,7 @@ def _explain_gang(engine: Engine, loaded: Loaded, name: str, *, namespace: str |
     asked = [pod for pod in snapshot.pods if pod.key in members]
     for line in missing_kinds(snapshot, asked, evictions=len(told.outcome.evicts)):
         remark(line)
-    click.echo(gang_data(told, form) if form in ("json", "yaml") else gang_text(told, wide=form == "wide"))
+    if form in ("json", "yaml"):
+        click.echo(gang_data(told, form))
+    else:
+        print_text(gang_text(told, wide=form == "wide"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tutti.cli.printing import print_text
 from tutti.present.tables import structured
 from tutti.recommend.pending_pods import not_considered
 from tutti.wire.tutti_api.response import names, recommendation_data
@@ -34,7 +35,7 @@ def print_answer(answer: Recommendation, request: Request, *, form: str, applied
         return
     parts = list(_tables(answer, request, wide=form == "wide", applied=applied, others=others))
     if parts:
-        click.echo("\n\n".join(parts))
+        print_text("\n\n".join(parts))
 
 
 def _data(answer: Recommendation, request: Request, *, form: str, applied: bool, others: Beside | None) -> str:

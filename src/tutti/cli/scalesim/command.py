@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tutti.cli import options
+from tutti.cli.printing import print_text
 
 if TYPE_CHECKING:
     from tutti.kube.reading.sources import Source
@@ -90,7 +91,7 @@ def command(
         outcome = play(source, request, ask, rounds=rounds, tell=lambda each: tell(f"round {each.number}"))
     if form == "table":
         parts = [picture_text(outcome), *map(round_text, outcome.rounds), end_text(outcome)]
-        click.echo("\n\n".join(parts))
+        print_text("\n\n".join(parts))
     else:
         click.echo(structured(outcome_data(outcome, request.catalogue.currency), form))
     if fail_unschedulable and outcome.left:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tutti.cli import options
+from tutti.cli.printing import print_text
 
 if TYPE_CHECKING:
     from tutti.cluster.cluster import Cluster
@@ -159,5 +160,5 @@ def _print(plan: Plan, cluster: Cluster, queue: list[Turn], *, form: str, namesp
         else:
             lines, total = plan_table(plan, cluster, wide=wide, namespaced=namespaced), summary(plan)
         if lines:
-            click.echo(f"{lines}\n")
+            print_text(f"{lines}\n")
         click.echo(total)
