@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tutti.app.result import Result
 from tutti.engine.session.plan import Plan
-from tutti.present.gang_plan_table import GangTable, has_gangs
-from tutti.present.plan_table import plan_table, summary
+from tutti.present.plan_table import plan_data, plan_text
 from tutti.recommend.after_purchase import Settled, settle
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 
 
-class After:
-    """What becomes of the cluster."""
+class AfterPurchaseResult(Result, frozen=True, kw_only=True):
+    """The plan that places the pods once the nodes have joined."""
 
-    def __init__(self, settled: Settled) -> None:
-        self._settled = settled
+    settled: Settled
 
     @property
     def plan(self) -> Plan:
-        """The plan that places the pods."""
-        return self._settled.plan
+        """The plan."""
+        return self.settled.plan
 
-    def text(self, *, wide: bool) -> str:
+    def text(self, *, wide: bool = False) -> str:
         """The table and its summary."""
-        plan, cluster = self.plan, self._settled.picture.cluster
-        if has_gangs(plan):
-            gangs = GangTable(plan, cluster)
-            lines, total = gangs.text(self._settled.queue, wide=wide, namespaced=None), gangs.summary()
-        else:
-            lines, total = plan_table(plan, cluster, wide=wide, namespaced=None), summary(plan)
-        return f"{lines}\n\n{total}" if lines else total
+        return plan_text(self.plan, self.settled.picture.cluster, self.settled.queue, wide=wide)
+
+    def data(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        return plan_data(self.plan)
 
 
-def after_purchase(answer: Recommendation, request: Request) -> After:
+def after_purchase(answer: Recommendation, request: Request) -> AfterPurchaseResult:
     """Buy what is recommended, and place the pods."""
-    return After(settle(answer, request))
+    return AfterPurchaseResult(settled=settle(answer, request))

@@ -11,29 +11,23 @@ import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tutti.cluster.cluster import Cluster
+    from tutti.app.loaded_cluster import LoadedCluster
     from tutti.engine.placement.profile import Profile
     from tutti.kube.reading.snapshot import Snapshot
     from tutti.kube.reading.sources import Source
 
 
-class Loaded(NamedTuple):
-    """The prepared objects, and the cluster made of them without volumes that nothing is known about."""
-
-    snapshot: Snapshot
-    cluster: Cluster
-
-
-def load_cluster(paths: Sequence[str], *, sources: Iterable[Source] | None = None) -> Loaded:
+def load_cluster(paths: Sequence[str], *, sources: Iterable[Source] | None = None) -> LoadedCluster:
     """Read files into a cluster; `sources` are their contents, where they were read already."""
     with busy("reading"):
+        from tutti.app.loaded_cluster import LoadedCluster
         from tutti.cluster.cluster import Cluster
         from tutti.kube.admission.unknown_volumes import KnownVolumes
         from tutti.kube.objects import KINDS, Pod
@@ -56,7 +50,7 @@ def load_cluster(paths: Sequence[str], *, sources: Iterable[Source] | None = Non
         remark(
             f"{counted(homeless, 'pod')} {are} not in the input, and {'counts' if homeless == 1 else 'count'} nowhere"
         )
-    return Loaded(snapshot, cluster)
+    return LoadedCluster(snapshot, cluster, snapshot)
 
 
 def _prepared(paths: Sequence[str], sources: Iterable[Source] | None) -> Snapshot:

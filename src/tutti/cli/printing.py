@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 import click
 
@@ -25,6 +26,13 @@ _LABEL = re.compile(r"[A-Z]\w*: ")
 def print_text(text: str) -> None:
     """Print tables, summaries and remarks."""
     click.echo(coloured(text) if colours_wanted() else text)
+
+
+def print_data(value: Any, form: str) -> None:
+    """Print a record as JSON or YAML."""
+    from tutti.present.tables import structured
+
+    click.echo(structured(value, form))
 
 
 def coloured(text: str) -> str:

@@ -19,7 +19,7 @@ from tutti.market.money import HOURS_A_MONTH, NANO
 from tutti.market.pool_context import label_of
 from tutti.market.pool_membership import pool_of
 from tutti.market.price_book import ON_DEMAND
-from tutti.present.plan_table import split
+from tutti.present.plan_rows import split_key
 from tutti.present.tables import NONE, counted, table, without_columns
 from tutti.recommend.records.request import Binder, Objective
 
@@ -142,7 +142,7 @@ def _left(left: Sequence[Left]) -> str:
         return ""
     rows = []
     for (gang, reason), members in groups.items():
-        namespace, name = split(gang or members[0].pod)
+        namespace, name = split_key(gang or members[0].pod)
         rows.append((f"{len(members):,}", namespace, f"gang/{name}" if gang else name, reason))
     stay = "stays" if len(left) == 1 else "stay"
     return f"{counted(len(left), 'pod')} {stay} pending:\n{table(('PODS', 'NAMESPACE', 'EXAMPLE', 'REASON'), rows)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tutti.engine.session.plan import Bound, Eviction, Plan
-from tutti.present.plan_table import summary
+from tutti.present.pod_plan_table import pod_plan_summary
 
 
 def plan(evicted: int, moved: int) -> Plan:
@@ -26,4 +26,4 @@ def plan(evicted: int, moved: int) -> Plan:
     ],
 )
 def test_summary_counts_evictions_and_moves_apart(evicted: int, moved: int, words: str) -> None:
-    assert summary(plan(evicted, moved)) == f"1 pending pod: 1 placed, 0 cannot be placed{words}"
+    assert pod_plan_summary(plan(evicted, moved)) == f"1 pending pod: 1 placed, 0 cannot be placed{words}"
