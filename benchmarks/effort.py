@@ -22,7 +22,7 @@ from bar_instances import mixed
 from instances import draw
 from msgspec.structs import replace
 
-from tutti.app.recommend import ask
+from tutti.app.recommend import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.recommend.records.request import Binder, Down, Request
 
@@ -41,7 +41,7 @@ def instances(number: int) -> Iterator[tuple[str, Request]]:
 def planned(request: Request, seconds: float) -> tuple[bytes, float, float]:
     """The plan, the seconds counted and the CPU seconds that passed."""
     deadline, began = Deadline(time.process_time, seconds), time.process_time()
-    plan = msgspec.json.encode(ask(request, deadline))
+    plan = msgspec.json.encode(make_recommendation(request, deadline))
     return plan, deadline.effort.done, time.process_time() - began
 
 

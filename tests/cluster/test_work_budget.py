@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recommend.search.greedy.test_strategies import node, offering, pod
-from tutti.app.recommend import ask
+from tutti.app.recommend import make_recommendation
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
@@ -51,25 +51,27 @@ def shaky(seed, seconds):
 def test_the_same_plan_whatever_the_clock_does(binder):
     request = replace(crowd(1), options=Options(binder=binder, down=Down()))
     seconds = 0.5
-    answer = ask(request, Deadline(lambda: 0.0, seconds))
+    answer = make_recommendation(request, Deadline(lambda: 0.0, seconds))
     assert answer.gap > 1e-3  # a search that was cut, and not one that came to its end
     plan = msgspec.json.encode(answer)
     for seed in range(2):
-        assert msgspec.json.encode(ask(request, Deadline(shaky(seed, seconds), seconds))) == plan
+        assert msgspec.json.encode(make_recommendation(request, Deadline(shaky(seed, seconds), seconds))) == plan
 
 
 def test_more_work_is_not_worse():
     request = replace(crowd(2), options=Options(binder=Binder.TUTTI))
-    costs = [ask(request, Deadline(lambda: 0.0, seconds)).cost for seconds in (0.05, 1.5)]
+    costs = [make_recommendation(request, Deadline(lambda: 0.0, seconds)).cost for seconds in (0.05, 1.5)]
     assert costs[1] <= costs[0]
 
 
 def test_the_clock_has_the_last_word():
     request = crowd(3)
     clock = iter(range(0, 10**9, 60))
-    answer = ask(request, Deadline(lambda: float(next(clock)), 5.0))
+    answer = make_recommendation(request, Deadline(lambda: float(next(clock)), 5.0))
     assert any("cut by the clock" in note for note in answer.notes)
-    assert not any("cut by the clock" in note for note in ask(request, Deadline(lambda: 0.0, 0.2)).notes)
+    assert not any(
+        "cut by the clock" in note for note in make_recommendation(request, Deadline(lambda: 0.0, 0.2)).notes
+    )
 
 
 def test_deadlines_share_their_work():

@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any
 
-from tutti.app.recommend import ask
+from tutti.app.recommend import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.kube.objects import Node, Pod
 from tutti.kube.reading.sources import Source
@@ -39,7 +39,7 @@ def read(tree: Any, book: PriceBook = BOOK, options: Options = DEFAULT) -> Reque
 
 
 def answer(request: Request, seconds: float = 5) -> Recommendation:
-    return ask(request, Deadline(time.process_time, seconds))
+    return make_recommendation(request, Deadline(time.process_time, seconds))
 
 
 def pods_of(request: Request) -> dict[str, Pod]:

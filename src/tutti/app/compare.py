@@ -1,40 +1,65 @@
-"""What others would do with the same cluster: buy for the pods that wait, and take nodes away.
+"""The use case `compare`: what other autoscalers would do with the same cluster, beside our recommendation.
 
-Contract: the clock comes with the caller's deadlines. What there is nothing to compare with is empty or None.
+Contract: pure but for the clock, which comes with the caller's deadlines; each autoscaler has as much time as our
+search. Where there is nothing to compare, the comparison is empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
-if TYPE_CHECKING:
-    from tutti.cluster.work_budget import Deadline
-    from tutti.recommend.compare import Compared
-    from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
-    from tutti.recommend.records.recommendation import Recommendation
-    from tutti.recommend.records.request import Request
+from tutti.app.result import Result
+from tutti.cluster.work_budget import Deadline
+from tutti.present.comparison_text import comparison_data, comparison_text
+from tutti.present.scale_down_comparison_text import scale_down_comparison_data, scale_down_comparison_text
+from tutti.recommend.compare import PEERS, Compared, compare
+from tutti.recommend.down.compare_cluster_autoscaler import PeerDown, cluster_autoscaler_beside
+from tutti.recommend.records.recommendation import Recommendation
+from tutti.recommend.records.request import Request
 
 
-class Beside(NamedTuple):
-    """See the module's line."""
+class ComparisonResult(Result, frozen=True, kw_only=True):
+    """Our purchase and scale-down beside those of others; it prints as `tutti recommend --compare` does."""
 
+    recommendation: Recommendation
+    currency: str
     purchases: tuple[Compared, ...] = ()
-    """Ours first; empty where nobody waits."""
+    """Ours first; empty where no pod waits."""
     removals: PeerDown | None = None
-    """Cluster Autoscaler's; None where no scale-down is asked for, or nothing is known of pods."""
+    """Nodes that Cluster Autoscaler would remove; None where no scale-down was asked for, or no pod is known."""
+
+    def text(self, *, wide: bool = False) -> str:
+        """The tables, and remarks on how to read them."""
+        return "\n\n".join(self.tables())
+
+    def tables(self) -> Iterator[str]:
+        """The comparison of purchases, and that of scale-downs, as far as there are any."""
+        if self.purchases:
+            yield comparison_text(self.purchases, self.recommendation)
+        if self.removals is not None and self.recommendation.down is not None:
+            yield scale_down_comparison_text(self.recommendation.down, self.removals)
+
+    def data(self) -> dict[str, Any]:
+        """Both comparisons as plain data."""
+        data: dict[str, Any] = {"comparison": comparison_data(self.purchases, self.currency)}
+        if self.removals is not None:
+            data["scaleDownComparison"] = [scale_down_comparison_data(self.removals, self.currency)]
+        return data
 
 
-def look_beside(
-    answer: Recommendation, request: Request, seconds: float, *, deadline: Callable[[float], Deadline]
-) -> Beside:
-    """What others would do; each of them has as much time as our search."""
-    from tutti.cli.loading import busy
-    from tutti.recommend.compare import PEERS, compare
-    from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_beside
-
-    with busy("comparing") as tell:
-        purchases: tuple[Compared, ...] = ()
-        if answer.pods:
-            purchases = compare(request, answer, deadline=deadline(len(PEERS) * seconds), tell=tell)
-        return Beside(purchases, cluster_autoscaler_beside(request, answer, deadline(seconds)))
+def compare_with_peers(
+    answer: Recommendation,
+    request: Request,
+    seconds: float,
+    *,
+    deadline: Callable[[float], Deadline],
+    tell: Callable[[str], None] = lambda _: None,
+) -> ComparisonResult:
+    """Ask the models of other autoscalers; `deadline` makes one of so many seconds, `tell` hears who is asked."""
+    purchases: tuple[Compared, ...] = ()
+    if answer.pods:
+        purchases = compare(request, answer, deadline=deadline(len(PEERS) * seconds), tell=tell)
+    removals = cluster_autoscaler_beside(request, answer, deadline(seconds))
+    currency = request.catalogue.currency
+    return ComparisonResult(recommendation=answer, currency=currency, purchases=purchases, removals=removals)

@@ -28,7 +28,7 @@ NODES = ("NODE", "POOL", "TUTTI", "CLUSTER AUTOSCALER", "SAVES/HOUR", "BECAUSE")
 _NOTHING, _STAYS = "-", "stays"
 
 
-class Row(NamedTuple):
+class NodeComparison(NamedTuple):
     """A node that one of the two lets go, or both."""
 
     node: str
@@ -41,11 +41,11 @@ class Row(NamedTuple):
     """Why only one of the two lets it go; empty where both do."""
 
 
-def beside_text(plan: DownPlan, theirs: PeerDown) -> str:
+def scale_down_comparison_text(plan: DownPlan, theirs: PeerDown) -> str:
     """The tables, and the remarks under them."""
     rows = [
         (each.node, each.pool, _after(each.ours), _after(each.theirs), an_hour(each.price), each.because)
-        for each in nodes_beside(plan, theirs)
+        for each in node_rows(plan, theirs)
     ]
     parts = [table(TOTALS, totals(plan, theirs)), table(NODES, rows) if rows else "", "\n".join(remarks(plan, theirs))]
     return "\n\n".join(filter(None, parts))
@@ -65,7 +65,7 @@ def totals(plan: DownPlan, theirs: PeerDown) -> list[Sequence[str]]:
     ]
 
 
-def nodes_beside(plan: DownPlan, theirs: PeerDown) -> list[Row]:
+def node_rows(plan: DownPlan, theirs: PeerDown) -> list[NodeComparison]:
     """Every node that either of the two lets go, by name."""
     ours, gone = {each.node: each for each in plan.removals}, {each.node: each for each in theirs.gone}
     stays = {each.node: each.message for each in plan.stays}
@@ -80,7 +80,7 @@ def nodes_beside(plan: DownPlan, theirs: PeerDown) -> list[Row]:
         known = mine or other
         assert known is not None
         waits = (None if mine is None else mine.wait, None if other is None else other.wait)
-        found.append(Row(name, known.pool, known.price, *waits, because))
+        found.append(NodeComparison(name, known.pool, known.price, *waits, because))
     return found
 
 
@@ -115,7 +115,7 @@ def _because(who: str, why: str) -> str:
     return f"{who}: {why}" if why else ""
 
 
-def beside_data(theirs: PeerDown, currency: str) -> dict[str, Any]:
+def scale_down_comparison_data(theirs: PeerDown, currency: str) -> dict[str, Any]:
     """Cluster Autoscaler's part for programs; null for what is not known."""
     known, saving = agreement_of(CLUSTER_AUTOSCALER, "deleted"), None
     if theirs.saving is not None:

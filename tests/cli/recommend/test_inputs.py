@@ -13,7 +13,7 @@ import yaml
 
 from tests.support.command_line import Run, node, pod
 from tests.support.paths import ROOT
-from tutti.app.recommend import ask
+from tutti.app.recommend import make_recommendation
 from tutti.cli.recommend.advice import advice_text
 from tutti.cli.recommend.inputs import Given, read_given
 from tutti.cluster.work_budget import Deadline
@@ -296,7 +296,7 @@ def test_a_document_has_a_say_in_the_time(tmp_path: Path) -> None:
 
 def test_a_constraint_is_answered_with_an_advice(tmp_path: Path) -> None:
     given = _given(EXAMPLE / "scaling-advisor.json")
-    answer = ask(given.request, Deadline(time.process_time, 5))
+    answer = make_recommendation(given.request, Deadline(time.process_time, 5))
     advice = yaml.safe_load(advice_text(answer, given.request, source=given.constraint))
     assert (advice["kind"], advice["metadata"]["name"]) == ("ScalingAdvice", "two-pool")
     assert advice["spec"]["scaleOutPlan"]["items"]

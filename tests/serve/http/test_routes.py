@@ -10,7 +10,7 @@ import pytest
 
 from tests.serve.conftest import START, Server, case, wait_until
 from tests.support.paths import EXAMPLES
-from tutti.app.recommend import ask
+from tutti.app.recommend import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
@@ -315,7 +315,7 @@ def test_a_planner_request_has_a_say_in_the_time(
 
     def noted(request: Request, deadline: Deadline) -> Recommendation:
         given.append(deadline.seconds)
-        return ask(request, deadline)
+        return make_recommendation(request, deadline)
 
     monkeypatch.setattr(planning, "ask", noted)
     planner = planning.Planner(Setup(max_body=10**6, time_limit=5.0, max_time_limit=60.0))

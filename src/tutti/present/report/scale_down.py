@@ -11,7 +11,7 @@ from tutti.market.money import NANO
 from tutti.present.recommendation_text import a_month
 from tutti.present.report.markup import Child, Markup, el, joined
 from tutti.present.report.report_tables import data_table, names_text, word
-from tutti.present.scale_down_comparison_text import OURS, THEIRS, an_hour, nodes_beside, remarks, totals
+from tutti.present.scale_down_comparison_text import OURS, THEIRS, an_hour, node_rows, remarks, totals
 from tutti.present.scale_down_text import how_long
 from tutti.present.tables import counted
 from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
@@ -48,7 +48,7 @@ def _beside(plan: DownPlan, theirs: PeerDown) -> Iterator[Child]:
     yield el("h3", "Beside Cluster Autoscaler")
     heads = ("Scale-down by", "#Nodes", "#Saves an hour", "#Saves a month", "#Vs ours", "Agrees")
     yield data_table(heads, totals(plan, theirs))
-    if apart := [each for each in nodes_beside(plan, theirs) if each.because]:
+    if apart := [each for each in node_rows(plan, theirs) if each.because]:
         columns = ("Node", "Pool", "Goes with", "#Saves an hour", "Because")
         rows = [
             (each.node, each.pool, OURS if each.theirs is None else THEIRS, an_hour(each.price), each.because)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tutti.app.recommend import ask
+from tutti.app.recommend import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.objects import Pod
@@ -70,7 +70,7 @@ class Planner:
             source = self._opened(job, body)
             request, seconds = self._read(job, source)
             pods = sum(isinstance(each, Pod) for each in request.objects)
-            plan = ask(request, Deadline(time.process_time, seconds))
+            plan = make_recommendation(request, Deadline(time.process_time, seconds))
             if job.route is Route.GARDENER:
                 data = gardener_answer(plan, request, millis=_millis(started))
             elif job.route is Route.ADVISOR:
