@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from tutti.app.load import LoadedObjects
 from tutti.app.what_if import WhatIf, apply_what_if
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put, Remove
@@ -30,6 +31,11 @@ class LoadedCluster(NamedTuple):
     """The objects before any what-if; remarks about missing kinds are about these."""
     notes: tuple[str, ...] = ()
     """Remarks on loading, or on the what-if."""
+
+    @staticmethod
+    def of(loaded: LoadedObjects) -> LoadedCluster:
+        """Build the cluster of objects that were loaded."""
+        return LoadedCluster(loaded.snapshot, loaded.build_cluster(), loaded.snapshot, loaded.notes)
 
     @contextmanager
     def what_if(

@@ -148,7 +148,7 @@ def command(
     from tutti.app.recommendation_result import RecommendationResult
     from tutti.app.scale_down import with_snapshot_time
     from tutti.cli.recommend.advice import advice_text, check_constraint
-    from tutti.cli.recommend.inputs import read_given
+    from tutti.cli.recommend.inputs import read_inputs
 
     _check([*paths, pools, prices], form=form, applied=applied, compare=compare, report=report)
     chosen = _options(objective, strategy, binder=binder, weights=weights)
@@ -156,15 +156,17 @@ def command(
         from msgspec.structs import replace
 
         chosen = replace(chosen, down=down_options.down_of(down_settings))
-    given = read_given(paths, pools=pools, prices=prices, region=region or "", options=chosen)
-    request = with_snapshot_time(given.request, asked=chosen.down)
+    inputs = read_inputs(
+        paths, pools=pools, prices=prices, region=region or "", options=chosen, seconds=time_limit
+    )  # fmt: skip
+    request = with_snapshot_time(inputs.request, asked=chosen.down)
     if form == "advice":
-        check_constraint(given.constraint)
-    answer = _recommend(request, given.seconds(time_limit))
+        check_constraint(inputs.constraint)
+    answer = _recommend(request, inputs.seconds)
     comparison = _compare(answer, request, time_limit) if compare or report is not None else None
     result = RecommendationResult(recommendation=answer, request=request, comparison=comparison if compare else None)
     if form == "advice":
-        click.echo(advice_text(answer, request, source=given.constraint))
+        click.echo(advice_text(answer, request, constraint=inputs.constraint))
     else:
         _print(result, form=form, applied=applied)
     if report is not None:
