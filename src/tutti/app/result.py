@@ -18,7 +18,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         raise NotImplementedError
 
     def data(self) -> Any:
-        """The answer as plain dicts and lists, as `-o json` has it."""
+        """The answer as plain data for `json.dumps`, as `-o json` has it."""
         raise NotImplementedError
 
     def __str__(self) -> str:

@@ -61,18 +61,15 @@ def _print_notes(loaded: LoadedObjects) -> None:
 
 def load_profile(path: str | None, scheduler_name: str | None) -> Profile:
     """The profile of a configuration file, or the default one."""
-    from tutti.engine.placement.profile import Profile
+    from tutti.app.scheduler_profile import scheduler_profile
+    from tutti.kube.reading.sources import read_sources
 
-    if path is not None:
-        from tutti.engine.config import profile_loader as config
-        from tutti.kube.reading.sources import read_sources
-
-        source, *more = read_sources([path])
-        if more:
-            raise InputError("want one file, not a directory of them", file=path)
-        return config.load_profile(source.data, file=source.name, scheduler_name=scheduler_name)
-    default = Profile.default()
-    return default._replace(scheduler_name=scheduler_name) if scheduler_name else default
+    if path is None:
+        return scheduler_profile(None, scheduler_name)
+    source, *more = read_sources([path])
+    if more:
+        raise InputError("want one file, not a directory of them", file=path)
+    return scheduler_profile(source, scheduler_name)
 
 
 def remark(text: str) -> None:
