@@ -4,8 +4,7 @@ The Python API is in `tutti.api`; its names are here too, and are imported when 
 ``import tutti`` and ``tutti --help`` stay fast. docs/python.md has examples.
 """
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # importing typing would take longer than all else here
 if TYPE_CHECKING:
     from tutti.api import (
         ComparisonResult,
@@ -37,7 +36,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'tutti' has no attribute {name!r}")
     from tutti import api

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from tutti.app.load import LoadedObjects
@@ -20,7 +20,7 @@ from tutti.kube.objects import Object
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 
 
-class LoadedCluster(NamedTuple):
+class LoadedCluster(msgspec.Struct, frozen=True, eq=False):
     """See the module's contract."""
 
     snapshot: Snapshot
@@ -63,7 +63,7 @@ class LoadedCluster(NamedTuple):
 
     def copy(self) -> LoadedCluster:
         """The same, with columns of its own."""
-        return self._replace(cluster=self.cluster.copy())
+        return replace(self, cluster=self.cluster.copy())
 
     def __repr__(self) -> str:
         return f"<cluster of {len(self.cluster.nodes.row_of):,} nodes and {len(self.cluster.pods.row_of):,} pods>"
