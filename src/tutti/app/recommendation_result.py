@@ -11,7 +11,7 @@ from tutti.app.result import Result
 from tutti.market.money import dollars
 from tutti.present.plan_table import NO_PENDING_PODS
 from tutti.present.recommendation_text import recommendation_text
-from tutti.present.scale_down_text import down_text
+from tutti.present.scale_down_text import scale_down_text
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.records.down_plan import DownPlan
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
@@ -75,7 +75,7 @@ class RecommendationResult(Result, frozen=True, kw_only=True):
         if applied and answer.pods:
             yield self.after_purchase().text(wide=wide)
         if answer.down is not None:
-            yield down_text(answer.down, wide=wide)
+            yield scale_down_text(answer.down, wide=wide)
         if self.comparison is not None:
             yield from self.comparison.tables()
 

@@ -14,8 +14,8 @@ from tutti.autoscalers.shared.agreement import CLUSTER_AUTOSCALER, agreement_of
 from tutti.market.money import NANO, dollars
 from tutti.market.money import a_month as dollars_a_month
 from tutti.present.comparison_text import change_text
-from tutti.present.recommendation_text import a_month
-from tutti.present.scale_down_text import how_long
+from tutti.present.recommendation_text import monthly_text
+from tutti.present.scale_down_text import duration_text
 from tutti.present.tables import counted, table
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class NodeComparison(NamedTuple):
 def scale_down_comparison_text(plan: DownPlan, theirs: PeerDown) -> str:
     """The tables, and the remarks under them."""
     rows = [
-        (each.node, each.pool, _after(each.ours), _after(each.theirs), an_hour(each.price), each.because)
+        (each.node, each.pool, _after(each.ours), _after(each.theirs), hourly_text(each.price), each.because)
         for each in node_rows(plan, theirs)
     ]
     parts = [table(TOTALS, totals(plan, theirs)), table(NODES, rows) if rows else "", "\n".join(remarks(plan, theirs))]
@@ -60,8 +60,15 @@ def totals(plan: DownPlan, theirs: PeerDown) -> list[Sequence[str]]:
     if plan.saving is not None and theirs.saving is not None:
         change = theirs.saving / plan.saving - 1 if plan.saving else None if theirs.saving else 0.0
     return [
-        (OURS, number, an_hour(plan.saving), a_month(plan.saving), _NOTHING, _NOTHING),
-        (THEIRS, f"{len(theirs.gone):,}", an_hour(theirs.saving), a_month(theirs.saving), change_text(change), agrees),
+        (OURS, number, hourly_text(plan.saving), monthly_text(plan.saving), _NOTHING, _NOTHING),
+        (
+            THEIRS,
+            f"{len(theirs.gone):,}",
+            hourly_text(theirs.saving),
+            monthly_text(theirs.saving),
+            change_text(change),
+            agrees,
+        ),
     ]
 
 
@@ -87,7 +94,7 @@ def node_rows(plan: DownPlan, theirs: PeerDown) -> list[NodeComparison]:
 def remarks(plan: DownPlan, theirs: PeerDown) -> Iterator[str]:
     """What a reader should know beside the numbers."""
     if plan.saving is not None and theirs.saving is not None and theirs.saving > plan.saving:
-        yield f"{THEIRS} saves more here: {an_hour(theirs.saving - plan.saving)} an hour"
+        yield f"{THEIRS} saves more here: {hourly_text(theirs.saving - plan.saving)} an hour"
     if plan.nodes:
         yield f"{THEIRS} takes nodes away and never replaces them by cheaper ones"
     if plan.purchase:
@@ -100,7 +107,7 @@ def remarks(plan: DownPlan, theirs: PeerDown) -> Iterator[str]:
     yield "AGREES: on how many recorded clusters a round of our model deleted what the real program deleted"
 
 
-def an_hour(nano: int | None) -> str:
+def hourly_text(nano: int | None) -> str:
     """An hourly price, as text."""
     return "<unknown>" if nano is None else f"${nano / NANO:,.4f}"
 
@@ -108,7 +115,7 @@ def an_hour(nano: int | None) -> str:
 def _after(seconds: int | None) -> str:
     if seconds is None:
         return _STAYS
-    return f"after {how_long(seconds)}" if seconds else how_long(seconds)
+    return f"after {duration_text(seconds)}" if seconds else duration_text(seconds)
 
 
 def _because(who: str, why: str) -> str:

@@ -184,9 +184,9 @@ def _check(paths: Sequence[str | None], *, form: str, applied: bool, compare: bo
     if (compare or applied) and form == "advice":
         raise click.UsageError("a ScalingAdvice has no place for --compare and --apply.")
     if report is not None:
-        from tutti.cli.recommend.write_report import check_place
+        from tutti.cli.recommend.write_report import check_report_path
 
-        check_place(report)
+        check_report_path(report)
 
 
 def _print(result: RecommendationResult, *, form: str, applied: bool) -> None:

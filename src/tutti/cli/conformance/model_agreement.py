@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from tutti.conformance.models import Check
 
 
-def measure(paths: Sequence[str], *, show: int, jobs: int, at_least: float | None) -> None:
+def measure_models(paths: Sequence[str], *, show: int, jobs: int, at_least: float | None) -> None:
     """Run the models on all files, and tell how they did."""
-    from tutti.cli.conformance.model_table import disagreement, falling_short, model_table
+    from tutti.cli.conformance.model_table import below_percent, disagreement, model_table
 
     checks = _run(paths, jobs)
     print_text(model_table(checks))
@@ -30,7 +30,7 @@ def measure(paths: Sequence[str], *, show: int, jobs: int, at_least: float | Non
         click.echo(f"\n{disagreement(check)}")
     if len(otherwise) > show:
         click.echo(f"\nnot shown: {len(otherwise) - show:,} more (--show {len(otherwise)})")
-    short = [] if at_least is None else falling_short(checks, at_least)
+    short = [] if at_least is None else below_percent(checks, at_least)
     if short:
         click.echo("\n" + "\n".join(short))
         raise click.exceptions.Exit(1)
