@@ -22,7 +22,7 @@ from bar_instances import mixed
 from instances import draw
 from msgspec.structs import replace
 
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.recommend.records.request import Binder, Down, Request
 

@@ -20,16 +20,15 @@ from msgspec.structs import replace
 
 import tutti.recommend
 from tutti.app.client_objects import kubernetes_dict
-from tutti.app.compare import ComparisonResult, compare_with_peers
 from tutti.app.explain import ExplainResult
 from tutti.app.explain import explain as explain_cluster
 from tutti.app.load import load_parsed
 from tutti.app.loaded_cluster import LoadedCluster
 from tutti.app.missing_kinds import missing_kinds_of_pending
-from tutti.app.recommend import make_recommendation
-from tutti.app.recommend_request import recommend_request
-from tutti.app.recommendation_result import RecommendationResult
-from tutti.app.scale_down import with_snapshot_time
+from tutti.app.recommend.compare_with_peers import ComparisonResult, compare_with_peers
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.app.recommend.recommendation_request import recommendation_request, with_snapshot_time
+from tutti.app.recommend.recommendation_result import RecommendationResult
 from tutti.app.schedule import ScheduleResult, schedule_pods, selector_of
 from tutti.app.scheduler_profile import scheduler_profile
 from tutti.cluster.work_budget import Deadline
@@ -145,7 +144,7 @@ def recommend(
     options = read_options(asked, Options(strategy=Strategy.OPTIMAL, down=now))
     if down is False:
         options = replace(options, down=None)
-    request = recommend_request(
+    request = recommendation_request(
         cluster,
         pools=_one_source(pools, "pools"),
         prices=_one_source(prices, "prices"),

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recommend.search.greedy.test_strategies import node, offering, pod
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.support import purchase_instances
 from tests.support.paths import SCENARIOS
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import Deadline
 from tutti.exceptions import InputError

@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any
 
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.kube.objects import Node, Pod
 from tutti.kube.reading.sources import Source

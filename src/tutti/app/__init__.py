@@ -5,9 +5,7 @@
 - `schedule`           places pending pods; `label_query` reads label selectors as -l has them
 - `explain`            explains a pod or a gang; `explain_target` finds the one that a user means
 - `what_if`            cordon, drain, add and scale as edits; `scale_workload` finds and scales a workload
-- `recommend`          what to buy; `recommend_request` what that is asked with, `recommendation_result` the answer
-- `scale_down`         which nodes can go; `after_purchase` the plan once the new nodes have joined
-- `compare`            what other autoscalers would do
+- `recommend`          what to buy, which nodes can go, and what other autoscalers would do
 - `simulate_scaling`   rounds of buying for a Gardener snapshot; `simulation_snapshot` the document that is posted
 - `missing_kinds`      notes on kinds that the input lacks; `result` the base of all answers
 """

@@ -13,7 +13,7 @@ import yaml
 
 from tests.support.command_line import Run, node, pod
 from tests.support.paths import ROOT
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cli.recommend.advice import advice_text
 from tutti.cli.recommend.inputs import RecommendInputs, read_inputs
 from tutti.cluster.work_budget import Deadline

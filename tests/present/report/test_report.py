@@ -349,7 +349,9 @@ def test_an_interrupt_leaves_no_file(write: Write, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     asked = ("recommend", "-f", path, "--pools", str(pools), "--time-limit", "60")
-    run = interrupted(*asked, "--report", str(out / "plan.html"), at="tutti.app.recommend:make_recommendation")
+    run = interrupted(
+        *asked, "--report", str(out / "plan.html"), at="tutti.app.recommend.make_recommendation:make_recommendation"
+    )
     assert run.code == 130
     assert b"Traceback" not in run.err
     assert list(out.iterdir()) == []

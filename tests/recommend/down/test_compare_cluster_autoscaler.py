@@ -7,7 +7,7 @@ import pytest
 from tests.recommend.down.test_scale_down import budget, small
 from tests.support.shrink_clusters import _node as node
 from tests.support.shrink_clusters import cluster, request
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_beside
 from tutti.recommend.records.request import Down, Options

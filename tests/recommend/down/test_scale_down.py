@@ -8,7 +8,7 @@ from tests.support.shrink_clusters import _daemon as daemon
 from tests.support.shrink_clusters import _node as node
 from tests.support.shrink_clusters import _pod as pod
 from tests.support.shrink_clusters import broken, cluster, request
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.recommend.records.request import Binder, Down, Options
 from tutti.wire.merged_scale_ups import free_removals

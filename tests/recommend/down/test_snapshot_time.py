@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.recommend.down.test_scale_down import small, why
 from tests.support.shrink_clusters import request
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
 from tutti.cluster.work_budget import Deadline
 from tutti.exceptions import InputError

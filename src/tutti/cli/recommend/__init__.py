@@ -1,4 +1,4 @@
-"""`tutti recommend`; the use cases are `app.recommend`, `app.scale_down`, `app.compare` and `app.after_purchase`.
+"""`tutti recommend`; the use case is `app.recommend`.
 
 - `command`       the click command: options, printing, exit code
 - `down_options`  --down and its settings

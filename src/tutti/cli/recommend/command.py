@@ -18,8 +18,8 @@ from tutti.cli.printing import print_data, print_text
 from tutti.cli.recommend import down_options
 
 if TYPE_CHECKING:
-    from tutti.app.compare import ComparisonResult
-    from tutti.app.recommendation_result import RecommendationResult
+    from tutti.app.recommend.compare_with_peers import ComparisonResult
+    from tutti.app.recommend.recommendation_result import RecommendationResult
     from tutti.recommend.records.recommendation import Recommendation
     from tutti.recommend.records.request import Options, Request, Weights
 
@@ -145,8 +145,8 @@ def command(
     tutti recommend -f cluster.json --pools pools.yaml --compare --report plan.html
     tutti recommend -f cluster.json --pools pools.yaml --down
     """
-    from tutti.app.recommendation_result import RecommendationResult
-    from tutti.app.scale_down import with_snapshot_time
+    from tutti.app.recommend.recommendation_request import with_snapshot_time
+    from tutti.app.recommend.recommendation_result import RecommendationResult
     from tutti.cli.recommend.advice import advice_text, check_constraint
     from tutti.cli.recommend.inputs import read_inputs
 
@@ -229,7 +229,7 @@ def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, i
 
 def _recommend(request: Request, seconds: float) -> Recommendation:
     """The recommendation, with its notes told."""
-    from tutti.app.recommend import make_recommendation
+    from tutti.app.recommend.make_recommendation import make_recommendation
     from tutti.cli.loading import busy, remark
     from tutti.cluster.work_budget import Deadline
     from tutti.recommend.pending_pods import waiting
@@ -242,7 +242,7 @@ def _recommend(request: Request, seconds: float) -> Recommendation:
 
 
 def _compare(answer: Recommendation, request: Request, seconds: float) -> ComparisonResult:
-    from tutti.app.compare import compare_with_peers
+    from tutti.app.recommend.compare_with_peers import compare_with_peers
     from tutti.cli.loading import busy
     from tutti.cluster.work_budget import Deadline
 

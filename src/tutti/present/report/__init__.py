@@ -7,5 +7,5 @@ forbids all requests, and all scripts and styles but its own two.
 - `page`           the whole page; `headline` its top, `markup` escaped elements
 - `drawing_data`   which nodes and pods are drawn; `node_boxes` draws nodes, `node_resources` their pods,
                    `treemap` divides rectangles, `amounts` words amounts
-- `charts`         bars of costs; `scale_down`, `report_tables` the other sections
+- `charts`         bars of costs; `scale_down_section`, `report_tables` the other sections
 """

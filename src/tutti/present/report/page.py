@@ -21,7 +21,7 @@ from tutti.present.report.drawing_data import drawing_data_of
 from tutti.present.report.headline import headline, title_of
 from tutti.present.report.markup import Child, Markup, el, joined, trusted
 from tutti.present.report.node_boxes import plan_section
-from tutti.present.report.scale_down import scale_down_section
+from tutti.present.report.scale_down_section import scale_down_section
 from tutti.present.tables import counted
 from tutti.recommend.compare import Compared
 from tutti.recommend.down.compare_cluster_autoscaler import PeerDown

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from tutti.app.recommend import make_recommendation
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import Deadline
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.objects import Pod

@@ -5,19 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tutti.app.after_purchase import AfterPurchaseResult, after_purchase
-from tutti.app.compare import ComparisonResult
+from tutti.app.recommend.compare_with_peers import ComparisonResult
 from tutti.app.result import Result
+from tutti.engine.session.plan import Plan
 from tutti.market.money import dollars
-from tutti.present.plan_table import NO_PENDING_PODS
+from tutti.present.plan_table import NO_PENDING_PODS, plan_data, plan_text
 from tutti.present.recommendation_text import recommendation_text
 from tutti.present.scale_down_text import scale_down_text
+from tutti.recommend.after_purchase import Settled, settle
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.records.down_plan import DownPlan
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Left, Recommendation
 from tutti.recommend.records.request import Request
 from tutti.wire.tutti_api.response import names, recommendation_data
+
+
+class AfterPurchaseResult(Result, frozen=True, kw_only=True):
+    """The plan that places the pods once the nodes have joined, as `tutti schedule` would print it then."""
+
+    settled: Settled
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.settled.plan
+
+    def text(self, *, wide: bool = False) -> str:
+        """The table and its summary."""
+        return plan_text(self.plan, self.settled.picture.cluster, self.settled.queue, wide=wide)
+
+    def data(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        return plan_data(self.plan)
 
 
 class RecommendationResult(Result, frozen=True, kw_only=True):
@@ -61,7 +81,7 @@ class RecommendationResult(Result, frozen=True, kw_only=True):
 
     def after_purchase(self) -> AfterPurchaseResult:
         """The plan that places the pods once the nodes have joined."""
-        return after_purchase(self.recommendation, self.request)
+        return AfterPurchaseResult(settled=settle(self.recommendation, self.request))
 
     def text(self, *, wide: bool = False) -> str:
         """All tables, one after the other."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tutti.app.scale_down import with_scale_down
 from tutti.cluster.work_budget import Deadline
 from tutti.exceptions import PoolError
 from tutti.market.pools.karpenter_nodepool import NO_TYPE
+from tutti.recommend.down.scale_down import give_back
 from tutti.recommend.flow import recommend
 from tutti.recommend.pending_pods import waiting
 from tutti.recommend.problem.search_context import Tell
@@ -40,7 +40,10 @@ def make_recommendation(request: Request, deadline: Deadline, *, tell: Tell | No
             gap=0.0,
             notes=(*request.catalogue.notes, *request.notes) if chosen.down is not None else (),
         )
-    answer = with_scale_down(answer, request, deadline, tell=tell)
+    if chosen.down is not None:
+        if tell is not None:
+            tell("looking for nodes that can go")
+        answer = replace(answer, down=give_back(request, answer, deadline, down=chosen.down))
     return replace(answer, notes=(*answer.notes, _CUT)) if deadline.effort.was_cut else answer
 
 
