@@ -31,7 +31,7 @@ from tutti.app.recommend.recommendation_request import recommendation_request, w
 from tutti.app.recommend.recommendation_result import RecommendationResult
 from tutti.app.schedule import ScheduleResult, schedule_pods, selector_of
 from tutti.app.scheduler_profile import scheduler_profile
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.reading.parsed_file import ParsedFile, parse_file, parsed_trees
 from tutti.kube.reading.sources import Source, read_sources
@@ -152,7 +152,7 @@ def recommend(
         options=options,
     )
     request = with_snapshot_time(request, asked=None if down is False else now)
-    answer = make_recommendation(request, _deadline(time_limit))
+    answer = make_recommendation(request, _budget(time_limit))
     notes = (*missing_kinds_of_pending(cluster.input), *answer.notes)
     if answer.down is not None:
         notes += answer.down.notes
@@ -161,12 +161,12 @@ def recommend(
 
 def compare(recommended: RecommendationResult, *, time_limit: float = _LIMIT) -> ComparisonResult:
     """Say what Cluster Autoscaler, Karpenter and the original recommender would do in place of a recommendation."""
-    return compare_with_peers(recommended.recommendation, recommended.request, time_limit, deadline=_deadline)
+    return compare_with_peers(recommended.recommendation, recommended.request, time_limit, budget=_budget)
 
 
-def _deadline(seconds: float) -> Deadline:
+def _budget(seconds: float) -> WorkBudget:
     """So much work; the CPU time of this process is the clock for what nobody counted."""
-    return Deadline(time.process_time, seconds)
+    return WorkBudget.of_seconds(seconds, time.process_time)
 
 
 # Sources --------------------------------------------------------------------------------------------------------------

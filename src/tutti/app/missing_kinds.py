@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.turns import not_considered
+from tutti.engine.session.queue_order import not_considered
 from tutti.kube.admission.unknown_volumes import KnownVolumes, claim_name
 from tutti.kube.objects import (
     CSIDriver,

@@ -17,9 +17,10 @@ from tutti.app.result import Result
 from tutti.cluster.cluster import Cluster
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session import schedule as engine_schedule
-from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, NotConsidered, Plan, Unschedulable
-from tutti.engine.session.turns import Turn, not_considered, turns
+from tutti.engine.session.passes import pending
+from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, NotConsidered, Plan, Turn, Unschedulable
+from tutti.engine.session.queue_order import not_considered, turns
+from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import Pod
 from tutti.kube.selectors import Selector
 from tutti.present.plan_table import NO_PENDING_PODS, plan_data, plan_names, plan_text
@@ -96,19 +97,24 @@ def schedule_pods(
     """Place all pending pods, and show those of a namespace with certain labels."""
     cluster = loaded.cluster
     profile = profile or Profile.default()
-    waiting = [cluster.pod(key) for key in engine_schedule.pending(cluster)]
+    waiting = [cluster.pod(key) for key in pending(cluster)]
     chosen = {pod.key for pod in waiting if _is_shown(pod, namespace, selector)}
     queue = [turn for turn in _queue(cluster, waiting, profile) if not chosen.isdisjoint(turn.pods)]
-    plan = engine_schedule.schedule(cluster, profile=profile, preemption=preemption, consolidation=consolidation)
+    plan = place_pending(cluster, profile, preemption=preemption, consolidation=consolidation)
     as_input = {pod.key: pod for pod in loaded.input.pods}
     considered = [as_input.get(pod.key, pod) for pod in waiting if not_considered(pod, profile) is None]
     notes = missing_kinds(loaded.input, considered, evictions=len(plan.evictions))
     return ScheduleResult(plan=_only(plan, chosen, queue), cluster=cluster, queue=tuple(queue), notes=tuple(notes))
 
 
+def place_pending(cluster: Cluster, profile: Profile, *, preemption: bool = True, consolidation: bool = False) -> Plan:
+    """Place all pending pods: the one call of the scheduler in `app`. The cluster stands as the plan leaves it."""
+    return schedule(cluster, profile=profile, preemption=preemption, consolidation=consolidation)
+
+
 def pending_count(loaded: LoadedCluster) -> int:
     """How many pods have no node."""
-    return len(engine_schedule.pending(loaded.cluster))
+    return len(pending(loaded.cluster))
 
 
 def selector_of(query: str | None) -> Selector | None:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tutti.app.result import Result
+from tutti.app.schedule import place_pending
 from tutti.app.simulation_snapshot import SimulationSnapshot
 from tutti.cluster.node_edits import node_of, pods_on
 from tutti.engine.session.plan import Plan
-from tutti.engine.session.schedule import schedule
 from tutti.exceptions import TuttiError
 from tutti.kube.objects import Node, Pod, PriorityClass
 from tutti.kube.reading.sources import Source
@@ -107,7 +107,7 @@ class _Run:
         return SimulationRound(number, answer.run_time, scale_down, joined, placed, self.waiting)
 
     def _schedule(self) -> Plan:
-        return schedule(self._picture.cluster, None, self._picture.profile, preemption=False)
+        return place_pending(self._picture.cluster, self._picture.profile, preemption=False)
 
     def _bindings(self) -> dict[str, str]:
         pods = self._picture.cluster.pods

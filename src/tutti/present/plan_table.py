@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tutti.present.gang_plan_table import GangTable, has_gangs
 from tutti.present.plan_rows import split_key
@@ -17,10 +18,11 @@ from tutti.present.pod_plan_table import pod_plan_summary, pod_plan_table
 
 if TYPE_CHECKING:
     from tutti.cluster.cluster import Cluster
-    from tutti.engine.session.plan import Plan
-    from tutti.engine.session.turns import Turn
+    from tutti.engine.session.plan import Plan, Turn
 
 NO_PENDING_PODS = "No pending pods found."
+_FOR_EXECUTORS = frozenset(("uid", "volumes", "change", "turns", "holds", "released", "budgets"))
+"""Fields of a plan that are for whoever carries it out; they are not shown."""
 
 
 def plan_text(
@@ -47,10 +49,22 @@ def plan_names(plan: Plan) -> str:
 
 def plan_data(plan: Plan) -> dict[str, Any]:
     """A plan as data; what is said of gangs and moves is left out where there are none."""
-    data: dict[str, Any] = msgspec.to_builtins(plan)
+    shown = replace(
+        plan,
+        binds=tuple(replace(each, uid=None, volumes=()) for each in plan.binds),
+        evictions=tuple(replace(each, uid=None, change=None) for each in plan.evictions),
+        turns=(),
+        holds=(),
+        released=(),
+        budgets=(),
+    )
+    data: dict[str, Any] = msgspec.to_builtins(shown)
     for part in ("binds", "evictions", "unschedulable", "nominated"):
         for each in data[part]:
+            for key in _FOR_EXECUTORS:
+                each.pop(key, None)
             for key in ("gang", "to"):
                 if each.get(key, "") is None:
                     del each[key]
-    return {key: value for key, value in data.items() if value or key not in ("nominated", "gangs")}
+    parts = {key: value for key, value in data.items() if key not in _FOR_EXECUTORS}
+    return {key: value for key, value in parts.items() if value or key not in ("nominated", "gangs")}

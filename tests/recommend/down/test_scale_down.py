@@ -9,14 +9,14 @@ from tests.support.shrink_clusters import _node as node
 from tests.support.shrink_clusters import _pod as pod
 from tests.support.shrink_clusters import broken, cluster, request
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.request import Binder, Down, Options
 from tutti.wire.merged_scale_ups import free_removals
 
 
 def given_back(objects, pools, *, seconds=1.0, binder=Binder.KUBE_SCHEDULER, **down):
     asked = request(objects, pools, Options(down=Down(**down), binder=binder))
-    return asked, make_recommendation(asked, Deadline(time.process_time, seconds))
+    return asked, make_recommendation(asked, WorkBudget.of_seconds(seconds, time.process_time))
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -248,7 +248,7 @@ def test_nothing_at_all():
     asked = request(
         [], {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]}, Options(down=Down())
     )
-    plan = make_recommendation(asked, Deadline(time.process_time, 1)).down
+    plan = make_recommendation(asked, WorkBudget.of_seconds(1, time.process_time)).down
     assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)
 
 

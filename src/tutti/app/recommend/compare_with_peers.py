@@ -1,6 +1,6 @@
 """The use case `compare`: what other autoscalers would do with the same cluster, beside our recommendation.
 
-Contract: pure but for the clock, which comes with the caller's deadlines; each autoscaler has as much time as our
+Contract: pure but for the clock, which comes with the caller's budgets; each autoscaler has as much time as our
 search. Where there is nothing to compare, the comparison is empty.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tutti.app.result import Result
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.present.comparison_text import comparison_data, comparison_text
 from tutti.present.scale_down_comparison_text import scale_down_comparison_data, scale_down_comparison_text
 from tutti.recommend.compare import PEERS, Compared, compare
@@ -53,13 +53,13 @@ def compare_with_peers(
     request: Request,
     seconds: float,
     *,
-    deadline: Callable[[float], Deadline],
+    budget: Callable[[float], WorkBudget],
     tell: Callable[[str], None] = lambda _: None,
 ) -> ComparisonResult:
-    """Ask the models of other autoscalers; `deadline` makes one of so many seconds, `tell` hears who is asked."""
+    """Ask the models of other autoscalers; `budget` makes one of so many seconds, `tell` hears who is asked."""
     purchases: tuple[Compared, ...] = ()
     if answer.pods:
-        purchases = compare(request, answer, deadline=deadline(len(PEERS) * seconds), tell=tell)
-    removals = cluster_autoscaler_beside(request, answer, deadline(seconds))
+        purchases = compare(request, answer, budget=budget(len(PEERS) * seconds), tell=tell)
+    removals = cluster_autoscaler_beside(request, answer, budget(seconds))
     currency = request.catalogue.currency
     return ComparisonResult(recommendation=answer, currency=currency, purchases=purchases, removals=removals)

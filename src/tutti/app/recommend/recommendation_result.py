@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from tutti.app.recommend.compare_with_peers import ComparisonResult
 from tutti.app.result import Result
 from tutti.engine.session.plan import Plan
 from tutti.market.money import dollars
 from tutti.present.plan_table import NO_PENDING_PODS, plan_data, plan_text
+from tutti.present.recommendation_names import recommendation_names
 from tutti.present.recommendation_text import recommendation_text
 from tutti.present.scale_down_text import scale_down_text
 from tutti.recommend.after_purchase import Settled, settle
@@ -18,7 +21,7 @@ from tutti.recommend.records.down_plan import DownPlan
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Left, Recommendation
 from tutti.recommend.records.request import Request
-from tutti.wire.tutti_api.response import names, recommendation_data
+from tutti.wire.tutti_api.build_response import recommendation_answer
 
 
 class AfterPurchaseResult(Result, frozen=True, kw_only=True):
@@ -101,11 +104,12 @@ class RecommendationResult(Result, frozen=True, kw_only=True):
 
     def names(self) -> str:
         """A line for each scale-up and for each node that can go, as `-o name` has it."""
-        return names(self.recommendation)
+        return recommendation_names(self.recommendation)
 
     def data(self, *, applied: bool = False) -> dict[str, Any]:
         """The recommendation as plain data; `applied` adds the plan after the purchase."""
-        data = recommendation_data(self.recommendation, self.request.catalogue.currency)
+        answer = recommendation_answer(self.recommendation, self.request.catalogue.currency)
+        data: dict[str, Any] = msgspec.to_builtins(answer)
         if applied:
             data["plan"] = self.after_purchase().data()
         return data | (self.comparison.data() if self.comparison is not None else {})

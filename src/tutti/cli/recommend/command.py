@@ -231,11 +231,11 @@ def _recommend(request: Request, seconds: float) -> Recommendation:
     """The recommendation, with its notes told."""
     from tutti.app.recommend.make_recommendation import make_recommendation
     from tutti.cli.loading import busy, remark
-    from tutti.cluster.work_budget import Deadline
+    from tutti.cluster.work_budget import WorkBudget
     from tutti.recommend.pending_pods import waiting
 
     with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
-        answer = make_recommendation(request, Deadline(time.process_time, seconds), tell=tell)
+        answer = make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time), tell=tell)
     for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
         remark(note)
     return answer
@@ -244,9 +244,10 @@ def _recommend(request: Request, seconds: float) -> Recommendation:
 def _compare(answer: Recommendation, request: Request, seconds: float) -> ComparisonResult:
     from tutti.app.recommend.compare_with_peers import compare_with_peers
     from tutti.cli.loading import busy
-    from tutti.cluster.work_budget import Deadline
+    from tutti.cluster.work_budget import WorkBudget
+
+    def budget(limit: float) -> WorkBudget:
+        return WorkBudget.of_seconds(limit, time.process_time)
 
     with busy("comparing") as tell:
-        return compare_with_peers(
-            answer, request, seconds, deadline=lambda limit: Deadline(time.process_time, limit), tell=tell
-        )
+        return compare_with_peers(answer, request, seconds, budget=budget, tell=tell)

@@ -15,7 +15,7 @@ from tutti.engine.explain.node_verdicts import NodeVerdicts, node_verdicts
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.reasons.pod_failure import Failure, failure
-from tutti.engine.session.turns import not_considered
+from tutti.engine.session.queue_order import not_considered
 
 _LEFT_OUT = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 """kube-scheduler's message for nodes that the pod's affinity does not name; no plugin looks at them."""
