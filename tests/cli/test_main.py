@@ -149,7 +149,7 @@ def test_output_that_cannot_be_written_leaves_no_traceback(write: Write, where: 
         ("schedule -f -", INPUT),
         ("explain p -f -", INPUT),
         ("conformance -", INPUT),
-        ("demo", "tutti.cli.demo.cluster:build"),
+        ("demo", "tutti.cli.demo.cluster:build_cluster"),
     ],
 )
 def test_ctrl_c_is_130_without_a_word(command: str, at: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.worlds import World, picture
 from tutti.cluster.cluster import Cluster
-from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.preemption.default_preemption import preempt
 from tutti.exceptions import ConflictError, NotFoundError
@@ -21,7 +21,7 @@ SEQUENCES, EDITS = 20, 500
 def answers(cluster: Cluster, engine: Engine, most: int = 4) -> list[object]:
     """Ask about some pending pods."""
     pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
-    return [(explain(engine, key), preempt(engine, key)) for key in pending[:most]]
+    return [(node_verdicts(engine, key), preempt(engine, key)) for key in pending[:most]]
 
 
 def rebuilt(cluster: Cluster) -> Cluster:

@@ -13,7 +13,7 @@ import yaml
 
 from tests.support.command_line import Run, node, pod
 from tests.support.paths import ROOT
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cli.recommend.advice import advice_text
 from tutti.cli.recommend.inputs import RecommendInputs, read_inputs
 from tutti.cluster.work_budget import WorkBudget
@@ -298,7 +298,7 @@ def test_a_document_has_a_say_in_the_time(tmp_path: Path) -> None:
 
 def test_a_constraint_is_answered_with_an_advice(tmp_path: Path) -> None:
     inputs = _inputs(EXAMPLE / "scaling-advisor.json")
-    answer = ask(inputs.request, WorkBudget.of_seconds(5, time.process_time))
+    answer = make_recommendation(inputs.request, WorkBudget.of_seconds(5, time.process_time))
     advice = yaml.safe_load(advice_text(answer, inputs.request, constraint=inputs.constraint))
     assert (advice["kind"], advice["metadata"]["name"]) == ("ScalingAdvice", "two-pool")
     assert advice["spec"]["scaleOutPlan"]["items"]

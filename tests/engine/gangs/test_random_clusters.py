@@ -19,7 +19,7 @@ from tests.support.gang_worlds import GangWorld, room_of, shuffled, taken_by
 from tests.support.worlds import picture
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Remove, Unbind
-from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Bound, Plan
 from tutti.engine.session.policy import SECOND, Policy
@@ -246,7 +246,7 @@ def test_every_pod_may_run_where_it_was_put(seed: str) -> None:
         if pod not in cluster.pods.row_of:
             continue  # it had to go again
         cluster.apply(Unbind(pod))
-        told = explain(engine, pod)
+        told = node_verdicts(engine, pod)
         why = told.rejected.get(node) or told.refused
         assert node in told.feasible or (why is not None and why.plugin in LOOK_AT_OTHERS), (pod, node, why)
         cluster.apply(Bind(pod, node))
@@ -262,7 +262,7 @@ def test_the_plan_can_be_carried_out_step_by_step(seed: str) -> None:
     for bound in done.plan.binds:
         for victim in bound.evicts:
             cluster.apply(Remove("Pod", victim))
-        told = explain(engine, bound.pod)
+        told = node_verdicts(engine, bound.pod)
         assert bound.node in told.feasible, (bound.pod, bound.node, told.rejected.get(bound.node) or told.refused)
         cluster.apply(Bind(bound.pod, bound.node))
 
@@ -430,7 +430,7 @@ def test_whoever_is_moved_has_a_place(seed: str) -> None:
             continue
         node = cluster.pods.node_names[cluster.pod_row(pod)] or ""
         cluster.apply(Unbind(pod))
-        told = explain(engine, pod)
+        told = node_verdicts(engine, pod)
         why = told.rejected.get(node) or told.refused
         assert node in told.feasible or (why is not None and why.plugin in LOOK_AT_OTHERS), (pod, node, why)
         cluster.apply(Bind(pod, node))

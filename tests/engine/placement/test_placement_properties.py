@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.worlds import World
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
-from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
 from tutti.engine.plugins.verdict import Reason
@@ -74,7 +74,7 @@ def test_the_quick_decision_is_the_best_of_the_explained_ones(seed: int) -> None
     cluster = Cluster(world.objects(pods=25))
     engine = Engine(cluster)
     for key in pending(cluster):
-        told = explain(engine, key)
+        told = node_verdicts(engine, key)
         decision = engine.place([key])[0]
         assert decision.node == (told.best[0] if told.best else None)
         if told.scores:

@@ -7,7 +7,7 @@ import pytest
 from tests.recommend.down.test_scale_down import budget, small
 from tests.support.shrink_clusters import _node as node
 from tests.support.shrink_clusters import cluster, request
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_beside
 from tutti.recommend.records.request import Down, Options
@@ -17,7 +17,7 @@ NOW = 1_240 * 1_000_000
 
 def beside(objects, pools, *, seconds=30.0, **down):
     asked = request(objects, pools, Options(down=Down(**{"consolidate": False, **down})))
-    answer = ask(asked, WorkBudget.of_seconds(5.0, time.process_time))
+    answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
     return answer.down, cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(seconds, time.process_time))
 
 
@@ -84,7 +84,7 @@ def test_nothing_is_said_without_pods_or_without_a_plan_of_ours():
     assert beside([each for each in objects if each["kind"] == "Node"], pools)[1] is None
     assert beside([], pools)[1] is None
     asked = request(objects, pools, Options())
-    answer = ask(asked, WorkBudget.of_seconds(5.0, time.process_time))
+    answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
     assert cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(5.0, time.process_time)) is None
 
 

@@ -8,7 +8,7 @@ from tests.support.shrink_clusters import _daemon as daemon
 from tests.support.shrink_clusters import _node as node
 from tests.support.shrink_clusters import _pod as pod
 from tests.support.shrink_clusters import broken, cluster, request
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.request import Binder, Down, Options
 from tutti.wire.merged_scale_ups import free_removals
@@ -16,7 +16,7 @@ from tutti.wire.merged_scale_ups import free_removals
 
 def given_back(objects, pools, *, seconds=1.0, binder=Binder.KUBE_SCHEDULER, **down):
     asked = request(objects, pools, Options(down=Down(**down), binder=binder))
-    return asked, ask(asked, WorkBudget.of_seconds(seconds, time.process_time))
+    return asked, make_recommendation(asked, WorkBudget.of_seconds(seconds, time.process_time))
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -248,7 +248,7 @@ def test_nothing_at_all():
     asked = request(
         [], {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]}, Options(down=Down())
     )
-    plan = ask(asked, WorkBudget.of_seconds(1, time.process_time)).down
+    plan = make_recommendation(asked, WorkBudget.of_seconds(1, time.process_time)).down
     assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)
 
 

@@ -31,7 +31,7 @@ from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.purchase_run import bought_of
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
-from tutti.present.report.scene import scene_of
+from tutti.present.report.drawing_data import drawing_data_of
 from tutti.recommend.after_purchase import Offered, settle
 from tutti.recommend.compare import compare
 from tutti.recommend.records.down_plan import DownPlan, Removal, Why
@@ -320,7 +320,7 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
     assert compare(request, told, budget=WorkBudget.of_seconds(5, time.process_time), peers=())[0].kept == 1
     assert bought_of(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
-    (place,) = scene_of(request, told).places
+    (place,) = drawing_data_of(request, told).places
     assert place.boxes[0].room["cpu"] == 7920
 
 

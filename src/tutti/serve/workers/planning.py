@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.objects import Pod
@@ -75,7 +75,7 @@ class Planner:
                 request, seconds = self._read(job, parsed)
                 del parsed  # its records need as much memory as the request
             pods = sum(isinstance(each, Pod) for each in request.objects)
-            plan = ask(request, WorkBudget.of_seconds(seconds, time.process_time))
+            plan = make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time))
             answer: msgspec.Struct
             if job.route is Route.GARDENER:
                 answer = gardener_answer(plan, request, millis=_millis(started))

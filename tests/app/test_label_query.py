@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tutti.cli.schedule.label_query import parse_query
+from tutti.app.label_query import parse_query
 from tutti.exceptions import InputError
 
 

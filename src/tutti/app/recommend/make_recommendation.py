@@ -1,8 +1,8 @@
-"""Asking: what stands before and after the flow, whoever asks, a command or a server.
+"""The use case `recommend`: which nodes to buy for the pods that wait, and which to give back.
 
-Contract: `ask` gives the recommendation for a request. When nobody waits, it is an empty one, and the pools are not
-looked at; when somebody does and nothing can be bought at all, it is a `PoolError`. If the options ask for it, the
-answer says as well what can be given back.
+Contract: pure but for the deadline, whose clock is the caller's. `make_recommendation` is what commands, the server and
+the Python API call. When no pod waits, the recommendation is empty and the pools are not looked at; when a pod waits
+and nothing can be bought at all, it is a `PoolError`. If the options ask for a scale-down, it is part of the answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tutti.recommend.unpriced_notes import unpriced_left_out
 _CUT = "the search took far longer than it should and was cut by the clock: another run may find another plan"
 
 
-def ask(request: Request, budget: WorkBudget, *, tell: Tell | None = None) -> Recommendation:
+def make_recommendation(request: Request, budget: WorkBudget, *, tell: Tell | None = None) -> Recommendation:
     """The recommendation for a request."""
     chosen = request.options
     if waiting(request):

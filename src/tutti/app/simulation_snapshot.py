@@ -1,7 +1,7 @@
-"""A Gardener snapshot that goes on: the document that was given, with nodes and bindings that came later.
+"""The Gardener snapshot that a scaling simulation posts: the input document, with new nodes and bindings added.
 
-Contract: the document is changed only where something came about: nodes that joined and their daemons are added, pods
-that got a node say so. Everything else is posted as it was given, unknown fields and the case of names included.
+Contract: the document changes only where the simulation changed the cluster: nodes that joined and their daemons are
+added, pods that got a node name it. The rest is posted as it was read, unknown fields and the case of names included.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ _COMMITTED = 1
 Data = dict[str, Any]
 
 
-class Story:
+class SimulationSnapshot:
     """See the module's contract."""
 
     def __init__(self, source: Source) -> None:
-        self._given = source.data
+        self._input = source.data
         self._tree: Data | None = None
         self._pods: dict[str, Data] = {}
         self._source = source
 
     @property
     def body(self) -> bytes:
-        """The snapshot as it is now."""
-        return self._given if self._tree is None else msgspec.json.encode(self._tree)
+        """The snapshot to post now."""
+        return self._input if self._tree is None else msgspec.json.encode(self._tree)
 
     def bind(self, pods: Mapping[str, str]) -> None:
-        """Note which pods got which node."""
+        """Record which pods got which node."""
         if not pods:
             return
-        self._opened()
+        self._parsed_tree()
         for key, node in pods.items():
             entry = self._pods.get(key)
             if entry is not None:
                 _set(entry, "NodeName", node)
                 _set(entry, "NominatedNodeName", "")
                 _set(entry, "PodScheduleStatus", _COMMITTED)
-                spec = entry.get(_name(entry, "Spec"))
+                spec = entry.get(_field_name(entry, "Spec"))
                 if isinstance(spec, dict):
                     _set(spec, "nodeName", node)
 
     def join(self, node: Node, daemons: Iterable[Pod]) -> None:
-        """Note that a node has joined, with its daemons."""
-        tree = self._opened()
+        """Add a node that has joined, with its daemons."""
+        tree = self._parsed_tree()
         _list(tree, "Nodes").append(
             {
                 "Name": node.metadata.name,
@@ -73,20 +73,20 @@ class Story:
                 }
             )
 
-    def _opened(self) -> Data:
-        """The document as a tree, from the first change on."""
+    def _parsed_tree(self) -> Data:
+        """The document as a tree; it is parsed at the first change."""
         if self._tree is None:
             tree: Data = parse_json(self._source)
             self._tree = tree
             for entry in _list(tree, "Pods"):
                 if isinstance(entry, dict):
-                    namespace = entry.get(_name(entry, "Namespace")) or "default"
-                    self._pods[f"{namespace}/{entry.get(_name(entry, 'Name'))}"] = entry
+                    namespace = entry.get(_field_name(entry, "Namespace")) or "default"
+                    self._pods[f"{namespace}/{entry.get(_field_name(entry, 'Name'))}"] = entry
         return self._tree
 
 
-def _name(tree: Data, name: str) -> str:
-    """What a document calls a field, in whatever case."""
+def _field_name(tree: Data, name: str) -> str:
+    """The name that a document has for a field, in whatever case."""
     if name in tree:
         return name
     lower = name.lower()
@@ -94,11 +94,11 @@ def _name(tree: Data, name: str) -> str:
 
 
 def _set(tree: Data, name: str, value: Any) -> None:
-    tree[_name(tree, name)] = value
+    tree[_field_name(tree, name)] = value
 
 
 def _list(tree: Data, name: str) -> list[Any]:
-    key = _name(tree, name)
+    key = _field_name(tree, name)
     if not isinstance(tree.get(key), list):
         tree[key] = []
     found: list[Any] = tree[key]

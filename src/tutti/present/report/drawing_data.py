@@ -32,7 +32,7 @@ _BASICS = ("cpu", "memory")
 Amounts = Mapping[str, int]
 
 
-class Workload(NamedTuple):
+class DrawnWorkload(NamedTuple):
     """Pods of one making."""
 
     name: str
@@ -41,7 +41,7 @@ class Workload(NamedTuple):
     colour: int
 
 
-class Load(NamedTuple):
+class DrawnPod(NamedTuple):
     """A pod on a node."""
 
     key: str
@@ -49,7 +49,7 @@ class Load(NamedTuple):
     requests: Amounts
 
 
-class Box(NamedTuple):
+class NodeBox(NamedTuple):
     """A node that takes pods, and how many more look like it."""
 
     names: tuple[str, ...]
@@ -63,15 +63,15 @@ class Box(NamedTuple):
     """What runs there already, or comes with the node, takes."""
     running: int
     """How many pods that are."""
-    loads: tuple[Load, ...]
+    loads: tuple[DrawnPod, ...]
 
 
-class Place(NamedTuple):
+class PoolZone(NamedTuple):
     """A pool in a zone."""
 
     pool: str
     zone: str
-    boxes: tuple[Box, ...]
+    boxes: tuple[NodeBox, ...]
 
     @property
     def nodes(self) -> int:
@@ -79,19 +79,19 @@ class Place(NamedTuple):
         return sum(len(box.names) for box in self.boxes)
 
 
-class Scene(NamedTuple):
+class DrawingData(NamedTuple):
     """See the module's contract."""
 
-    workloads: tuple[Workload, ...]
+    workloads: tuple[DrawnWorkload, ...]
     """The ones with most pods first."""
-    places: tuple[Place, ...]
+    places: tuple[PoolZone, ...]
     resources: tuple[str, ...]
     """What is drawn: cpu and memory, and what else the pods ask for by name."""
     untouched: int
     """How many nodes are there that take none of the pods."""
 
 
-def scene_of(request: Request, answer: Recommendation) -> Scene:
+def drawing_data_of(request: Request, answer: Recommendation) -> DrawingData:
     """Everything that a picture of the plan shows."""
     pods = {obj.key: obj for obj in request.objects if isinstance(obj, Pod)}
     nodes = {obj.metadata.name: obj for obj in request.objects if isinstance(obj, Node)}
@@ -100,11 +100,11 @@ def scene_of(request: Request, answer: Recommendation) -> Scene:
         there.setdefault(each.node, []).append(each.pod)
     placed = [key for node in answer.nodes for key in node.pods] + [each.pod for each in answer.on_existing]
     workloads, number = _workloads(pods[key] for key in placed)
-    loads = {key: Load(key, number[workload_of(pods[key])], incoming_requests(pods[key])) for key in placed}
+    loads = {key: DrawnPod(key, number[workload_of(pods[key])], incoming_requests(pods[key])) for key in placed}
     known = {name: nodes[name] for name in sorted(there)}
     boxes = [*_new(request, answer, loads=loads), *_existing(request, known, there=there, loads=loads)]
     wanted = {name for load in loads.values() for name, amount in load.requests.items() if amount and "/" in name}
-    return Scene(workloads, _places(boxes), (*_BASICS, *sorted(wanted)), len(nodes) - len(there))
+    return DrawingData(workloads, _places(boxes), (*_BASICS, *sorted(wanted)), len(nodes) - len(there))
 
 
 def workload_of(pod: Pod) -> str:
@@ -118,21 +118,21 @@ def workload_of(pod: Pod) -> str:
     return f"{pod.metadata.namespace or 'default'}/{name}"
 
 
-def _workloads(pods: Iterable[Pod]) -> tuple[tuple[Workload, ...], dict[str, int]]:
+def _workloads(pods: Iterable[Pod]) -> tuple[tuple[DrawnWorkload, ...], dict[str, int]]:
     """The workloads, and the place of each by its name."""
     counts: dict[str, int] = {}
     for pod in pods:
         name = workload_of(pod)
         counts[name] = counts.get(name, 0) + 1
     ordered = sorted(counts, key=lambda name: (-counts[name], name))
-    found = tuple(Workload(name, counts[name], min(place, OTHERS)) for place, name in enumerate(ordered))
+    found = tuple(DrawnWorkload(name, counts[name], min(place, OTHERS)) for place, name in enumerate(ordered))
     return found, {name: place for place, name in enumerate(ordered)}
 
 
-Located = tuple[str, str, Box]
+Located = tuple[str, str, NodeBox]
 
 
-def _new(request: Request, answer: Recommendation, *, loads: Mapping[str, Load]) -> list[Located]:
+def _new(request: Request, answer: Recommendation, *, loads: Mapping[str, DrawnPod]) -> list[Located]:
     """The bought nodes."""
     offered = Offered(request.catalogue)
     known: dict[int, tuple[Amounts, Amounts, int]] = {}
@@ -143,7 +143,7 @@ def _new(request: Request, answer: Recommendation, *, loads: Mapping[str, Load])
             daemons = daemon_pods_for(request.daemon_sets, offering.node)
             known[id(offering)] = allocatable(offering.node), _sum(map(incoming_requests, daemons)), len(daemons)
         room, before, running = known[id(offering)]
-        box = Box(
+        box = NodeBox(
             (node.name,), True, node.instance_type, node.capacity_type, node.price, room, before, running,
             tuple(loads[key] for key in node.pods),
         )  # fmt: skip
@@ -152,7 +152,7 @@ def _new(request: Request, answer: Recommendation, *, loads: Mapping[str, Load])
 
 
 def _existing(
-    request: Request, nodes: Mapping[str, Node], *, there: Mapping[str, Sequence[str]], loads: Mapping[str, Load]
+    request: Request, nodes: Mapping[str, Node], *, there: Mapping[str, Sequence[str]], loads: Mapping[str, DrawnPod]
 ) -> list[Located]:
     """The nodes that are there and take some of the pods."""
     running: dict[str, list[Amounts]] = {name: [] for name in nodes}
@@ -162,7 +162,7 @@ def _existing(
     prices = {member.node: member.price for pool in request.catalogue.pools for member in pool.members}
     found = []
     for name, node in nodes.items():
-        box = Box(
+        box = NodeBox(
             (name,), False, label_of(node, INSTANCE_TYPE) or "", capacity_type_of(node), prices.get(name),
             allocatable(node), _sum(running[name]), len(running[name]), tuple(loads[key] for key in there[name]),
         )  # fmt: skip
@@ -170,9 +170,9 @@ def _existing(
     return found
 
 
-def _places(boxes: Sequence[Located]) -> tuple[Place, ...]:
+def _places(boxes: Sequence[Located]) -> tuple[PoolZone, ...]:
     """Boxes by pool and zone, with like ones put together."""
-    groups: dict[tuple[bool, str, str], dict[object, Box]] = {}
+    groups: dict[tuple[bool, str, str], dict[object, NodeBox]] = {}
     for pool, zone, box in boxes:
         alike = groups.setdefault((not box.new, pool, zone), {})
         looks = _looks(box)
@@ -180,7 +180,7 @@ def _places(boxes: Sequence[Located]) -> tuple[Place, ...]:
             box = alike[looks]._replace(names=(*alike[looks].names, *box.names))
         alike[looks] = box
     return tuple(
-        Place(pool, zone, tuple(alike.values())) for (_, pool, zone), alike in sorted(groups.items(), key=_key)
+        PoolZone(pool, zone, tuple(alike.values())) for (_, pool, zone), alike in sorted(groups.items(), key=_key)
     )
 
 
@@ -188,7 +188,7 @@ def _key(item: tuple[tuple[bool, str, str], object]) -> tuple[bool, str, str]:
     return item[0]
 
 
-def _looks(box: Box) -> object:
+def _looks(box: NodeBox) -> object:
     loads = sorted((load.workload, tuple(sorted(load.requests.items()))) for load in box.loads)
     size = tuple(sorted(box.room.items())) if box.new else ()  # templates of one type may differ
     return box.instance_type, box.capacity_type, box.price, size, tuple(sorted(box.before.items())), tuple(loads)

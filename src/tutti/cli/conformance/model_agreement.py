@@ -12,24 +12,25 @@ from typing import TYPE_CHECKING
 import click
 
 from tutti.cli.conformance.case_lines import Line, of_lines
+from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
     from tutti.conformance.models import Check
 
 
-def measure(paths: Sequence[str], *, show: int, jobs: int, at_least: float | None) -> None:
+def measure_models(paths: Sequence[str], *, show: int, jobs: int, at_least: float | None) -> None:
     """Run the models on all files, and tell how they did."""
-    from tutti.cli.conformance.model_table import disagreement, falling_short, model_table
+    from tutti.cli.conformance.model_table import below_percent, disagreement, model_table
 
     checks = _run(paths, jobs)
-    click.echo(model_table(checks))
+    print_text(model_table(checks))
     otherwise = [check for check in checks if not check.agrees]
     for check in otherwise[:show]:
         click.echo(f"\n{disagreement(check)}")
     if len(otherwise) > show:
         click.echo(f"\nnot shown: {len(otherwise) - show:,} more (--show {len(otherwise)})")
-    short = [] if at_least is None else falling_short(checks, at_least)
+    short = [] if at_least is None else below_percent(checks, at_least)
     if short:
         click.echo("\n" + "\n".join(short))
         raise click.exceptions.Exit(1)

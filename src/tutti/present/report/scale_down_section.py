@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tutti.market.money import NANO
-from tutti.present.recommendation_text import a_month
+from tutti.present.recommendation_text import monthly_text
 from tutti.present.report.markup import Child, Markup, el, joined
 from tutti.present.report.report_tables import data_table, names_text, word
-from tutti.present.scale_down_comparison_text import OURS, THEIRS, an_hour, nodes_beside, remarks, totals
-from tutti.present.scale_down_text import how_long
+from tutti.present.scale_down_comparison_text import OURS, THEIRS, hourly_text, node_rows, remarks, totals
+from tutti.present.scale_down_text import duration_text
 from tutti.present.tables import counted
 from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
 from tutti.recommend.records.down_plan import DownPlan, Removal, Stay, Step
@@ -21,7 +21,7 @@ from tutti.recommend.records.new_nodes import ScaleUp
 _STEPS, _ROWS = 60, 200
 
 
-def giving_back(plan: DownPlan, theirs: PeerDown | None = None) -> Markup:
+def scale_down_section(plan: DownPlan, theirs: PeerDown | None = None) -> Markup:
     """The whole section, with Cluster Autoscaler's choice if it is known."""
     parts: list[Child] = [el("p", _sentence(plan), class_="lead")]
     if plan.removals:
@@ -40,18 +40,18 @@ def giving_back(plan: DownPlan, theirs: PeerDown | None = None) -> Markup:
         stays = data_table(("#Nodes", "Reason", "Why", "Which"), kinds[:_ROWS])
         parts += (el("h3", "Nodes that stay"), stays, _more(len(kinds) - _ROWS, "reason"))
     if theirs is not None:
-        parts += _beside(plan, theirs)
+        parts += _comparison(plan, theirs)
     return joined((*parts, *(el("p", note, class_="quiet") for note in plan.notes)))
 
 
-def _beside(plan: DownPlan, theirs: PeerDown) -> Iterator[Child]:
+def _comparison(plan: DownPlan, theirs: PeerDown) -> Iterator[Child]:
     yield el("h3", "Beside Cluster Autoscaler")
     heads = ("Scale-down by", "#Nodes", "#Saves an hour", "#Saves a month", "#Vs ours", "Agrees")
     yield data_table(heads, totals(plan, theirs))
-    if apart := [each for each in nodes_beside(plan, theirs) if each.because]:
+    if apart := [each for each in node_rows(plan, theirs) if each.because]:
         columns = ("Node", "Pool", "Goes with", "#Saves an hour", "Because")
         rows = [
-            (each.node, each.pool, OURS if each.theirs is None else THEIRS, an_hour(each.price), each.because)
+            (each.node, each.pool, OURS if each.theirs is None else THEIRS, hourly_text(each.price), each.because)
             for each in apart
         ]
         yield from (el("p", "Nodes that only one of the two lets go:"), data_table(columns, rows))
@@ -70,12 +70,12 @@ def _sentence(plan: DownPlan) -> str:
     said = f"{counted(len(plan.removals), 'node')} can go, {moves}"
     if plan.saving is None:
         return f"{said}."
-    said += f": {a_month(plan.saving)} a month less"
+    said += f": {monthly_text(plan.saving)} a month less"
     if plan.before is not None and plan.after is not None:
-        said += f", {a_month(plan.after)} instead of {a_month(plan.before)}"
+        said += f", {monthly_text(plan.after)} instead of {monthly_text(plan.before)}"
         said += " with the purchase" if plan.purchase else ""
     if plan.payback is not None and plan.churn:
-        after = how_long(round(plan.payback * 3600))
+        after = duration_text(round(plan.payback * 3600))
         said += f"; the way there costs ${plan.churn / NANO:,.2f} once, paid back after {after}"
     return f"{said}."
 
@@ -83,12 +83,12 @@ def _sentence(plan: DownPlan) -> str:
 def _removal(each: Removal) -> Sequence[Child]:
     return (
         each.node, each.pool, each.zone or "–", each.instance_type or "–", str(each.why),
-        f"{100 * each.utilization:.0f} %", f"{each.moves:,}", how_long(each.wait), a_month(each.price),
+        f"{100 * each.utilization:.0f} %", f"{each.moves:,}", duration_text(each.wait), monthly_text(each.price),
     )  # fmt: skip
 
 
 def _bought(each: ScaleUp) -> Sequence[Child]:
-    price = a_month(each.price)
+    price = monthly_text(each.price)
     return each.pool, each.zone or "–", each.instance_type, each.capacity_type, f"+{each.increment:,}", price
 
 

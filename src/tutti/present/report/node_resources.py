@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tutti.present.report.amounts import amount_text, resource_text
+from tutti.present.report.drawing_data import Amounts, DrawnPod, DrawnWorkload, NodeBox
 from tutti.present.report.markup import Markup, el
-from tutti.present.report.scene import Amounts, Box, Load, Workload
-from tutti.present.report.treemap import Rect, tiled
+from tutti.present.report.treemap import Rect, tile_rectangles
 from tutti.present.tables import counted
 
 _WIDTH, _HEIGHT, _GAP = 180.0, 116.0, 8.0
@@ -22,7 +22,7 @@ _LETTER, _LINE = 5.4, 12.0
 """How wide a letter is, and how high a line."""
 
 
-def tanks(box: Box, resources: Sequence[str], workloads: Sequence[Workload]) -> Markup:
+def node_resources(box: NodeBox, resources: Sequence[str], workloads: Sequence[DrawnWorkload]) -> Markup:
     """A tank for each resource, side by side."""
     width = (_WIDTH - _GAP * (len(resources) - 1)) / max(len(resources), 1)
     parts: list[Markup] = []
@@ -34,7 +34,7 @@ def tanks(box: Box, resources: Sequence[str], workloads: Sequence[Workload]) -> 
     return el("svg", *parts, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", role="img", aria_label=said)
 
 
-def _filled(box: Box, resource: str, *, tank: Rect, workloads: Sequence[Workload]) -> Iterator[Markup]:
+def _filled(box: NodeBox, resource: str, *, tank: Rect, workloads: Sequence[DrawnWorkload]) -> Iterator[Markup]:
     """The tiles of a tank, from the bottom up."""
     room = box.room[resource]
     before = min(box.before.get(resource, 0) / room, 1.0) * tank.height
@@ -46,17 +46,17 @@ def _filled(box: Box, resource: str, *, tank: Rect, workloads: Sequence[Workload
     wanted = sum(load.requests.get(resource, 0) for load in box.loads)
     height = min(wanted / room * tank.height, tank.height - before)
     filled = Rect(tank.x, bottom - before - height, tank.width, height)
-    groups: dict[int, list[Load]] = {}
+    groups: dict[int, list[DrawnPod]] = {}
     for load in box.loads:
         if load.requests.get(resource):
             groups.setdefault(load.workload, []).append(load)
     ordered = sorted(groups.items(), key=lambda item: (-_total(item[1], resource), item[0]))
-    parts = tiled(filled, [_total(loads, resource) for _, loads in ordered])
+    parts = tile_rectangles(filled, [_total(loads, resource) for _, loads in ordered])
     for (number, loads), part in zip(ordered, parts, strict=True):
         yield from _workload(workloads[number], loads, part=part, resource=resource)
 
 
-def _workload(workload: Workload, loads: Sequence[Load], *, part: Rect, resource: str) -> Iterator[Markup]:
+def _workload(workload: DrawnWorkload, loads: Sequence[DrawnPod], *, part: Rect, resource: str) -> Iterator[Markup]:
     """The tiles of a workload's pods on one node."""
     colour = f"t c{workload.colour}"
     if part.area / len(loads) < _SMALLEST and len(loads) > 1:
@@ -65,7 +65,7 @@ def _workload(workload: Workload, loads: Sequence[Load], *, part: Rect, resource
         yield from _label(f"{len(loads)} × {_short(workload.name)}", part)
         return
     ordered = sorted(loads, key=lambda load: (-load.requests[resource], load.key))
-    for load, tile in zip(ordered, tiled(part, [load.requests[resource] for load in ordered]), strict=True):
+    for load, tile in zip(ordered, tile_rectangles(part, [load.requests[resource] for load in ordered]), strict=True):
         yield _rect(tile, colour, f"{load.key}\n{_asked(load.requests)}")
         yield from _label(_short(workload.name), tile)
 
@@ -97,7 +97,7 @@ def _asked(requests: Amounts) -> str:
     return ", ".join(said) or "no requests"
 
 
-def _added(loads: Sequence[Load]) -> Amounts:
+def _added(loads: Sequence[DrawnPod]) -> Amounts:
     total: dict[str, int] = {}
     for load in loads:
         for name, amount in load.requests.items():
@@ -105,5 +105,5 @@ def _added(loads: Sequence[Load]) -> Amounts:
     return total
 
 
-def _total(loads: Sequence[Load], resource: str) -> int:
+def _total(loads: Sequence[DrawnPod], resource: str) -> int:
     return sum(load.requests.get(resource, 0) for load in loads)

@@ -1,8 +1,8 @@
-"""Work in several processes, in order, that ends when it is told to.
+"""Work in several processes, with the results in order.
 
-Contract: `in_order` gives what a function makes of each item, in the order of the items; what it raises is raised here.
-An interrupt is the parent's: it, or leaving early, ends all processes at once. There are no threads and no locks
-between them, so that nothing can wait for somebody who is gone.
+Contract: `results_in_order` gives what a function makes of each item, in the order of the items; what the function
+raises is raised here. An interrupt, or leaving early, ends all processes at once. The processes share no threads and no
+locks, so none can wait for another that is gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-def in_order(work: Callable[[Item], Made], items: Iterable[Item], jobs: int) -> Iterator[Made]:
+def results_in_order(work: Callable[[Item], Made], items: Iterable[Item], jobs: int) -> Iterator[Made]:
     """Do the work for all items in so many processes."""
     todo = enumerate(items)
     made: dict[int, Made] = {}
