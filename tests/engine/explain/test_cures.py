@@ -6,12 +6,15 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.support import builders
 from tests.support.paths import VECTORS
 from tests.support.worlds import picture
 from tutti.cluster.cluster import Cluster
@@ -101,8 +104,8 @@ def world(draw: random.Random) -> Iterator[k.Object]:
         )
     for number in range(draw.randint(0, 5)):
         on = draw.choice(names)
-        about = {"deletion_timestamp": "2026-01-01T00:00:00Z"} if draw.random() < 0.15 else {}
-        yield pod(f"solo-{number}", cpu=draw.choice((1, 2)), on=on, priority=draw.choice((0, 10, 100)), about=about)
+        deleted = "2026-01-01T00:00:00Z" if draw.random() < 0.15 else None
+        yield pod(f"solo-{number}", cpu=draw.choice((1, 2)), on=on, priority=draw.choice((0, 10, 100)), deleted=deleted)
     if draw.random() < 0.5:
         yield from gang(draw, "other", names, running=draw.randint(1, 2), waiting=draw.randint(0, 1))
     yield from gang(draw, "train", names, running=draw.choice((0, 0, 1)), waiting=draw.randint(0, 4))
@@ -127,7 +130,7 @@ def gang(draw: random.Random, name: str, names: list[str], *, running: int, wait
         on = draw.choice(names) if number < running else None
         gates = [k.SchedulingGate(name="wait")] if on is None and draw.random() < 0.1 else None
         about = {"labels": labels, "annotations": annotations}
-        yield pod(f"{name}-{number}", cpu=cpu, on=on, about=about, scheduling_gates=gates, **spec)
+        yield pod(f"{name}-{number}", cpu=cpu, on=on, scheduling_gates=gates, **about, **spec)
 
 
 # Dialects -----------------------------------------------------------------------------------------------------------
@@ -202,28 +205,18 @@ def near(rack: str | None) -> dict[str, str] | None:
     return {"tutti.dev/topology-required": rack} if rack else None
 
 
-def node(name: str, *, rack: str | None = None, cpu: int = 4, labels: dict[str, str] | None = None, **spec) -> k.Node:
-    own = {"kubernetes.io/hostname": name, **({RACK: rack} if rack else {}), **(labels or {})}
-    return k.Node(
-        metadata=k.ObjectMeta(name=name, labels=own),
-        spec=k.NodeSpec(**spec),
-        status=k.NodeStatus(allocatable={"cpu": cpu, "memory": "16Gi", "pods": "110"}),
-    )
+def node(name: str, *, rack: str | None = None, labels: dict[str, str] | None = None, **how: Any) -> k.Node:
+    """A node in a rack."""
+    return builders.node(name, labels={**({RACK: rack} if rack else {}), **(labels or {})}, **how)
 
 
-def pod(name: str, *, cpu: int = 2, on: str | None = None, about: dict | None = None, **spec) -> k.Pod:
-    container = k.Container(name="main", resources=k.ResourceRequirements(requests={"cpu": cpu}))
-    return k.Pod(
-        metadata=k.ObjectMeta(name=name, namespace="default", uid=name, **(about or {})),
-        spec=k.PodSpec(containers=[container], node_name=on, **spec),
-        status=k.PodStatus(phase="Running" if on else "Pending"),
-    )
+pod = partial(builders.pod, cpu=2)
 
 
 def members(made: Made, count: int, *, first: int = 0, **fields) -> Objects:
     labels, annotations, group, _ = made
-    about = {"labels": labels, "annotations": annotations}
-    return [pod(f"train-{n}", about=about, scheduling_group=group, **fields) for n in range(first, first + count)]
+    about = {"labels": labels, "annotations": annotations, "scheduling_group": group}
+    return [pod(f"train-{n}", **about, **fields) for n in range(first, first + count)]
 
 
 @pytest.mark.parametrize("dialect", sorted(MAKERS.keys() - {"in_parts"}))
@@ -304,11 +297,10 @@ def test_a_toleration_with_which_the_gang_makes_room() -> None:
 def test_the_gang_itself_the_system_and_daemons_are_not_evicted() -> None:
     made = coscheduling("train", 3, None)
     own = members(made, 1, on="a")
-    daemon = [k.OwnerReference(api_version="apps/v1", kind="DaemonSet", name="d", uid="d", controller=True)]
     rest = [node("a"), *made[3], *own, *members(made, 2, first=1)]
     for other in (
         pod("system", on="a", priority=2_000_000_000),
-        pod("daemon", on="a", about={"owner_references": daemon}),
+        pod("daemon", on="a", owner=("DaemonSet", "d")),
     ):
         told = explained([*rest, other])
         assert not texts(told, "evict")
@@ -332,7 +324,7 @@ def test_two_things_at_once() -> None:
 
 def test_waiting_for_pods_that_leave() -> None:
     made = coscheduling("train", 2, None)
-    leaving = pod("old", on="a", about={"deletion_timestamp": "2026-01-01T00:00:00Z"})
+    leaving = pod("old", on="a", deleted="2026-01-01T00:00:00Z")
     told = explained([node("a"), leaving, *made[3], *members(made, 2)])
     assert told.outcome.state == "leaving"
     told = explained([node("a"), leaving, *made[3], *members(made, 2, preemption_policy="Never")])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
-import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import builders
 from tests.support.worlds import World
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
@@ -29,23 +30,14 @@ def pending(cluster: Cluster) -> list[str]:
     return sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
 
 
-def node(number: int, cpu: str, memory: str, *, pods: str = "110", soft: bool = False) -> k.Node:
-    """Make a node."""
-    taints = [k.Taint(key="slow", effect="PreferNoSchedule")] if soft else None
-    return k.Node(
-        metadata=k.ObjectMeta(name=f"node-{number:02}", labels={"kubernetes.io/hostname": f"node-{number:02}"}),
-        spec=k.NodeSpec(taints=taints),
-        status=k.NodeStatus(allocatable={"cpu": cpu, "memory": memory, "pods": pods}),
-    )
+def node(number: int, cpu: str, memory: str, **how: Any) -> k.Node:
+    return builders.node(f"node-{number:02}", cpu, memory=memory, **how)
 
 
-def pod(number: int, cpu: str, memory: str) -> k.Pod:
-    """Make a pending pod."""
-    requests: k.Quantities = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value != "0"}
-    return k.Pod(
-        metadata=k.ObjectMeta(name=f"pod-{number:04}", namespace="default", uid=str(number)),
-        spec=k.PodSpec(containers=[k.Container(name="main", resources=k.ResourceRequirements(requests=requests))]),
-    )
+def pod(number: int, cpu: str, memory: str, **how: Any) -> k.Pod:
+    """A pod that has no request where the amount is "0"."""
+    requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value != "0"}
+    return builders.pod(f"pod-{number:04}", **{"cpu": None, **requests}, **how)
 
 
 @given(
@@ -57,7 +49,10 @@ def pod(number: int, cpu: str, memory: str) -> k.Pod:
 def test_a_batch_is_what_deciding_one_by_one_gives(
     nodes: list[tuple[str, str, str]], cpu: str, memory: str, count: int, soft: bool
 ) -> None:
-    objects: list[k.Object] = [node(i, c, m, pods=p, soft=soft and i % 3 == 0) for i, (c, m, p) in enumerate(nodes)]
+    slow = [k.Taint(key="slow", effect="PreferNoSchedule")]
+    objects: list[k.Object] = [
+        node(i, c, m, pods=p, taints=slow if soft and i % 3 == 0 else None) for i, (c, m, p) in enumerate(nodes)
+    ]
     objects += [pod(i, cpu, memory) for i in range(count)]
     at_once, singly = Cluster(objects), Cluster(objects)
     keys = pending(at_once)
@@ -159,22 +154,14 @@ def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> N
     draw = random.Random(seed)
     objects: list[k.Object] = [node(i, "2", "4Gi", pods=draw.choice(("4", "110"))) for i in range(4)]
     for i in range(24):
-        running = pod(i, draw.choice(("100m", "500m", "1")), draw.choice(("256Mi", "1Gi", "0")))
-        meta = msgspec.structs.replace(running.metadata, labels={"app": draw.choice("ab")})
-        spec = msgspec.structs.replace(
-            running.spec, node_name=f"node-0{draw.randrange(4)}", priority=draw.choice((0, 5, 10))
-        )
-        status = k.PodStatus(start_time=f"2026-01-01T00:{draw.randrange(60):02}:00Z")
-        objects.append(msgspec.structs.replace(running, metadata=meta, spec=spec, status=status))
-    objects.append(
-        k.PodDisruptionBudget(
-            metadata=k.ObjectMeta(name="a", namespace="default"),
-            spec=k.BudgetSpec(selector=k.LabelSelector(match_labels={"app": "a"})),
-            status=k.BudgetStatus(disruptions_allowed=draw.randrange(3)),
-        )
-    )
-    asking = pod(99, "1500m", "1Gi")
-    objects.append(msgspec.structs.replace(asking, spec=msgspec.structs.replace(asking.spec, priority=7)))
+        running = pod(
+            i, draw.choice(("100m", "500m", "1")), draw.choice(("256Mi", "1Gi", "0")), app=draw.choice("ab"),
+            on=f"node-0{draw.randrange(4)}", priority=draw.choice((0, 5, 10)),
+            started=f"2026-01-01T00:{draw.randrange(60):02}:00Z",
+        )  # fmt: skip
+        objects.append(running)
+    objects.append(builders.disruption_budget("a", draw.randrange(3)))
+    objects.append(pod(99, "1500m", "1Gi", priority=7))
     engine = Engine(Cluster(objects))
     asked = engine.judge.ask(engine.cluster.pod_row("default/pod-0099"))
     filtered = engine.judge.filter(asked)
