@@ -115,8 +115,8 @@ def daemon_set(template: k.Pod, namespace: str = "default") -> k.DaemonSet:
     return k.DaemonSet(
         metadata=k.ObjectMeta(name=name, namespace=namespace, uid=f"daemon-{name}"),
         spec=k.WorkloadSpec(
-            template=k.PodTemplate(metadata=template.metadata, spec=template.spec),
-            selector=k.LabelSelector(match_labels=labels) if labels else None,
+            template=k.PodTemplate(metadata=k.ObjectMeta(labels=labels), spec=template.spec),
+            selector=k.LabelSelector(match_labels=labels),
         ),
     )
 
