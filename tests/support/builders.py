@@ -122,12 +122,12 @@ def daemon_set(template: k.Pod, namespace: str = "default") -> k.DaemonSet:
 
 
 def disruption_budget(
-    app: str | None, allowed: int | None, *, name: str | None = None, namespace: str = "default"
+    app: str | None, allowed: int | None = None, *, name: str | None = None, namespace: str = "default", **spec: Any
 ) -> k.PodDisruptionBudget:
-    """A budget for the pods with a label `app`, or for the whole namespace; None allows nothing yet."""
+    """A budget for the pods with a label `app`, or for the whole namespace; `allowed` is what its status says."""
     return k.PodDisruptionBudget(
         metadata=k.ObjectMeta(name=name or app or "all", namespace=namespace),
-        spec=k.BudgetSpec(selector=selects(app) if app else k.LabelSelector()),
+        spec=fields(k.BudgetSpec, {"selector": selects(app) if app else k.LabelSelector(), **spec}),
         status=k.BudgetStatus(disruptions_allowed=allowed),
     )
 

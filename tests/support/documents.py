@@ -38,7 +38,7 @@ def new_pod(name: str = "p", *, cpu: str | None = None, metadata: Document | Non
     }
 
 
-def disruption_budget(app: str, allowed: int, **how: Any) -> Document:
+def disruption_budget(app: str, allowed: int | None = None, **how: Any) -> Document:
     """A budget for the pods with a label `app`."""
     return document(builders.disruption_budget(app, allowed, **how))
 

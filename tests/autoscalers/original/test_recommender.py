@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tests.support import builders
+from tests.support.builders import amounts, apart
 from tutti.autoscalers.original import recommender as original
 from tutti.autoscalers.original.recommender import original_recommender, worth
 from tutti.autoscalers.shared.cluster_snapshot import Live
@@ -13,30 +17,20 @@ from tutti.kube.admission.pod_admission import Admission
 from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
 from tutti.recommend.records.request import Request
 
-HOSTNAME = "kubernetes.io/hostname"
 LARGE, LARGEST = (2, 8, 18_206_000_000), (16, 64, 145_665_000_000)
 """Cores, GiB and price of a small and a large node."""
 
 
 def node(name: str, cores: int, gib: int) -> k.Node:
-    size: k.Quantities = {"cpu": str(cores), "memory": f"{gib}Gi", "pods": "110"}
-    offered: k.Quantities = {"cpu": f"{1000 * cores - 80}m", "memory": f"{gib - 1}Gi", "pods": "110"}
-    return k.Node(
-        metadata=k.ObjectMeta(name=name, labels={HOSTNAME: name}),
-        status=k.NodeStatus(capacity=size, allocatable=offered),
+    """A node that keeps some of its capacity for the system."""
+    return builders.node(
+        name, f"{1000 * cores - 80}m", memory=f"{gib - 1}Gi", capacity=amounts(cores, f"{gib}Gi", pods=110)
     )
 
 
-def pods(name: str, count: int, cpu: str, memory: str, *, apart: bool = False) -> list[k.Pod]:
-    labels = {"app": name}
-    term = k.PodAffinityTerm(topology_key=HOSTNAME, label_selector=k.LabelSelector(match_labels=labels))
-    affinity = k.Affinity(pod_anti_affinity=k.PodAffinity(required=[term])) if apart else None
-    requests = k.ResourceRequirements(requests={"cpu": cpu, "memory": memory})
-    spec = k.PodSpec(containers=[k.Container(name="main", resources=requests)], affinity=affinity)
-    metas = [
-        k.ObjectMeta(name=f"{name}-{i}", namespace="default", uid=f"{name}-{i}", labels=labels) for i in range(count)
-    ]
-    return [Admission().pod(k.Pod(metadata=meta, spec=spec)) for meta in metas]
+def pods(name: str, count: int, cpu: str, memory: str, **how: Any) -> list[k.Pod]:
+    new = (builders.pod(f"{name}-{i}", cpu, memory=memory, app=name, **how) for i in range(count))
+    return [Admission().pod(each) for each in new]
 
 
 def request(objects: list[k.Object], **sizes: tuple[int, int, int | None, int]) -> Request:
@@ -91,7 +85,9 @@ def test_a_node_without_a_price_wins() -> None:
 
 
 def test_pods_that_avoid_each_other() -> None:
-    asked = request([*pods("apart", 3, "100m", "1Gi", apart=True), *pods("p", 4, "500m", "1Gi")], large=(*LARGE, 9))
+    asked = request(
+        [*pods("apart", 3, "100m", "1Gi", affinity=apart("apart")), *pods("p", 4, "500m", "1Gi")], large=(*LARGE, 9)
+    )
     purchase = original_recommender(asked)
     assert not purchase.left
     assert [sum("apart" in pod for pod in taken) for _, taken in purchase.nodes] == [1, 1, 1]
