@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.kube.objects import Node, Pod
+from tests.support.documents import new_pod, typed
+from tutti.kube.objects import Node
 from tutti.kube.resource_names import is_counted, is_scalar
 from tutti.kube.resources import allocatable, host_ports, incoming_requests, placed_requests, score_requests
 
@@ -13,7 +14,7 @@ MIB = 2**20
 
 
 def pod(spec, status=None):
-    return msgspec.convert({"metadata": {"name": "p"}, "spec": spec, "status": status or {}}, Pod)
+    return typed(new_pod(**spec) | {"status": status or {}})
 
 
 def container(name="c", *, restart=None, **requests):

@@ -2,23 +2,22 @@
 
 import msgspec
 
-from tutti.kube.objects import DaemonSet, Node, Pod
+from tests.support import builders
+from tutti.kube.objects import DaemonSet
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.market.node_daemons import daemon_pods_for, daemon_sets_of
 
 
 def node(name, taints=(), **labels):
-    return msgspec.convert({"metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)}}, Node)
+    return builders.node(name, labels=labels, taints=list(taints))
 
 
-def daemon_pod(daemon, on, kind="DaemonSet", **spec):
-    owner = {"apiVersion": "apps/v1", "kind": kind, "name": daemon, "uid": f"uid-{daemon}", "controller": True}
+def daemon_pod(daemon, on, kind="DaemonSet"):
+    """The pod of a daemon set, or of a node itself, that may run on one node only."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [on]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    metadata = {"name": f"{daemon}-{on}", "namespace": "kube-system", "ownerReferences": [owner]}
-    container = {"name": "c", "resources": {"requests": {"cpu": "100m"}}}
-    whole = {"containers": [container], "nodeName": on, "affinity": {"nodeAffinity": required}} | spec
-    return msgspec.convert({"metadata": metadata, "spec": whole, "status": {"phase": "Running"}}, Pod)
+    where = {"on": on, "affinity": {"nodeAffinity": required}}
+    return builders.pod(f"{daemon}-{on}", "100m", namespace="kube-system", owner=(kind, daemon), **where)
 
 
 def snapshot(*objects):

@@ -9,7 +9,7 @@ from tutti.recommend.build_request import build_request, parse_priorities
 
 
 def pod(name, **spec):
-    return typed(new_pod(name, metadata={"namespace": "x"}, **spec))
+    return typed(new_pod(name, namespace="x", **spec))
 
 
 def test_priorities_are_levels_of_pending_pods_highest_first():

@@ -7,6 +7,7 @@ names in Python or on the wire; their values may be typed or as JSON has them. A
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -62,7 +63,7 @@ def pod(
     labels: Labels | None = None,
     annotations: Labels | None = None,
     gang: str | None = None,
-    owner: tuple[str, str] | None = None,
+    owner: tuple[str, str] | k.OwnerReference | None = None,
     created: str | None = None,
     deleted: str | None = None,
     phase: str | None = None,
@@ -73,9 +74,11 @@ def pod(
 ) -> k.Pod:
     """A pod as an API server stores it.
 
-    `app` is the label of that name, `gang` the annotation ``pod-group``, `owner` kind and name of the controller,
+    `app` is the label of that name, `gang` the annotation ``pod-group``, `owner` its controller, by kind and name,
     `tolerates` the key of a taint.
     """
+    if isinstance(owner, tuple):
+        owner = owner_reference(*owner)
     about = ({"app": app} if app else {}) | (labels or {})
     notes = ({"pod-group": gang} if gang else {}) | (annotations or {})
     ports = [k.ContainerPort(container_port=80, host_port=host_port)] if host_port else None
@@ -87,7 +90,7 @@ def pod(
         metadata=k.ObjectMeta(
             name=name, namespace=namespace, uid=uid or name, labels=about or None, annotations=notes or None,
             creation_timestamp=created, deletion_timestamp=deleted,
-            owner_references=[owner_reference(*owner)] if owner else None,
+            owner_references=[owner] if owner else None,
         ),
         spec=fields(k.PodSpec, {"node_name": on, **spec}),
         status=k.PodStatus(phase=phase or ("Running" if on else "Pending"), start_time=started),
@@ -105,8 +108,10 @@ def pod_group(name: str, minimum: int, annotations: Labels | None = None) -> k.C
     return k.CoschedulingPodGroup(metadata=metadata, spec=k.CoschedulingSpec(min_member=minimum))
 
 
-def owner_reference(kind: str, name: str) -> k.OwnerReference:
-    return k.OwnerReference(api_version="apps/v1", kind=kind, name=name, uid=name, controller=True)
+def owner_reference(kind: str, name: str, *, uid: str | None = None) -> k.OwnerReference:
+    """The reference to a controller."""
+    uid = name if uid is None else uid
+    return k.OwnerReference(api_version="apps/v1", kind=kind, name=name, uid=uid, controller=True)
 
 
 def daemon_set(template: k.Pod, namespace: str = "default") -> k.DaemonSet:
@@ -186,8 +191,14 @@ def amounts(cpu: k.Quantity | None, memory: k.Quantity | None, *, pods: Any = No
 
 def fields(record: type[Record], given: dict[str, Any]) -> Record:
     """A record from fields by their names in Python or on the wire, typed or as JSON has them."""
-    names = {field.name: field.encode_name for field in msgspec.structs.fields(record)}
+    names = _names(record)
     unknown = given.keys() - names.keys() - {*names.values()}
     if unknown:
         raise TypeError(f"{record.__name__} has no field {min(unknown)}")
     return msgspec.convert({names.get(name, name): value for name, value in given.items()}, record)
+
+
+@cache
+def _names(record: type[k.Wire]) -> dict[str, str]:
+    """The names on the wire of a record's fields."""
+    return {field.name: field.encode_name for field in msgspec.structs.fields(record)}

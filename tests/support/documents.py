@@ -27,15 +27,23 @@ def pod(name: str, *, metadata: Document | None = None, **how: Any) -> Document:
     return made
 
 
-def new_pod(name: str = "p", *, cpu: str | None = None, metadata: Document | None = None, **spec: Any) -> Document:
+def new_pod(
+    name: str = "p",
+    *,
+    namespace: str | None = None,
+    cpu: str | None = None,
+    metadata: Document | None = None,
+    **spec: Any,
+) -> Document:
     """A pod as a user writes it: no uid, no status, nothing that an API server adds."""
     container = {"name": "main"} | ({"resources": {"requests": {"cpu": cpu}}} if cpu else {})
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, **(metadata or {})},
-        "spec": {"containers": [container], **spec},
-    }
+    place = {"namespace": namespace} if namespace else {}
+    return manifest("Pod", name, **place, **(metadata or {})) | {"spec": {"containers": [container], **spec}}
+
+
+def manifest(kind: str, name: str, **metadata: Any) -> Document:
+    """An object of Kubernetes' core group as a user writes it, without a spec; nothing is checked."""
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **metadata}}
 
 
 def disruption_budget(app: str, allowed: int | None = None, **how: Any) -> Document:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
+from tests.support import builders
+from tests.support.builders import disruption_budget
 from tutti.autoscalers.cluster_autoscaler.drainability import (
     DAEMON_POD,
     MIRROR,
@@ -31,40 +32,15 @@ def blocks(reason: str) -> Verdict:
     return Verdict(Fate.BLOCKS, reason)
 
 
-def pod(
-    name: str = "p",
-    *,
-    kind: str | None = "ReplicaSet",
-    namespace: str = "default",
-    created: str | None = OLD,
-    deleted: str | None = None,
-    phase: str = "Running",
-    policy: str | None = None,
-    grace: int | None = None,
-    volumes: list[dict[str, Any]] | None = None,
-    **annotations: str,
-) -> Pod:
-    owners = [{"apiVersion": "apps/v1", "kind": kind, "name": "own", "controller": True}] if kind else []
-    raw = {
-        "metadata": {
-            "name": name, "namespace": namespace, "labels": {"app": "a"}, "creationTimestamp": created,
-            "deletionTimestamp": deleted, "ownerReferences": owners,
-            "annotations": {{"evict": SAFE_TO_EVICT, "local": SAFE_LOCAL_VOLUMES, "mirror": MIRROR,
-                             "daemon": DAEMON_POD}[key]: value for key, value in annotations.items()},
-        },
-        "spec": {"nodeName": "n", "volumes": volumes, "restartPolicy": policy, "terminationGracePeriodSeconds": grace},
-        "status": {"phase": phase},
-    }  # fmt: skip
-    return msgspec.convert(raw, Pod)
+MARKS = {"evict": SAFE_TO_EVICT, "local": SAFE_LOCAL_VOLUMES, "mirror": MIRROR, "daemon": DAEMON_POD}
 
 
-def budget(
-    allowed: int | None, *, namespace: str = "default", name: str = "b", app: str | None = "a"
-) -> PodDisruptionBudget:
-    selector = {"matchLabels": {"app": app}} if app else {}
-    status = {} if allowed is None else {"disruptionsAllowed": allowed}
-    raw = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}, "status": status}
-    return msgspec.convert(raw, PodDisruptionBudget)
+def pod(name: str = "p", *, kind: str | None = "ReplicaSet", created: str | None = OLD, **how: Any) -> Pod:
+    """A pod that runs, of a controller of a kind; `MARKS` lists its annotations."""
+    annotations = {key: how.pop(short) for short, key in MARKS.items() if short in how}
+    owner = (kind, "own") if kind else None
+    how["termination_grace_period_seconds"] = how.pop("grace", None)
+    return builders.pod(name, on="n", app="a", owner=owner, created=created, annotations=annotations, **how)
 
 
 def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> EvictionRules:
@@ -89,8 +65,8 @@ IN_MEMORY = {"name": "shm", "emptyDir": {"medium": "Memory"}}
         (pod(daemon="true"), STAYS),
         (pod(mirror="x", kind=None), STAYS),
         (pod(kind=None, phase="Failed"), STAYS),
-        (pod(kind=None, phase="Succeeded", policy="Never"), STAYS),
-        (pod(kind=None, phase="Succeeded", policy="Always"), blocks("NotReplicated")),
+        (pod(kind=None, phase="Succeeded", restart_policy="Never"), STAYS),
+        (pod(kind=None, phase="Succeeded", restart_policy="Always"), blocks("NotReplicated")),
         (pod(deleted="2026-08-01T11:58:59Z", kind=None), STAYS),
         (pod(deleted="2026-08-01T11:59:01Z", kind=None), blocks("NotReplicated")),
         (pod(deleted="2026-08-01T11:58:59Z", kind=None, grace=31), blocks("NotReplicated")),
@@ -152,20 +128,20 @@ def test_the_order_of_the_rules(given: Pod, expected: Verdict) -> None:
 
 
 def test_budgets_come_last() -> None:
-    spent = (budget(0), budget(0, namespace="kube-system"))
+    spent = (disruption_budget("a", 0), disruption_budget("a", 0, namespace="kube-system"))
     assert rules(*spent).verdict(pod()) == blocks("NotEnoughPdb")
     assert rules(*spent).verdict(pod(volumes=[EMPTY_DIR])) == blocks("LocalStorageRequested")
     assert rules(*spent).verdict(pod(evict="true")) == MOVES
     # A kube-system pod with a budget is judged by it, however young or old.
     assert rules(*spent).verdict(pod(namespace="kube-system")) == blocks("NotEnoughPdb")
-    left = budget(1, namespace="kube-system")
+    left = disruption_budget("a", 1, namespace="kube-system")
     assert rules(left).verdict(pod(namespace="kube-system", created=YOUNG)) == MOVES
     assert rules(left).verdict(pod(namespace="kube-system", evict="false")) == blocks("NotSafeToEvictAnnotation")
-    assert rules(budget(0, app="b"), budget(0, namespace="other")).verdict(pod()) == MOVES
+    assert rules(disruption_budget("b", 0), disruption_budget("a", 0, namespace="other")).verdict(pod()) == MOVES
 
 
 def test_a_budget_is_spent_by_every_move_and_asked_for_one() -> None:
-    budgets = BudgetsLeft([budget(1), budget(3, name="c")])
+    budgets = BudgetsLeft([disruption_budget("a", 1), disruption_budget("a", 3, name="c")])
     found = EvictionRules(budgets)
     assert (budgets.left(pod()), budgets.has_budget(pod())) == (1, True)
     assert budgets.allows_together([pod()])
@@ -180,11 +156,11 @@ def test_a_budget_is_spent_by_every_move_and_asked_for_one() -> None:
 
 
 def test_which_pods_a_budget_selects() -> None:
-    whole = BudgetsLeft([budget(2, app=None)])
+    whole = BudgetsLeft([disruption_budget(None, 2)])
     assert whole.left(pod()) == 2, "an empty selector is the whole namespace"
     assert whole.left(pod(namespace="other")) is None
     assert BudgetsLeft().left(pod()) is None
-    assert BudgetsLeft([budget(None)]).left(pod()) == 0, "a status that says nothing allows nothing"
+    assert BudgetsLeft([disruption_budget("a", None)]).left(pod()) == 0, "a status that says nothing allows nothing"
 
 
 def test_without_a_clock_nobody_is_old() -> None:
@@ -193,7 +169,7 @@ def test_without_a_clock_nobody_is_old() -> None:
     assert timeless.verdict(pod(kind=None, deleted=OLD)) == blocks("NotReplicated")
     assert timeless.verdict(pod()) == MOVES
     assert latest_moment([]) is None
-    assert latest_moment([pod(), pod(created=YOUNG), budget(0)]) == micros(YOUNG)
+    assert latest_moment([pod(), pod(created=YOUNG), disruption_budget("a", 0)]) == micros(YOUNG)
 
 
 def test_a_grace_period_makes_no_class_of_its_own() -> None:

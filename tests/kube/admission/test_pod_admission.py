@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.support.documents import new_pod, typed
 from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
 from tutti.kube.admission.pod_admission import Admission, admit_pod, is_stored
@@ -26,8 +27,7 @@ def make(kind, **fields):
 
 
 def pod(labels=None, **spec):
-    spec.setdefault("containers", [{"name": "c"}])
-    return make(Pod, metadata={"name": "p", "namespace": "default", "labels": labels}, spec=spec)
+    return typed(new_pod(namespace="default", metadata={"labels": labels}, **spec))
 
 
 def with_limits(limits, requests=None):

@@ -6,22 +6,22 @@ import io
 import json
 import sys
 import types
+from functools import partial
 from itertools import pairwise
 
 import pytest
 
+from tests.support.documents import manifest, new_pod
 from tutti.exceptions import InputError
 from tutti.kube.objects import Deployment, Node, PodDisruptionBudget, Service
 from tutti.kube.reading.loader import load
 
 
-def pod(name="web-1", **fields):
-    made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"}}
-    return made | {"spec": {"containers": [{"name": "c"}]}} | fields
+def pod(**fields):
+    return new_pod("web-1", namespace="shop") | fields
 
 
-def node(name, **metadata):
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name} | metadata}
+node = partial(manifest, "Node")
 
 
 def listed(*items, kind="List"):

@@ -2,11 +2,11 @@
 
 import json
 
-import msgspec
 import pytest
 
+from tests.support import builders
+from tests.support.builders import amounts
 from tutti.exceptions import InputError
-from tutti.kube.objects import Node
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
 from tutti.market.pool_context import Market
@@ -16,21 +16,13 @@ from tutti.market.price_book import PriceBook
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 
 
-def node(name, kind="m5.large", zone="eu-west-1a", *, taints=(), ready="True", provider="", **labels):
+def node(name, kind="m5.large", zone="eu-west-1a", *, ready="True", taints=(), provider="", **labels):
+    """A node of a cloud; ``__`` in the name of a label stands for a slash, ``_`` for a dot."""
     named = {k.replace("__", "/").replace("_", "."): v for k, v in labels.items()}
     where = {"node.kubernetes.io/instance-type": kind, "topology.kubernetes.io/zone": zone} if kind else {}
-    return msgspec.convert(
-        {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | where | named},
-            "spec": {"taints": list(taints), "providerID": provider},
-            "status": {
-                "capacity": {"cpu": "2", "memory": "8Gi", "pods": "29"},
-                "allocatable": {"cpu": "1900m", "memory": "7Gi", "pods": "29"},
-                "conditions": [{"type": "Ready", "status": ready}],
-            },
-        },
-        Node,
-    )
+    status = {"conditions": [{"type": "Ready", "status": ready}], "capacity": amounts("2", "8Gi", pods="29")}
+    spec = {"taints": list(taints), "provider_id": provider}
+    return builders.node(name, "1900m", memory="7Gi", pods="29", labels=where | named, **status, **spec)
 
 
 def group(name="workers", tags=(), **fields):
