@@ -21,12 +21,12 @@ def violations(objects: list[Document], asked, answer) -> list[str]:
     """What a plan breaks: budgets, gangs, rooms, minimums of pools, its own bill. Empty for a correct plan."""
     plan, found = answer.down, []
     picture = settle(answer, asked).picture if answer.nodes or answer.on_existing else initialise(asked)
-    world = picture.cluster
+    cluster = picture.cluster
     offered = Offered(asked.catalogue)
     removed = {each.node for each in plan.removals}
-    before = {key for key, row in world.pods.row_of.items() if world.pods.node_names[row]}
+    before = {key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row]}
     for name in removed:
-        world.apply(Put(cordoned(world.nodes.objects[world.nodes.row_of[name]])))
+        cluster.apply(Put(cordoned(cluster.nodes.objects[cluster.nodes.row_of[name]])))
     bought = {node.name: offered.of(node) for node in plan.nodes}
     budgets, gangs = _budgets(objects), _gangs(objects)
     labels = {f"default/{o['metadata']['name']}": o["metadata"]["labels"] for o in objects if o["kind"] == "Pod"}
@@ -42,42 +42,42 @@ def violations(objects: list[Document], asked, answer) -> list[str]:
             if going[app] and going[app] != members and members - going[app] < least:
                 found.append(f"step {number}: {going[app]} of {members} members of gang {app} leave, {least} must stay")
         for move in step.moves:
-            if world.pods.node_names[world.pod_row(move.pod)] != move.source:
+            if cluster.pods.node_names[cluster.pod_row(move.pod)] != move.source:
                 found.append(f"step {number}: {move.pod} is not on {move.source}")
-            world.apply(Unbind(move.pod))
+            cluster.apply(Unbind(move.pod))
         for move in step.moves:
-            ask = picture.engine.judge.ask(world.pod_row(move.pod))
+            ask = picture.engine.judge.ask(cluster.pod_row(move.pod))
             seen = picture.engine.judge.filter(ask)
-            if not getattr(seen, "feasible", None) is not None or not seen.feasible[world.nodes.row_of[move.target]]:
+            if not getattr(seen, "feasible", None) is not None or not seen.feasible[cluster.nodes.row_of[move.target]]:
                 found.append(f"step {number}: {move.pod} may not go to {move.target}")
             if move.target in removed:
                 found.append(f"step {number}: {move.pod} goes to {move.target}, which goes as well")
-            world.apply(Bind(move.pod, move.target))
+            cluster.apply(Bind(move.pod, move.target))
         for name in step.removes:
-            for row in list(world.on_node[world.nodes.row_of[name]]):
-                key = world.pods.keys[row]
+            for row in list(cluster.on_node[cluster.nodes.row_of[name]]):
+                key = cluster.pods.keys[row]
                 if not key.startswith("kube-system/agent-"):
                     found.append(f"step {number}: {key} is on {name} when it goes")
-                world.apply(Remove(Pod.KIND, key))
-            world.apply(Remove(Node.KIND, name))
+                cluster.apply(Remove(Pod.KIND, key))
+            cluster.apply(Remove(Node.KIND, name))
     for key in before:
-        row = world.pods.row_of.get(key)
+        row = cluster.pods.row_of.get(key)
         lost = row is None and not key.startswith("kube-system/agent-")
-        if lost or (row is not None and world.pods.node[row] < 0):
+        if lost or (row is not None and cluster.pods.node[row] < 0):
             found.append(f"{key} has no node at the end")
-    found += _money(asked, plan, world)
+    found += _money(asked, plan, cluster)
     return found
 
 
-def _money(asked, plan, world) -> list[str]:
+def _money(asked, plan, cluster) -> list[str]:
     prices = {member.node: member.price for pool in asked.catalogue.pools for member in pool.members}
     now = sum(price for price in prices.values())
-    then = sum(prices[name] for name in prices if name in world.nodes.row_of) + sum(n.price for n in plan.nodes)
+    then = sum(prices[name] for name in prices if name in cluster.nodes.row_of) + sum(n.price for n in plan.nodes)
     wrong = []
     if (plan.before, plan.after, plan.saving) != (now, then, now - then):
         wrong.append(f"the bill goes from {now} to {then}, not from {plan.before} to {plan.after}")
     for pool in asked.catalogue.pools:
-        there = sum(member.node in world.nodes.row_of for member in pool.members)
+        there = sum(member.node in cluster.nodes.row_of for member in pool.members)
         there += sum(node.pool == pool.name for node in plan.nodes)
         if there < min(pool.minimum, len(pool.members)):
             wrong.append(f"pool {pool.name} has {there} nodes, {pool.minimum} at least")

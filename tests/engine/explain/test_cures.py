@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.support import builders
+from tests.support.cluster_state import cluster_state
 from tests.support.paths import VECTORS
-from tests.support.worlds import picture
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put
 from tutti.conformance import gang_cases as cases
@@ -53,9 +53,9 @@ def starts(objects: Objects, key: str, told: GangExplanation) -> list[str]:
 def explained(objects: Objects, key: str = "default/train") -> GangExplanation:
     """Explain a gang, see that nothing has changed, and that every cure is one."""
     cluster = Cluster(objects)
-    before = picture(cluster)
+    before = cluster_state(cluster)
     told = explain_gang(Engine(cluster), key)
-    assert picture(cluster) == before
+    assert cluster_state(cluster) == before
     assert starts(objects, key, told) == []
     return told
 
@@ -84,12 +84,12 @@ def test_cures_of_recorded_gangs(case: cases.GangCase) -> None:
 
 @given(seed=st.integers(0, 2**32))
 def test_cures_of_random_gangs(seed: int) -> None:
-    objects = list(world(random.Random(seed)))
+    objects = list(random_cluster(random.Random(seed)))
     for key in Gangs(Cluster(objects)).keys():  # noqa: SIM118 - not a dict
         explained(objects, key)
 
 
-def world(draw: random.Random) -> Iterator[k.Object]:
+def random_cluster(draw: random.Random) -> Iterator[k.Object]:
     """A few nodes, some of them tainted or cordoned, pods and a gang on them, and a gang that wants to join."""
     names = [f"n{number}" for number in range(draw.randint(1, 4))]
     for name in names:

@@ -8,9 +8,10 @@ from functools import partial
 import pytest
 
 from tests.support import builders
-from tests.support.brute_force import Instance, Job, Machine, Team
+from tests.support.brute_force.gang_instances import instance
+from tests.support.brute_force.gang_search import Instance, Job, Machine, Team
+from tests.support.brute_force.gang_verdicts import Verdict, judge
 from tests.support.builders import HOSTNAME
-from tests.support.gang_instances import Verdict, instance, judged
 from tutti.cluster.cluster import Cluster
 from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
@@ -71,7 +72,7 @@ SMALL = {
 
 @pytest.mark.parametrize("name", SMALL)
 def test_small(name: str) -> None:
-    assert judged(SMALL[name]) == Verdict()
+    assert judge(SMALL[name]) == Verdict()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_small(name: str) -> None:
 )
 def test_drawn(name: str) -> None:
     seed, number = map(int, name.split("/"))
-    assert judged(instance(seed, number)) == Verdict()
+    assert judge(instance(seed, number)) == Verdict()
 
 
 # Found in review ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import builders
-from tests.support.worlds import World
+from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
 from tutti.engine.explain.pod_explanation import explain
@@ -65,8 +65,8 @@ def test_a_batch_is_what_deciding_one_by_one_gives(
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=150)
 def test_the_quick_decision_is_the_best_of_the_explained_ones(seed: int) -> None:
-    world = World(seed)
-    cluster = Cluster(world.objects(pods=25))
+    drawn = RandomCluster(seed)
+    cluster = Cluster(drawn.objects(pods=25))
     engine = Engine(cluster)
     for key in pending(cluster):
         told = explain(engine, key)
@@ -85,8 +85,8 @@ def test_the_quick_decision_is_the_best_of_the_explained_ones(seed: int) -> None
 
 @given(seed=st.integers(0, 10**6))
 def test_no_node_is_ever_filled_beyond_what_it_offers(seed: int) -> None:
-    world = World(seed)
-    cluster = Cluster(o for o in world.objects(pods=40) if not (isinstance(o, k.Pod) and o.spec.node_name))
+    drawn = RandomCluster(seed)
+    cluster = Cluster(o for o in drawn.objects(pods=40) if not (isinstance(o, k.Pod) and o.spec.node_name))
     Engine(cluster).place(pending(cluster))
     for row in cluster.nodes.row_of.values():
         assert (cluster.nodes.used[:, row] <= cluster.nodes.alloc[:, row]).all()
@@ -94,8 +94,8 @@ def test_no_node_is_ever_filled_beyond_what_it_offers(seed: int) -> None:
 
 @given(seed=st.integers(0, 10**6))
 def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
-    world = World(seed)
-    cluster = Cluster(world.objects(pods=20))
+    drawn = RandomCluster(seed)
+    cluster = Cluster(drawn.objects(pods=20))
     engine = Engine(cluster)
     rows = cluster.nodes.rows_on()
     specs = [cluster.spec_of(cluster.pods.row_of[key]) for key in pending(cluster)]
@@ -114,13 +114,13 @@ def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=30)
 def test_the_same_input_gives_the_same_decisions_whatever_the_order_of_objects(seed: int) -> None:
-    objects = list(World(seed).objects(pods=25))
+    objects = list(RandomCluster(seed).objects(pods=25))
     shuffled = objects.copy()
     random.Random(seed).shuffle(shuffled)
     first, second = Cluster(objects), Cluster(shuffled)
     keys = pending(first)
     assert keys == pending(second)
-    # Image sizes are equal in these worlds; the size that counts is otherwise that of the first node.
+    # Image sizes are equal in these clusters; the size that counts is otherwise that of the first node.
     assert Engine(first).place(keys) == Engine(second).place(keys)
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support import builders
-from tests.support.worlds import World
+from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold, Release, Remove
 from tutti.engine.gangs.gang_state import created
@@ -155,15 +155,15 @@ def test_budgets_shrink_with_every_eviction() -> None:
 
 
 def crowd(seed: int) -> Iterator[k.Object]:
-    """A world with several pods of each make, and budgets."""
-    world = World(seed)
-    for obj in world.objects(pods=25):
+    """Random objects with several pods of each make, and budgets."""
+    drawn = RandomCluster(seed)
+    for obj in drawn.objects(pods=25):
         yield obj
         if isinstance(obj, k.Pod) and not obj.spec.node_name:
-            for number in range(world.random.randrange(4)):
+            for number in range(drawn.random.randrange(4)):
                 twin = replace(obj.metadata, name=f"{obj.metadata.name}-{number}")
                 yield replace(obj, metadata=twin, status=replace(obj.status, nominated_node_name=None))
-    yield world.budget()
+    yield drawn.budget()
 
 
 def settled(cluster: Cluster) -> dict[str, str | None]:

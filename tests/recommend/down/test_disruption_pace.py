@@ -30,7 +30,7 @@ def node_pool(disruption):
     return karpenter_pool("p", wanted, **({} if disruption is None else {"disruption": disruption}))
 
 
-def world(*pods, count=12, kind="m5.large", **changes):
+def karpenter_cluster(*pods, count=12, kind="m5.large", **changes):
     """Nodes n0, n1, ... of Karpenter's pool p, some of them changed."""
     objects, _ = small_cluster(*pods, nodes=(kind,) * count)
     for each in objects:
@@ -45,7 +45,7 @@ def plan_of(*pods, budgets=EMPTY, count=12, kind="m5.large", changes=None, **opt
     disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "30s"}
     if budgets is not EMPTY:
         disruption["budgets"] = budgets
-    objects = world(*pods, count=count, kind=kind, **(changes or {}))
+    objects = karpenter_cluster(*pods, count=count, kind=kind, **(changes or {}))
     asked, answer = scale_down(objects, node_pool(disruption), **options)
     assert not violations(objects, asked, answer)
     return answer.down
@@ -82,7 +82,7 @@ def test_without_budgets_all_go():
 
 
 def test_a_pool_that_says_nothing_has_karpenters_tenth():
-    asked, answer = scale_down(world(("db-0", "n0", 900, UNOWNED)), node_pool(None))
+    asked, answer = scale_down(karpenter_cluster(("db-0", "n0", 900, UNOWNED)), node_pool(None))
     assert len(answer.down.removals) == 2
     assert asked.catalogue.pools[0].down_rules.budgets[0].nodes == "10%"
 
@@ -116,7 +116,7 @@ def test_nodes_that_are_going_already_take_from_it():
 )  # fmt: skip
 def test_a_percentage_is_of_the_nodes_that_have_come_up(labels, number):
     """Ten percent of eleven nodes are two, of ten one."""
-    objects = world(("db-0", "n0", 900, UNOWNED), count=11)
+    objects = karpenter_cluster(("db-0", "n0", 900, UNOWNED), count=11)
     objects[1]["metadata"]["labels"] |= {f"karpenter.sh/{label}": "true" for label in labels}
     assert len(scale_down(objects, node_pool({"budgets": [{"nodes": "10%"}]}))[1].down.removals) == number
 
@@ -164,7 +164,7 @@ def test_a_schedule_that_never_comes_is_always_in_force():
 
 @pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized", None])
 def test_policies_that_karpenter_has(policy):
-    asked = read_request(world(), node_pool({"consolidationPolicy": policy}), Options())
+    asked = read_request(karpenter_cluster(), node_pool({"consolidationPolicy": policy}), Options())
     assert asked.catalogue.pools[0].down_rules.empty_only is (policy == "WhenEmpty")
 
 
@@ -172,7 +172,9 @@ def test_policies_that_karpenter_has(policy):
 @pytest.mark.parametrize("after", ["30s", "Never"])
 def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
     with pytest.raises(InputError) as caught:
-        read_request(world(), node_pool({"consolidationPolicy": policy, "consolidateAfter": after}), Options())
+        read_request(
+            karpenter_cluster(), node_pool({"consolidationPolicy": policy, "consolidateAfter": after}), Options()
+        )
     want = "want WhenEmpty, WhenEmptyOrUnderutilized, WhenUnderutilized"
     told = f'spec.disruption.consolidationPolicy: there is no policy "{policy}" ({want})'
     assert str(caught.value) == f"pools.json: nodepool p: {told}"
@@ -193,5 +195,5 @@ def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
 )
 def test_what_karpenter_would_not_take(budget, line):
     with pytest.raises(InputError) as caught:
-        read_request(world(), node_pool({"budgets": [budget]}), Options())
+        read_request(karpenter_cluster(), node_pool({"budgets": [budget]}), Options())
     assert str(caught.value).startswith(f"pools.json: nodepool p: spec.disruption.budgets[0].{line}")
