@@ -1,15 +1,14 @@
 """From a snapshot and files to a request."""
 
+from functools import partial
+
 from tests.support import builders
-from tests.support.documents import new_pod, typed
 from tutti.kube.objects import KarpenterPool, KarpenterPoolSpec, ObjectMeta, PriorityClass
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.sources import Source
 from tutti.recommend.build_request import build_request, parse_priorities
 
-
-def pod(name, **spec):
-    return typed(new_pod(name, namespace="x", **spec))
+pod = partial(builders.new_pod, namespace="x")
 
 
 def test_priorities_are_levels_of_pending_pods_highest_first():

@@ -97,6 +97,22 @@ def pod(
     )  # fmt: skip
 
 
+def new_pod(
+    name: str = "p",
+    *,
+    namespace: str | None = None,
+    labels: Labels | None = None,
+    status: dict[str, Any] | None = None,
+    **spec: Any,
+) -> k.Pod:
+    """A pod as a user writes it: without a uid, and without requests unless `containers` has them."""
+    return k.Pod(
+        metadata=k.ObjectMeta(name=name, namespace=namespace, labels=labels),
+        spec=fields(k.PodSpec, {"containers": [k.Container(name="main")], **spec}),
+        status=fields(k.PodStatus, status or {}),
+    )
+
+
 def members(gang: str, count: int, *, first: int = 0, **how: Any) -> list[k.Pod]:
     """Pods ``gang-0``, ``gang-1``, ... of a gang that they name in their annotations."""
     return [pod(f"{gang}-{number}", gang=gang, **how) for number in range(first, first + count)]

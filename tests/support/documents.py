@@ -76,8 +76,3 @@ def karpenter_pool(name: str, requirements: dict[str, list[str]], **spec: Any) -
 def document(obj: k.Object) -> Document:
     """An object as JSON has it."""
     return {"apiVersion": obj.API_VERSION, "kind": obj.WIRE_KIND, **msgspec.to_builtins(obj)}
-
-
-def typed(made: Document) -> Any:
-    """The object that a document describes."""
-    return msgspec.convert(made, k.KINDS[made["kind"]])

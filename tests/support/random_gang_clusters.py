@@ -63,9 +63,9 @@ class RandomGangCluster:
             labels = {HOSTNAME: name, ZONE: f"zone-{rack // 2}", RACK: f"rack-{rack}"}
             if draw.random() < 0.07:
                 del labels[draw.choice((ZONE, RACK))]
-            yield self._node(name, labels)
+            yield self._draw_node(name, labels)
 
-    def _node(self, name: str, labels: dict[str, str]) -> k.Node:
+    def _draw_node(self, name: str, labels: dict[str, str]) -> k.Node:
         draw = self.draw
         size = {
             "cpu": str(draw.choice((4, 4, 4, 8, 8, 16))),
@@ -102,9 +102,9 @@ class RandomGangCluster:
         never = "Never" if draw.random() < 0.1 else None
         rules = self._rules("solo") if draw.random() < 0.2 else {}
         rules = {**rules, "preemption_policy": never}
-        self._pod(name, ask, draw.choice(LOW if running else HIGH), node, labels={"gang": "solo"}, rules=rules)
+        self._add_pod(name, ask, draw.choice(LOW if running else HIGH), node, labels={"gang": "solo"}, rules=rules)
 
-    def _pod(
+    def _add_pod(
         self,
         name: str,
         ask: Amounts,
@@ -213,7 +213,7 @@ class RandomGangCluster:
             node = self._room(ask, areas.get(part, area)) if running and number < count else None
             labels, annotations, fields = membership_of(made, part)
             mixed = made.dialect not in ("native", "composite") and draw.random() < 0.05
-            self._pod(
+            self._add_pod(
                 f"{made.name}-{number}", ask, draw.choice(LOW) if mixed else made.priority, node,
                 labels={"gang": made.name, **labels}, annotations=annotations,
                 rules={**made.rules, **fields, "preemption_policy": "Never" if made.never else None},

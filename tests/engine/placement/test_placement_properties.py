@@ -30,11 +30,11 @@ def pending(cluster: Cluster) -> list[str]:
     return sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
 
 
-def node(number: int, cpu: str, memory: str, **how: Any) -> k.Node:
+def numbered_node(number: int, cpu: str, memory: str, **how: Any) -> k.Node:
     return builders.node(f"node-{number:02}", cpu, memory=memory, **how)
 
 
-def pod(number: int, cpu: str, memory: str, **how: Any) -> k.Pod:
+def numbered_pod(number: int, cpu: str, memory: str, **how: Any) -> k.Pod:
     """A pod that has no request where the amount is "0"."""
     requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value != "0"}
     return builders.pod(f"pod-{number:04}", **{"cpu": None, **requests}, **how)
@@ -51,9 +51,10 @@ def test_a_batch_is_what_deciding_one_by_one_gives(
 ) -> None:
     slow = [k.Taint(key="slow", effect="PreferNoSchedule")]
     objects: list[k.Object] = [
-        node(i, c, m, pods=p, taints=slow if soft and i % 3 == 0 else None) for i, (c, m, p) in enumerate(nodes)
+        numbered_node(i, c, m, pods=p, taints=slow if soft and i % 3 == 0 else None)
+        for i, (c, m, p) in enumerate(nodes)
     ]
-    objects += [pod(i, cpu, memory) for i in range(count)]
+    objects += [numbered_pod(i, cpu, memory) for i in range(count)]
     at_once, singly = Cluster(objects), Cluster(objects)
     keys = pending(at_once)
     decided = Engine(at_once).place(keys)
@@ -128,8 +129,10 @@ def test_the_same_input_gives_the_same_decisions_whatever_the_order_of_objects(s
 @settings(max_examples=30)
 def test_many_specs_are_judged_together_as_each_alone(seed: int) -> None:
     draw = random.Random(seed)
-    objects: list[k.Object] = [node(i, draw.choice(("2", "4")), draw.choice(("4Gi", "8Gi"))) for i in range(10)]
-    objects += [pod(i, f"{draw.randrange(1, 20) * 50}m", f"{draw.randrange(1, 20) * 64}Mi") for i in range(60)]
+    objects: list[k.Object] = [
+        numbered_node(i, draw.choice(("2", "4")), draw.choice(("4Gi", "8Gi"))) for i in range(10)
+    ]
+    objects += [numbered_pod(i, f"{draw.randrange(1, 20) * 50}m", f"{draw.randrange(1, 20) * 64}Mi") for i in range(60)]
     together, alone = Cluster(objects), Cluster(objects)
     keys = pending(together)
     decided = Engine(together).place(keys)
@@ -138,7 +141,7 @@ def test_many_specs_are_judged_together_as_each_alone(seed: int) -> None:
 
 
 def test_a_pod_that_left_makes_room_again() -> None:
-    cluster = Cluster([node(0, "1", "4Gi"), pod(0, "1", "1Gi"), pod(1, "1", "1Gi")])
+    cluster = Cluster([numbered_node(0, "1", "4Gi"), numbered_pod(0, "1", "1Gi"), numbered_pod(1, "1", "1Gi")])
     engine = Engine(cluster)
     first, second = engine.place(pending(cluster))
     assert (first.node, second.node) == ("node-00", None)
@@ -152,16 +155,16 @@ def test_a_pod_that_left_makes_room_again() -> None:
 @settings(max_examples=100)
 def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> None:
     draw = random.Random(seed)
-    objects: list[k.Object] = [node(i, "2", "4Gi", pods=draw.choice(("4", "110"))) for i in range(4)]
+    objects: list[k.Object] = [numbered_node(i, "2", "4Gi", pods=draw.choice(("4", "110"))) for i in range(4)]
     for i in range(24):
-        running = pod(
+        running = numbered_pod(
             i, draw.choice(("100m", "500m", "1")), draw.choice(("256Mi", "1Gi", "0")), app=draw.choice("ab"),
             on=f"node-0{draw.randrange(4)}", priority=draw.choice((0, 5, 10)),
             started=f"2026-01-01T00:{draw.randrange(60):02}:00Z",
         )  # fmt: skip
         objects.append(running)
     objects.append(builders.disruption_budget("a", draw.randrange(3)))
-    objects.append(pod(99, "1500m", "1Gi", priority=7))
+    objects.append(numbered_pod(99, "1500m", "1Gi", priority=7))
     engine = Engine(Cluster(objects))
     asked = engine.judge.ask(engine.cluster.pod_row("default/pod-0099"))
     filtered = engine.judge.filter(asked)

@@ -258,14 +258,14 @@ class _Draw:
 
 def objects(made: Instance) -> list[Object]:
     """The instance as Kubernetes objects."""
-    found: list[Object] = [_node(machine) for machine in made.machines]
+    found: list[Object] = [_node_of(machine) for machine in made.machines]
     found += [_budget(name, allowed) for name, allowed in made.budgets]
     found += [_group(team) for team in made.teams]
-    found += [_pod(job) for job in made.jobs]
+    found += [_pod_of(job) for job in made.jobs]
     return found
 
 
-def _node(machine: Machine) -> k.Node:
+def _node_of(machine: Machine) -> k.Node:
     labels = {key: value for key in ("rack", "zone") if (value := machine.value(key)) is not None}
     labels |= {"disk": "ssd"} if machine.ssd else {}
     cpu, memory, gpu, pods = machine.room
@@ -292,7 +292,7 @@ def _group(team: Team) -> Object:
     return builders.pod_group(team.name, team.minimum, said)
 
 
-def _pod(job: Job) -> k.Pod:
+def _pod_of(job: Job) -> k.Pod:
     cpu, memory, gpu, _ = job.ask
     labels = dict.fromkeys(job.budgets, "covers")
     if job.gang is not None:

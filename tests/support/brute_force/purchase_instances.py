@@ -108,17 +108,17 @@ def request(made: Instance) -> Request:
     """The question as the recommender is asked it."""
     objects: list[k.Object] = []
     for machine in made.standing:
-        objects.append(_node(machine, machine.name))
+        objects.append(_node_of(machine, machine.name))
         other = list(machine.used)
         for kind, number in zip(made.kinds, machine.running or (0,) * len(made.kinds), strict=True):
             for i in range(number):
-                objects.append(_pod(kind, f"{kind.name}-on-{machine.name}-{i}", node=machine.name))
+                objects.append(_pod_of(kind, f"{kind.name}-on-{machine.name}-{i}", node=machine.name))
                 other = [a - b for a, b in zip(other, kind.ask, strict=True)]
         if other[2]:
             objects.append(
-                _pod(Kind("other", other[0], other[1], tolerates=True), f"other-{machine.name}", machine.name)
+                _pod_of(Kind("other", other[0], other[1], tolerates=True), f"other-{machine.name}", machine.name)
             )
-    objects += [_pod(kind, f"{kind.name}-{i}") for kind in made.kinds for i in range(kind.count)]
+    objects += [_pod_of(kind, f"{kind.name}-{i}") for kind in made.kinds for i in range(kind.count)]
     return Request(
         objects=tuple(objects), catalogue=Catalogue(pools=tuple(_pools(made))), options=Options(binder=Binder.TUTTI)
     )
@@ -129,7 +129,7 @@ def _pools(made: Instance) -> Iterator[NodePool]:
         offerings = tuple(
             Offering(
                 pool=pool, instance_type=_type(offer.name), zone=offer.zone, price=offer.price,
-                node=_node(offer, offer.name),
+                node=_node_of(offer, offer.name),
             )
             for offer in made.offers
             if offer.pool == pool
@@ -139,7 +139,7 @@ def _pools(made: Instance) -> Iterator[NodePool]:
         yield NodePool(name=pool, offerings=offerings, limits=limits, maximum=most)
 
 
-def _node(machine: Machine, name: str) -> k.Node:
+def _node_of(machine: Machine, name: str) -> k.Node:
     cpu, memory, pods = machine.room
     labels = {FAMILY: machine.family, TYPE: _type(name)}
     room = amounts(f"{cpu}m", f"{memory}Mi", pods=str(pods))
@@ -147,7 +147,7 @@ def _node(machine: Machine, name: str) -> k.Node:
     return builders.node(name, **room, zone=machine.zone, labels=labels, taint=taint, capacity=room)
 
 
-def _pod(kind: Kind, name: str, node: str | None = None) -> k.Pod:
+def _pod_of(kind: Kind, name: str, node: str | None = None) -> k.Pod:
     selector = {FAMILY: kind.family, ZONE: kind.zone}
     return builders.pod(
         name, f"{kind.cpu}m", memory=f"{kind.memory}Mi", on=node, app=kind.name,
