@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.support import builders
 from tests.support.builders import COSCHEDULING_LABEL, ZONE, apart, daemon_set, offering, pod_group, spread
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue, Limit, NodePool
 from tutti.recommend.flow import recommend
 from tutti.recommend.records.request import Binder, Objective, Options, Request, Strategy
@@ -33,7 +33,7 @@ def ask(objects, *pools, seconds=5.0, limits=(), **options):
         options=Options(**{"binder": Binder.TUTTI, **options}),
     )
     ticks = itertools.count()
-    return recommend(request, Deadline(lambda: next(ticks) * 1e-4, seconds))
+    return recommend(request, WorkBudget.of_seconds(seconds, lambda: next(ticks) * 1e-4))
 
 
 def bought(answer):
@@ -164,7 +164,7 @@ def test_daemons_are_taken_off_first():
         catalogue=Catalogue(pools=(pool(offering("a", 10, cpu="4")),)),
         options=Options(binder=Binder.TUTTI),
     )
-    assert len(recommend(request, Deadline(itertools.count().__next__, 10**6)).nodes) == 2
+    assert len(recommend(request, WorkBudget.of_seconds(10**6, itertools.count().__next__)).nodes) == 2
 
 
 def test_cpu_limits_of_a_pool_count_capacity():

@@ -15,7 +15,7 @@ from tests.support import documents
 from tests.support.builders import COSCHEDULING_LABEL, apart, spread
 from tests.support.documents import Document
 from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.admission.prepare import prepare
 from tutti.kube.reading.decode import decode
 from tutti.kube.reading.snapshot import Snapshot, by_kind
@@ -178,7 +178,7 @@ def scale_down(
 ) -> tuple[Request, Recommendation]:
     """The request of a cluster, and the answer to it."""
     asked = read_request(objects, pools, Options(down=Down(**down), binder=binder))
-    return asked, ask(asked, Deadline(time.process_time, seconds))
+    return asked, ask(asked, WorkBudget.of_seconds(seconds, time.process_time))
 
 
 def removed_nodes(plan: DownPlan) -> list[str]:

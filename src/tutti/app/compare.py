@@ -1,6 +1,6 @@
 """What others would do with the same cluster: buy for the pods that wait, and take nodes away.
 
-Contract: the clock comes with the caller's deadlines. What there is nothing to compare with is empty or None.
+Contract: the clock comes with the caller's work budgets. What there is nothing to compare with is empty or None.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from tutti.cluster.work_budget import Deadline
+    from tutti.cluster.work_budget import WorkBudget
     from tutti.recommend.compare import Compared
     from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
     from tutti.recommend.records.recommendation import Recommendation
@@ -26,7 +26,7 @@ class Beside(NamedTuple):
 
 
 def look_beside(
-    answer: Recommendation, request: Request, seconds: float, *, deadline: Callable[[float], Deadline]
+    answer: Recommendation, request: Request, seconds: float, *, budget: Callable[[float], WorkBudget]
 ) -> Beside:
     """What others would do; each of them has as much time as our search."""
     from tutti.cli.loading import busy
@@ -36,5 +36,5 @@ def look_beside(
     with busy("comparing") as tell:
         purchases: tuple[Compared, ...] = ()
         if answer.pods:
-            purchases = compare(request, answer, deadline=deadline(len(PEERS) * seconds), tell=tell)
-        return Beside(purchases, cluster_autoscaler_beside(request, answer, deadline(seconds)))
+            purchases = compare(request, answer, budget=budget(len(PEERS) * seconds), tell=tell)
+        return Beside(purchases, cluster_autoscaler_beside(request, answer, budget(seconds)))

@@ -17,7 +17,7 @@ from tutti.engine.explain.pod_explanation import Explanation, explain
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.reasons.pod_failure import Failure, failure
-from tutti.engine.session.turns import not_considered
+from tutti.engine.session.queue_order import not_considered
 from tutti.exceptions import InputError, NotFoundError
 from tutti.present.gang_explanation_text import outcome_text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import PoolError
 from tutti.market.pools.karpenter_nodepool import NO_TYPE
 from tutti.recommend.down.scale_down import give_back
@@ -23,12 +23,12 @@ from tutti.recommend.unpriced_notes import unpriced_left_out
 _CUT = "the search took far longer than it should and was cut by the clock: another run may find another plan"
 
 
-def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
+def ask(request: Request, budget: WorkBudget, *, tell: Tell | None = None) -> Recommendation:
     """The recommendation for a request."""
     chosen = request.options
     if waiting(request):
         check_catalogue(request)
-        answer = recommend(request, deadline, tell=tell)
+        answer = recommend(request, budget, tell=tell)
         answer = replace(answer, notes=(*answer.notes, *unpriced_left_out(answer, request.catalogue)))
     else:
         answer = Recommendation(
@@ -43,8 +43,8 @@ def ask(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Re
     if chosen.down is not None:
         if tell is not None:
             tell("looking for nodes that can go")
-        answer = replace(answer, down=give_back(request, answer, deadline, down=chosen.down))
-    return replace(answer, notes=(*answer.notes, _CUT)) if deadline.effort.was_cut else answer
+        answer = replace(answer, down=give_back(request, answer, budget, down=chosen.down))
+    return replace(answer, notes=(*answer.notes, _CUT)) if budget.cut_by_clock else answer
 
 
 def check_catalogue(request: Request) -> None:

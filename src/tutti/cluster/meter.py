@@ -1,26 +1,20 @@
-"""The meter: how much was done to a picture and asked of it, counted.
+"""The meter: work, counted in one unit.
 
-Contract: one counter for a cluster and its copies, or for several clusters. It only grows; a rollback counts as further
-edits. The units are rough, about 10 nanoseconds each: budgets that are counted in them end at the same place on every
-run, which no clock does.
+Contract: a `Meter` is an integer that only grows; whoever does work adds to it. One meter serves a cluster and its
+copies, or several clusters; a rollback counts as further edits. A unit is about 10 nanoseconds of a usual machine. How
+many units a piece of work counts is in `work_rates`, limits of counted work are in `work_budget`. A limit that is
+counted ends a search at the same place on every run, which a limit on a clock does not.
 """
 
 from __future__ import annotations
 
-UNIT = 1e-8
-"""Seconds that a unit takes, roughly."""
-EDIT = 1_000
-"""An edit."""
-OBJECT = 2_000
-"""An object that a new cluster takes in: all of it is read for the first time."""
-PASS_OVER = 10_000
-"""A pod brought before all nodes, beside what each node costs."""
-NODE = 15
-"""A node that a pod is brought before."""
-JUDGEMENT = 15_000
-"""Filters and scores asked anew, beside what each answer costs."""
-ANSWER = 30
-"""A spec judged on a node."""
+SECOND = 100_000_000
+"""Units that a usual machine does in a second, roughly."""
+
+
+def work_units(seconds: float) -> int:
+    """Convert seconds of a usual machine into units."""
+    return round(seconds * SECOND)
 
 
 class Meter:
@@ -33,5 +27,5 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """About how long it takes on a usual machine."""
-        return UNIT * self.count
+        """About how long the counted work takes on a usual machine."""
+        return self.count / SECOND

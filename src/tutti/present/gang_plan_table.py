@@ -28,8 +28,7 @@ from tutti.present.tables import NONE, counted
 
 if TYPE_CHECKING:
     from tutti.cluster.cluster import Cluster
-    from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, Plan, Unschedulable
-    from tutti.engine.session.turns import Turn
+    from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, Plan, Turn, Unschedulable
 
 _HEADERS = ("NAMESPACE", "NAME", "READY", "MIN", "STATUS", "PRIORITY", "REQUESTS", "SCORE", "NODE", "MESSAGE")
 _WIDE = ("MIN", "PRIORITY", "REQUESTS", "SCORE")

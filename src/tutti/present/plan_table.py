@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tutti.kube.objects import Pod
 from tutti.kube.quantity import format_quantity
@@ -26,6 +27,8 @@ Row = tuple[object, ...]
 _HEADERS = ("NAMESPACE", "NAME", "STATUS", "PRIORITY", "REQUESTS", "SCORE", "NODE", "MESSAGE")
 _WIDE = ("PRIORITY", "REQUESTS", "SCORE")
 _STATUS = {"gated": "Gated"}
+_FOR_EXECUTORS = frozenset(("uid", "volumes", "change", "turns", "holds", "released", "budgets"))
+"""Fields of a plan that are for whoever carries it out; they are not shown."""
 
 
 def plan_table(plan: Plan, cluster: Cluster, *, wide: bool, namespaced: bool | None) -> str:
@@ -49,13 +52,25 @@ def names(plan: Plan) -> str:
 
 def plan_data(plan: Plan) -> dict[str, Any]:
     """A plan as data; what is said of gangs and moves is left out where there are none."""
-    data: dict[str, Any] = msgspec.to_builtins(plan)
+    shown = replace(
+        plan,
+        binds=tuple(replace(each, uid=None, volumes=()) for each in plan.binds),
+        evictions=tuple(replace(each, uid=None, change=None) for each in plan.evictions),
+        turns=(),
+        holds=(),
+        released=(),
+        budgets=(),
+    )
+    data: dict[str, Any] = msgspec.to_builtins(shown)
     for part in ("binds", "evictions", "unschedulable", "nominated"):
         for each in data[part]:
+            for key in _FOR_EXECUTORS:
+                each.pop(key, None)
             for key in ("gang", "to"):
                 if each.get(key, "") is None:
                     del each[key]
-    return {key: value for key, value in data.items() if value or key not in ("nominated", "gangs")}
+    parts = {key: value for key, value in data.items() if key not in _FOR_EXECUTORS}
+    return {key: value for key, value in parts.items() if value or key not in ("nominated", "gangs")}
 
 
 def summary(plan: Plan) -> str:

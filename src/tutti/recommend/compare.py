@@ -1,10 +1,10 @@
 """Beside the peers: what others would buy for the same request, and what becomes of each purchase.
 
-Contract: pure but for the deadline, of which every peer has the same share. The first record is ours, the others follow
-in a fixed order. Every purchase, ours as well, is replayed: its nodes join the cluster, and kube-scheduler binds. A
-peer that cannot take the request, or is not done in its time, has a record that says so; nothing that goes wrong with a
-peer is raised. All look at the same pods and the same market: pods that nobody
-tries to place, and offerings that have no price where prices decide, are left out for all alike.
+Contract: pure but for the clock; every peer has the same share of the budget. The first record is ours, the others
+follow in a fixed order. Every purchase, ours as well, is replayed: its nodes join the cluster, and kube-scheduler
+binds. A peer that cannot take the request, or is not done in its time, has a record that says so; nothing that goes
+wrong with a peer is raised. All look at the same pods and the same market: pods that nobody tries to place, and
+offerings that have no price where prices decide, are left out for all alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tutti.autoscalers.cluster_autoscaler.orchestrator import cluster_autoscaler
 from tutti.autoscalers.karpenter.provisioner import karpenter
 from tutti.autoscalers.original.recommender import original_recommender
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.objects import Pod
 from tutti.market.offerings import Offering
 from tutti.market.planning_cluster import initialise
@@ -79,7 +79,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.placed if self.kept is None or self.follows else min(self.placed, self.kept)
 
 
-Model = Callable[[Request, Deadline], Purchase]
+Model = Callable[[Request, WorkBudget], Purchase]
 
 
 class Peer(NamedTuple):
@@ -92,7 +92,7 @@ class Peer(NamedTuple):
 
 
 def _autoscaler(expander: str) -> Model:
-    return lambda request, deadline: cluster_autoscaler(request, expander, deadline=deadline)
+    return lambda request, budget: cluster_autoscaler(request, expander, budget=budget)
 
 
 PEERS = (
@@ -102,7 +102,7 @@ PEERS = (
     Peer("karpenter", partial(karpenter, as_in_go=True)),
     Peer(
         "original-recommender",
-        lambda request, deadline: original_recommender(request, deadline=deadline),
+        lambda request, budget: original_recommender(request, budget=budget),
         by_price=True,
     ),
 )
@@ -112,21 +112,21 @@ def compare(
     request: Request,
     answer: Recommendation,
     *,
-    deadline: Deadline,
+    budget: WorkBudget,
     peers: Sequence[Peer] = PEERS,
     tell: Tell | None = None,
 ) -> tuple[Compared, ...]:
     """What is bought by us, as answered, and by each peer."""
     tell = tell or (lambda _: None)
-    pending = frozenset(initialise(request, meter=deadline.effort.meter).pending)
+    pending = frozenset(initialise(request, meter=budget.meter).pending)
     scene = _Scene(_same_market(request, answer), pending, answer.pods - len(pending), answer.objective)
     tell("replaying our purchase")
-    ours = scene.replayed(_ours(request, answer), deadline)
+    ours = scene.replayed(_ours(request, answer), budget)
     found = [ours]
     for peer in peers:
         tell(f"asking {peer.name}")
-        seconds = deadline.seconds / len(peers)
-        theirs = _asked(peer, scene, deadline.part(min(1.0, seconds / max(deadline.left, seconds))))
+        fair = budget.share(1.0).limited_to(budget.limit // len(peers))
+        theirs = _asked(peer, scene, fair)
         found.append(theirs if theirs.problem else scene.beside(theirs, ours))
     return tuple(found)
 
@@ -140,11 +140,11 @@ class _Scene(NamedTuple):
     """How many pods had been promised a node before; they count as placed."""
     objective: str
 
-    def replayed(self, purchase: Compared, deadline: Deadline) -> Compared:
+    def replayed(self, purchase: Compared, budget: WorkBudget) -> Compared:
         """The record with what kube-scheduler makes of it, if there is time."""
-        if deadline.is_over():
+        if budget.is_exhausted():
             return purchase
-        kept = replay_purchase(self.request, purchase.bought, meter=deadline.effort.meter)
+        kept = replay_purchase(self.request, purchase.bought, meter=budget.meter)
         return replace(purchase, kept=self.promised + kept)
 
     def beside(self, theirs: Compared, ours: Compared) -> Compared:
@@ -194,15 +194,15 @@ def _ours(request: Request, answer: Recommendation) -> Compared:
     )  # fmt: skip
 
 
-def _asked(peer: Peer, scene: _Scene, deadline: Deadline) -> Compared:
+def _asked(peer: Peer, scene: _Scene, budget: WorkBudget) -> Compared:
     """What a peer would buy, replayed; or why nothing is known of that."""
     if peer.by_price and scene.offerings and all(each.price is None for each in scene.offerings):
         return Compared(who=peer.name, problem=NO_PRICES)
     try:
-        purchase = peer.model(scene.request, deadline)
-        if deadline.is_over():
-            return Compared(who=peer.name, problem=f"not done in {max(deadline.seconds, 0.1):.1f} s")
-        return scene.replayed(_theirs(peer, purchase, scene), deadline)
+        purchase = peer.model(scene.request, budget)
+        if budget.is_exhausted():
+            return Compared(who=peer.name, problem=f"not done in {max(budget.seconds, 0.1):.1f} s")
+        return scene.replayed(_theirs(peer, purchase, scene), budget)
     except Exception as error:  # whatever a model stumbles over, our answer is not lost for it
         said = f": {error}" if str(error) else ""
         return Compared(who=peer.name, problem=f"the model failed ({type(error).__name__}{said})")

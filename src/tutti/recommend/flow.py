@@ -12,13 +12,14 @@
 
 Reading files into a request comes before (`parse`).
 
-Contract: pure but for the deadline. The plan places as many pods as any draft would, the important ones first, and is
+Contract: pure but for the clock. The plan places as many pods as any draft would, the important ones first, and is
 the cheapest of those by the objective. Whatever it promises was placed by the engine.
 """
 
 from __future__ import annotations
 
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work_rates import REQUEST
 from tutti.market.planning_cluster import initialise, with_places
 from tutti.recommend.compose import compose
 from tutti.recommend.problem.eligible_pools import filter_eligible
@@ -28,14 +29,11 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
 from tutti.recommend.search.selection import Selection
 
-_ASKED = 0.02
-"""What a request takes before and after the search, however small it is."""
 
-
-def recommend(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
+def recommend(request: Request, budget: WorkBudget, *, tell: Tell | None = None) -> Recommendation:
     """What to buy for the pods that wait."""
-    deadline.effort.spend(_ASKED)
-    picture = initialise(request, meter=deadline.effort.meter)
+    budget.meter.count += REQUEST
+    picture = initialise(request, meter=budget.meter)
     if request.options.binder is Binder.KUBE_SCHEDULER:
         picture.schedule_now()
         request = with_places(request, picture.promised)
@@ -43,7 +41,7 @@ def recommend(request: Request, deadline: Deadline, *, tell: Tell | None = None)
     objective, notes = _objective(request, problem)
     eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
     matter = Matter(request, picture, problem.only(eligible.mask), objective=objective)
-    selection = Selection(matter, Progress(deadline, tell))
+    selection = Selection(matter, Progress(budget, tell))
     outcome = selection.best()
     bound = selection.bound(outcome)
     return compose(matter, outcome, bound, problem=problem, pools=eligible.pools, notes=notes)

@@ -19,7 +19,7 @@ from tutti.autoscalers.cluster_autoscaler.balancing_processor import split
 from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import in_turns
 from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUp, cluster_autoscaler
 from tutti.autoscalers.shared.cluster_snapshot import Columns, Live
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.case_files import read_lines
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.model_scale_up import CHOICE, ESTIMATE, OPTIONS, ScaledUp, read_scale_up
@@ -154,7 +154,7 @@ def test_a_scale_up_is_split_from_the_smallest_group_on() -> None:
 
 def test_time_is_up() -> None:
     each = next(e for e in of_kind("scale-up") if e.case.name == "resources-02-price")
-    purchase = cluster_autoscaler(each.case.request, "price", deadline=Deadline(lambda: 0.0, 0.0))
+    purchase = cluster_autoscaler(each.case.request, "price", budget=WorkBudget.of_seconds(0.0, lambda: 0.0))
     assert not purchase.nodes
     assert len(purchase.left) == sum(listed["count"] for listed in each.raw["pods"])
 
@@ -165,7 +165,8 @@ def test_time_is_up_midway() -> None:
     seen = set()
     for ticks in (3, 30, 60, 120, 200, 300, 500, 1000):
         clock = itertools.count()
-        purchase = cluster_autoscaler(each.case.request, "price", deadline=Deadline(lambda: float(next(clock)), ticks))  # noqa: B023
+        budget = WorkBudget.of_seconds(ticks, lambda: float(next(clock)))  # noqa: B023
+        purchase = cluster_autoscaler(each.case.request, "price", budget=budget)
         assert purchase.nodes == whole.nodes[: len(purchase.nodes)]
         assert all(pods for _, pods in purchase.nodes)
         assert purchase.placed + len(purchase.left) == whole.placed + len(whole.left)

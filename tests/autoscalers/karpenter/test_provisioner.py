@@ -17,7 +17,7 @@ from tests.support.paths import VECTORS
 from tests.support.wire_bodies import answer, read
 from tutti.autoscalers.karpenter.provisioner import karpenter
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.karpenter_cases import KarpenterCase, read_karpenter
 from tutti.conformance.model_karpenter import CLAIMS, Bought, read_bought, totals
@@ -123,10 +123,10 @@ def test_requests_of_other_origin() -> None:
 def test_when_time_is_up_the_rest_is_left() -> None:
     request = case(7).case.request
     steps = count()
-    some = karpenter(request, Deadline(lambda: float(next(steps)), 20.0))
+    some = karpenter(request, WorkBudget.of_seconds(20.0, lambda: float(next(steps))))
     check(request, some)
     assert 0 < some.placed < 2000
-    assert karpenter(request, Deadline(lambda: float(next(steps)), 0.0)).placed == 0
+    assert karpenter(request, WorkBudget.of_seconds(0.0, lambda: float(next(steps)))).placed == 0
 
 
 def test_what_the_peer_bought_is_in_the_catalogue() -> None:

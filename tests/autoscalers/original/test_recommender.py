@@ -11,7 +11,7 @@ from tests.support.builders import amounts, apart
 from tutti.autoscalers.original import recommender as original
 from tutti.autoscalers.original.recommender import original_recommender, worth
 from tutti.autoscalers.shared.cluster_snapshot import Live
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube import objects as k
 from tutti.kube.admission.pod_admission import Admission
 from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
@@ -109,4 +109,4 @@ def test_numbers_and_the_engine_agree(seed: int, monkeypatch: pytest.MonkeyPatch
 
 def test_time_is_up() -> None:
     asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12))
-    assert len(original_recommender(asked, deadline=Deadline(lambda: 0.0, 0.0)).left) == 20
+    assert len(original_recommender(asked, budget=WorkBudget.of_seconds(0.0, lambda: 0.0)).left) == 20

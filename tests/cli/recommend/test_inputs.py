@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 from tutti.app.recommend import ask
 from tutti.cli.recommend.advice import advice_text
 from tutti.cli.recommend.inputs import Given, read_given
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Options
 
@@ -293,7 +293,7 @@ def test_a_document_has_a_say_in_the_time(tmp_path: Path) -> None:
 
 def test_a_constraint_is_answered_with_an_advice(tmp_path: Path) -> None:
     given = _given(EXAMPLE / "scaling-advisor.json")
-    answer = ask(given.request, Deadline(time.process_time, 5))
+    answer = ask(given.request, WorkBudget.of_seconds(5, time.process_time))
     advice = yaml.safe_load(advice_text(answer, given.request, source=given.constraint))
     assert (advice["kind"], advice["metadata"]["name"]) == ("ScalingAdvice", "two-pool")
     assert advice["spec"]["scaleOutPlan"]["items"]

@@ -22,7 +22,8 @@ from tutti.cluster.edits import Bind, Remove, Unbind
 from tutti.engine.explain.pod_explanation import explain
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Bound, Plan
-from tutti.engine.session.queue import SECOND, Queue
+from tutti.engine.session.policy import SECOND, Policy
+from tutti.engine.session.queue import Queue, QueueRecord
 from tutti.engine.session.schedule import schedule
 from tutti.engine.session.session import session
 from tutti.kube import objects as k
@@ -153,6 +154,16 @@ def planned(seed: str, *, preemption: bool = True, consolidation: bool = False) 
     cluster = Cluster(objects)
     plan = schedule(cluster, preemption=preemption, consolidation=consolidation)
     return Outcome(objects, plan, cluster, Members(objects), Members(objects_of(cluster)))
+
+
+@some_clusters
+@pytest.mark.parametrize("consolidation", [False, True])
+def test_a_plan_as_edits_gives_the_cluster_that_scheduling_left(seed: str, consolidation: bool) -> None:
+    done = planned(seed, consolidation=consolidation)
+    cluster = Cluster(done.objects)
+    for edit in done.plan.edits():
+        cluster.apply(edit)
+    assert cluster_state(cluster) == cluster_state(done.cluster)
 
 
 # All or nothing -------------------------------------------------------------------------------------------------------
@@ -459,13 +470,19 @@ def test_a_what_if_leaves_no_trace(seed: str) -> None:
 @some_clusters
 def test_sessions_come_to_rest_with_no_gang_in_part(seed: str) -> None:
     draw = random.Random(seed)
-    cluster, queue = Cluster(RandomGangCluster(seed).objects), Queue()
+    cluster = Cluster(RandomGangCluster(seed).objects)
+    queue = Queue(cluster)
     evicted: set[str] = set()
     quiet = 0
     for number in range(SESSIONS):
         before = Members(objects_of(cluster))
-        plan, queue = session(cluster, queue, START + number * 20 * SECOND)
-        assert msgspec.json.decode(msgspec.json.encode(queue), type=Queue) == queue
+        twin = cluster.copy()
+        plan = session(Engine(cluster), queue, START + number * 20 * SECOND, Policy())
+        for edit in plan.edits():
+            twin.apply(edit)
+        assert cluster_state(twin) == cluster_state(cluster), number
+        record = queue.freeze()
+        assert msgspec.json.decode(msgspec.json.encode(record), type=QueueRecord) == record
         after = Members(objects_of(cluster))
         bound = {each.pod: each.node for each in plan.binds}
         assert partial(before, after, bound, evicted | {each.pod for each in plan.evictions}) == [], number

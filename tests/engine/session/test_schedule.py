@@ -17,9 +17,10 @@ from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.preemption.default_preemption import preempt
 from tutti.engine.reasons.pod_failure import failure
+from tutti.engine.session.passes import pending
 from tutti.engine.session.plan import Plan
-from tutti.engine.session.schedule import pending, schedule
-from tutti.engine.session.turns import not_considered
+from tutti.engine.session.queue_order import not_considered
+from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
 
 WAITING = "2026-01-01T00:00:00Z"

@@ -7,7 +7,7 @@ import pytest
 from tests.support.documents import disruption_budget
 from tests.support.scale_down_clusters import UNOWNED, node, random_cluster, read_request, small_cluster
 from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_beside
 from tutti.recommend.records.request import Down, Options
 
@@ -16,8 +16,8 @@ NOW = 1_240 * 1_000_000
 
 def beside(objects, pools, *, seconds=30.0, **down):
     asked = read_request(objects, pools, Options(down=Down(**{"consolidate": False, **down})))
-    answer = ask(asked, Deadline(time.process_time, 5.0))
-    return answer.down, cluster_autoscaler_beside(asked, answer, Deadline(time.process_time, seconds))
+    answer = ask(asked, WorkBudget.of_seconds(5.0, time.process_time))
+    return answer.down, cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(seconds, time.process_time))
 
 
 def names(gone):
@@ -82,8 +82,8 @@ def test_nothing_is_said_without_pods_or_without_a_plan_of_ours():
     assert beside([each for each in objects if each["kind"] == "Node"], pools)[1] is None
     assert beside([], pools)[1] is None
     asked = read_request(objects, pools, Options())
-    answer = ask(asked, Deadline(time.process_time, 5.0))
-    assert cluster_autoscaler_beside(asked, answer, Deadline(time.process_time, 5.0)) is None
+    answer = ask(asked, WorkBudget.of_seconds(5.0, time.process_time))
+    assert cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(5.0, time.process_time)) is None
 
 
 def test_nodes_of_no_pool_stay():

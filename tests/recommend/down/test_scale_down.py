@@ -18,7 +18,7 @@ from tests.support.scale_down_clusters import (
 )
 from tests.support.scale_down_replay import violations
 from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.request import Binder, Down, Options
 from tutti.wire.merged_scale_ups import free_removals
 
@@ -212,7 +212,7 @@ def test_nothing_at_all():
     asked = read_request(
         [], {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]}, Options(down=Down())
     )
-    plan = ask(asked, Deadline(time.process_time, 1)).down
+    plan = ask(asked, WorkBudget.of_seconds(1, time.process_time)).down
     assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.support.scale_down_clusters import read_request, small_cluster, stay_reasons
 from tutti.app.recommend import ask
 from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError
 from tutti.kube.objects import Condition, Node, NodeStatus, ObjectMeta
 from tutti.kube.reading.validation import validate
@@ -61,7 +61,7 @@ def test_schedules_count_to_the_present_also_for_an_old_dump(late, gone):
         replace(pool, down_rules=replace(pool.down_rules, budgets=(frozen,))) for pool in given.catalogue.pools
     )
     given = replace(given, catalogue=replace(given.catalogue, pools=pools))
-    plan = ask(dated(given, present=present), Deadline(time.process_time, 1)).down
+    plan = ask(dated(given, present=present), WorkBudget.of_seconds(1, time.process_time)).down
     assert len(plan.removals) == gone
 
 
@@ -78,8 +78,8 @@ def test_what_names_no_moment_or_its_own_is_left_alone():
 def test_a_young_pod_of_an_old_dump_is_young():
     """Half an hour old when it was dumped; kube-system's pods are left alone for an hour."""
     given, present = asked(created="2026-11-16T08:30:00Z")
-    assert stay_reasons(ask(given, Deadline(time.process_time, 5)).down)["n0"] != "BlockedByPod"
-    plan = ask(dated(given, present=present), Deadline(time.process_time, 5))
+    assert stay_reasons(ask(given, WorkBudget.of_seconds(5, time.process_time)).down)["n0"] != "BlockedByPod"
+    plan = ask(dated(given, present=present), WorkBudget.of_seconds(5, time.process_time))
     assert stay_reasons(plan.down)["n0"] == "BlockedByPod"
     assert plan.notes[-1] == "the dump is from about 3 h ago: ages count to then"
 

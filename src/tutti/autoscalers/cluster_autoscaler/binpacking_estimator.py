@@ -16,14 +16,13 @@ import numpy as np
 from tutti.autoscalers.shared.autoscaler_cluster import Site
 from tutti.autoscalers.shared.cluster_snapshot import ONE, Ground
 from tutti.cluster.columns import Bools, Ints
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work_rates import ESTIMATOR_NODE, ESTIMATOR_SHAPE
 from tutti.kube.resources import allocatable
 
 _HOSTNAME = "kubernetes.io/hostname"
 _MOST = 1_000
 """Nodes of one scale-up, as Cluster Autoscaler's ``max-nodes-per-scaleup`` has it by default."""
-_SHAPE, _NODE = 10_000, 5
-"""What a shape takes on a meter: at any rate, and for every node."""
 
 
 class Option(NamedTuple):
@@ -38,8 +37,8 @@ class Option(NamedTuple):
 class Estimator:
     """See the module's contract."""
 
-    def __init__(self, site: Site, ground: Ground, deadline: Deadline | None = None) -> None:
-        self._site, self._ground, self._deadline = site, ground, deadline
+    def __init__(self, site: Site, ground: Ground, budget: WorkBudget | None = None) -> None:
+        self._site, self._ground, self._budget = site, ground, budget
         self._next = 0
         """The node from which the next search starts; it is kept from one estimation to the next."""
         self._orders: dict[int, list[int]] = {}
@@ -63,9 +62,9 @@ class Estimator:
         helped = set(shapes)
         for shape in self._order(offering):
             if shape in helped:
-                if self._deadline is not None and self._deadline.is_over():
+                if self._budget is not None and self._budget.is_exhausted():
                     break
-                self._site.cluster.meter.count += _SHAPE + _NODE * ground.size
+                self._site.cluster.meter.count += ESTIMATOR_SHAPE + ESTIMATOR_NODE * ground.size
                 run.shape(shape, waiting[shape])
         ground.back(mark)
         return Option(offering, len(run.used), run.pods)
@@ -152,10 +151,10 @@ class _Run:
     # Others -----------------------------------------------------------------------------------------------------------
 
     def _try(self, shape: int, pods: Sequence[str]) -> int:
-        ground, deadline = self._ground, self._own._deadline
+        ground, budget = self._ground, self._own._budget
         on_any = True
         for placed, pod in enumerate(pods):
-            if deadline is not None and deadline.is_over():
+            if budget is not None and budget.is_exhausted():
                 return placed
             node = self._search(pod, self._first) if on_any else None
             if node is None and ground.size > self._first:

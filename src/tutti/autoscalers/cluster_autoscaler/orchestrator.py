@@ -18,7 +18,7 @@ from tutti.autoscalers.shared.autoscaler_cluster import Site
 from tutti.autoscalers.shared.cluster_snapshot import Ground, ground_of
 from tutti.autoscalers.shared.limit_counter import Stock
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline, meter_of
+from tutti.cluster.work_budget import WorkBudget, meter_of
 from tutti.exceptions import InputError
 from tutti.recommend.records.request import Request
 
@@ -31,12 +31,12 @@ def cluster_autoscaler(
     request: Request,
     expander: str,
     *,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
     balance: bool = False,
     pricing: Pricing | None = None,
 ) -> Purchase:
     """What Cluster Autoscaler would buy with an expander (``least-waste``, ``most-pods`` or ``price``)."""
-    run = ScaleUp(request, expander, deadline=deadline, balance=balance, pricing=pricing)
+    run = ScaleUp(request, expander, budget=budget, balance=balance, pricing=pricing)
     for _ in run.loops():
         pass
     return run.purchase()
@@ -57,17 +57,17 @@ class ScaleUp:
         request: Request,
         expander: str,
         *,
-        deadline: Deadline | None = None,
+        budget: WorkBudget | None = None,
         balance: bool = False,
         pricing: Pricing | None = None,
     ) -> None:
         if expander not in EXPANDERS:
             raise InputError(f"{expander!r} is none of {', '.join(EXPANDERS)}", field="expander")
-        self._expander, self._deadline, self._balance = expander, deadline, balance
+        self._expander, self._budget, self._balance = expander, budget, balance
         self._pricing = pricing or Pricing()
-        self.site = Site(request, meter=meter_of(deadline))
+        self.site = Site(request, meter=meter_of(budget))
         self._ground: Ground = ground_of(self.site)
-        self._estimator = Estimator(self.site, self._ground, deadline)
+        self._estimator = Estimator(self.site, self._ground, budget)
         self._stock = Stock(request.catalogue, self.site.offerings)
         current = {pool.name: pool.current for pool in request.catalogue.pools}
         self._sizes = [current[offering.pool] for offering in self.site.offerings]
@@ -80,10 +80,10 @@ class ScaleUp:
         """Go on, loop by loop, until nothing is bought, or what was bought took nobody."""
         tried = 0
         while True:
-            went = list(bind(self._ground, self._waiting, since=tried, deadline=self._deadline))
+            went = list(bind(self._ground, self._waiting, since=tried, budget=self._budget))
             self._went += went
             waiting = {n: pods for n, pods in self._waiting.items() if not self._is_expendable(n)}
-            if not waiting or (self._bought and not went) or self._is_over():
+            if not waiting or (self._bought and not went) or self._is_exhausted():
                 return
             tried = self._ground.size
             loop = self._loop(waiting)
@@ -104,7 +104,7 @@ class ScaleUp:
                 on_existing.append((pod, names[self.site.rows[node]]))
             else:
                 taken[node - there].append(pod)
-        nodes = [each for each in zip(self._bought, taken, strict=True) if each[1] or not self._is_over()]
+        nodes = [each for each in zip(self._bought, taken, strict=True) if each[1] or not self._is_exhausted()]
         return Purchase(
             nodes=tuple((self.site.offerings[offering], tuple(pods)) for offering, pods in nodes),
             on_existing=tuple(on_existing),
@@ -117,15 +117,15 @@ class ScaleUp:
         stock, estimator = self._stock, self._estimator
         helped: dict[int, list[int]] = {}
         for number in range(len(self.site.offerings)):
-            if stock.left(number) and not self._is_over():
+            if stock.left(number) and not self._is_exhausted():
                 helped[number] = estimator.schedulable(number, waiting)
         options = []
         for number, shapes in helped.items():
-            if shapes and not self._is_over():
+            if shapes and not self._is_exhausted():
                 # Groups that are alike stand in for each other.
                 most = stock.nodes_left(number, *self._similar(number, helped))
                 options.append(estimator.estimate(number, shapes, waiting, most=most))
-        if self._is_over():  # not all that there is was weighed
+        if self._is_exhausted():  # not all that there is was weighed
             return Loop((), (), {})
         options = [option for option in options if option.nodes and option.pods]
         market = Market(
@@ -166,5 +166,5 @@ class ScaleUp:
     def _is_expendable(self, shape: int) -> bool:
         return self.site.shapes[shape].priority < EXPENDABLE_BELOW
 
-    def _is_over(self) -> bool:
-        return self._deadline is not None and self._deadline.is_over()
+    def _is_exhausted(self) -> bool:
+        return self._budget is not None and self._budget.is_exhausted()

@@ -19,7 +19,7 @@ from tutti.autoscalers.cluster_autoscaler.removal_simulator import Moves
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
 from tutti.autoscalers.cluster_autoscaler.utilization import utilisation
 from tutti.autoscalers.shared.go_sort import go_sort
-from tutti.cluster.work_budget import Deadline, meter_of
+from tutti.cluster.work_budget import WorkBudget, meter_of
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -41,14 +41,14 @@ def cluster_autoscaler_down(
     gone: frozenset[str] = frozenset(),
     threshold: float = 0.5,
     ignore_daemons: bool = False,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
 ) -> Removals:
     """What Cluster Autoscaler would remove from a cluster.
 
     `gone` are the controllers that do not exist, as ``namespace/Kind/name``; `now` is in microseconds since 1970. Nodes
-    whose turn has not come at the deadline are ``NotSimulated``.
+    whose turn has not come when the work budget is exhausted are ``NotSimulated``.
     """
-    run = _ScaleDown(objects, groups, gone=gone, threshold=threshold, ignore_daemons=ignore_daemons, deadline=deadline)
+    run = _ScaleDown(objects, groups, gone=gone, threshold=threshold, ignore_daemons=ignore_daemons, budget=budget)
     first = run.go(now)
     second = run.go(None if now is None else now + LATER)
     return Removals(
@@ -90,15 +90,15 @@ class _ScaleDown:
         gone: frozenset[str],
         threshold: float,
         ignore_daemons: bool,
-        deadline: Deadline | None,
+        budget: WorkBudget | None,
     ) -> None:
         seen = [each for each in objects if not isinstance(each, Pod) or _is_seen(each)]
-        self._moves = Moves(seen, meter=meter_of(deadline))
+        self._moves = Moves(seen, meter=meter_of(budget))
         self._nodes = [each for each in seen if isinstance(each, Node)]
         self._budgets = BudgetsLeft(each for each in seen if isinstance(each, PodDisruptionBudget))
         self._groups = {name: group for group in groups for name in group.members}
         self._gone, self._threshold, self._ignore_daemons = gone, threshold, ignore_daemons
-        self._deadline = deadline
+        self._budget = budget
         self._before: frozenset[str] = frozenset()
         """What the last pass found unneeded."""
 
@@ -110,7 +110,7 @@ class _ScaleDown:
         self._moves.begin()
         rules = EvictionRules(self._budgets.copy(), now=now, gone=self._gone)
         for name in [name for name in self._candidates(found, now) if self._is_eligible(name, found, rules)]:
-            if len(found.unneeded) >= ENOUGH or (self._deadline is not None and self._deadline.is_over()):
+            if len(found.unneeded) >= ENOUGH or (self._budget is not None and self._budget.is_exhausted()):
                 found.kept[name] = Kept("NotSimulated", prefiltered=True)
                 continue
             outcome = self._try(name, rules)

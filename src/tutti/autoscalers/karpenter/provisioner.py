@@ -3,8 +3,9 @@
 Contract: `karpenter` is pure and works for any request, whatever its pools are made of: the offerings of a pool are
 taken as instance types with zones and capacity types. Where Karpenter takes any of several equal zones, the first by
 name is taken. A pass that bought nodes and left pods behind is followed by another one with those nodes in the cluster,
-because limits then count what was really bought. When the deadline is over, the rest of the pods is left. Karpenter
-looks at neither priorities nor gangs. Volumes, minimum numbers of types and reserved capacity are not modelled.
+because limits then count what was really bought. When the work budget is exhausted, the rest of the pods is left.
+Karpenter looks at neither priorities nor gangs. Volumes, minimum numbers of types and reserved capacity are not
+modelled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from tutti.autoscalers.karpenter.instancetypes import HOSTNAME
 from tutti.autoscalers.karpenter.scheduler import Pass
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import Node, Object, Pod
 from tutti.kube.workloads.daemon_sets import daemon_pods, node_of
@@ -30,7 +31,7 @@ _MOST_PASSES = 50
 
 def karpenter(
     request: Request,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
     *,
     order: Sequence[str] = (),
     passes: int = _MOST_PASSES,
@@ -45,7 +46,7 @@ def karpenter(
     on_existing: list[tuple[str, str]] = []
     prefix = _free_prefix(request)
     for number in range(1, passes + 1):
-        found = Pass(request, order, as_in_go=as_in_go).run(deadline)
+        found = Pass(request, order, as_in_go=as_in_go).run(budget)
         for pod, node in found.on_existing:
             if node in names:
                 bought[names[node]][1].append(pod)
@@ -55,7 +56,7 @@ def karpenter(
         for name, (offering, pods) in joined.items():
             names[name] = len(bought)
             bought.append((offering, list(pods)))
-        over = deadline is not None and deadline.is_over()
+        over = budget is not None and budget.is_exhausted()
         if not found.left or not found.nodes or over or number == passes:
             break
         request = _after(request, joined, dict(found.on_existing))

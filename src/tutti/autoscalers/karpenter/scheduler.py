@@ -25,16 +25,14 @@ from tutti.autoscalers.karpenter.topologygroup import Topology
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints, Rows
 from tutti.cluster.spec_classes import SpecClass
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work_rates import KARPENTER_DOMAIN, KARPENTER_POD, KARPENTER_RUNNING_POD
 from tutti.kube.objects import Namespace, Node, Pod
 from tutti.kube.workloads.owners import controller_of, is_active
 from tutti.recommend.records.request import Request
 
-_LOOK_AT_CLOCK = 32
-"""After so many pods the deadline is looked at."""
-_RUNNING, _POD, _DOMAIN = 1.2e-5, 1e-4, 2e-7
-"""What a pod takes, roughly: one that runs, to be counted; one that waits, to be placed, and for every domain of every
-claim that is looked at on the way."""
+_CHECK_BUDGET = 32
+"""After so many pods the work budget is checked."""
 
 
 class _Limit:
@@ -86,10 +84,10 @@ class Pass:
             found += [_Limit(limit.left, [*before, shelf.takes(limit), *after]) for limit in shelf.pool.limits]
         return found
 
-    def run(self, deadline: Deadline | None = None) -> Purchase:
-        """Place everybody who can be placed before the deadline."""
-        if deadline is not None:
-            deadline.effort.spend(_RUNNING * self._running)
+    def run(self, budget: WorkBudget | None = None) -> Purchase:
+        """Place everybody who can be placed within the work budget."""
+        if budget is not None:
+            budget.meter.count += KARPENTER_RUNNING_POD * self._running
         kinds = self.sorting.kinds
         for kind in self.sorting.all:  # all groups count from the start
             self.topology.owned(kind.ladder[0])
@@ -97,11 +95,11 @@ class Pass:
         waited: dict[int, int] = {}
         turn = 0
         while queue and waited.get(queue[0]) != len(queue):
-            if deadline is not None and turn % _LOOK_AT_CLOCK == 0 and deadline.is_over():
+            if budget is not None and turn % _CHECK_BUDGET == 0 and budget.is_exhausted():
                 break
             turn += 1
-            if deadline is not None:
-                deadline.effort.spend(_POD + _DOMAIN * self.topology.widest * len(self.claims))
+            if budget is not None:
+                budget.meter.count += KARPENTER_POD + KARPENTER_DOMAIN * self.topology.widest * len(self.claims)
             pod = queue.popleft()
             if kinds[pod].failed_at == self.version or not self._place(pod):
                 kinds[pod].failed_at = self.version

@@ -21,7 +21,7 @@ from tutti.autoscalers.shared.limit_counter import Stock, capacity
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline, meter_of
+from tutti.cluster.work_budget import WorkBudget, meter_of
 from tutti.engine.placement.capacity import MANY, Capacity
 from tutti.engine.placement.evaluator import Filtered, Judge
 from tutti.engine.placement.profile import Enabled, Profile
@@ -39,9 +39,9 @@ Placed = dict[int, list[tuple[str, str]]]
 """The pods of each shape that a run schedules, with their nodes."""
 
 
-def original_recommender(request: Request, *, deadline: Deadline | None = None) -> Purchase:
+def original_recommender(request: Request, *, budget: WorkBudget | None = None) -> Purchase:
     """What the original recommender would buy."""
-    run = _Runs(request, deadline)
+    run = _Runs(request, budget)
     run.go()
     return run.purchase()
 
@@ -59,9 +59,9 @@ def worth(pod: Pod) -> int:
 class _Runs:
     """The runs, one after the other."""
 
-    def __init__(self, request: Request, deadline: Deadline | None) -> None:
-        self._deadline = deadline
-        self._site = Site(request, _bin_packing(), meter=meter_of(deadline))
+    def __init__(self, request: Request, budget: WorkBudget | None) -> None:
+        self._budget = budget
+        self._site = Site(request, _bin_packing(), meter=meter_of(budget))
         self._cluster = self._site.cluster
         self._filters = Judge(self._cluster, filters_only())
         self._capacity = Capacity(self._filters)
@@ -110,15 +110,15 @@ class _Runs:
                 best, found = rank, offering
         return found
 
-    def _is_over(self) -> bool:
-        return self._deadline is not None and self._deadline.is_over()
+    def _is_exhausted(self) -> bool:
+        return self._budget is not None and self._budget.is_exhausted()
 
     # Numbers ----------------------------------------------------------------------------------------------------------
 
     def _count(self, ground: Columns, already: int) -> None:
         """All shapes only look at room: none is left but on the new node, which is filled in the order of shapes."""
         runs: dict[int, dict[int, int]] = {}
-        while self._waiting and not self._is_over():
+        while self._waiting and not self._is_exhausted():
             numbers = {shape: len(pods) for shape, pods in self._waiting.items()}
             for offering in self._open(runs, numbers):
                 runs[offering] = ground.fill(numbers, offering)
@@ -158,7 +158,7 @@ class _Runs:
             if not all(self._site.is_local(self._ask(pods[0])) for pods in self._waiting.values()):
                 runs = {}
             for offering in self._open(runs, numbers):
-                if self._is_over():
+                if self._is_exhausted():
                     return
                 with Trial(self._cluster):
                     runs[offering] = self._join(offering, _TEMPLATE)
@@ -223,7 +223,7 @@ class _Runs:
             moved = []
             for shape in shapes:
                 rest = self._waiting[shape][len(placed[shape]) :]
-                if rest and not self._is_over() and self._capacity.copies(self._ask(rest[0])).any():
+                if rest and not self._is_exhausted() and self._capacity.copies(self._ask(rest[0])).any():
                     decisions = self._site.engine.place(rest, give_up=True)
                     went = [(each.pod, each.node) for each in decisions if each.node is not None]
                     placed[shape] += went

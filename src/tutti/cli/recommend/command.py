@@ -215,11 +215,11 @@ def _ask(request: Request, seconds: float) -> Recommendation:
     """The recommendation, with its notes told."""
     from tutti.app.recommend import ask
     from tutti.cli.loading import busy, remark
-    from tutti.cluster.work_budget import Deadline
+    from tutti.cluster.work_budget import WorkBudget
     from tutti.recommend.pending_pods import waiting
 
     with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
-        answer = ask(request, Deadline(time.process_time, seconds), tell=tell)
+        answer = ask(request, WorkBudget.of_seconds(seconds, time.process_time), tell=tell)
     for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
         remark(note)
     return answer
@@ -228,6 +228,6 @@ def _ask(request: Request, seconds: float) -> Recommendation:
 def _compare(answer: Recommendation, request: Request, seconds: float) -> Beside:
     """What others would do."""
     from tutti.app.compare import look_beside
-    from tutti.cluster.work_budget import Deadline
+    from tutti.cluster.work_budget import WorkBudget
 
-    return look_beside(answer, request, seconds, deadline=lambda limit: Deadline(time.process_time, limit))
+    return look_beside(answer, request, seconds, budget=lambda limit: WorkBudget.of_seconds(limit, time.process_time))

@@ -17,7 +17,7 @@ import click
 from tutti.app.missing_kinds import missing_kinds
 from tutti.cli.loading import busy, load_cluster, remark
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.turns import not_considered as left_out
+from tutti.engine.session.queue_order import not_considered as left_out
 from tutti.exceptions import InputError
 from tutti.kube.admission.unknown_volumes import KnownVolumes
 from tutti.kube.objects import Pod

@@ -18,8 +18,7 @@ from tutti.cli import options
 if TYPE_CHECKING:
     from tutti.cluster.cluster import Cluster
     from tutti.engine.placement.profile import Profile
-    from tutti.engine.session.plan import Plan
-    from tutti.engine.session.turns import Turn
+    from tutti.engine.session.plan import Plan, Turn
     from tutti.kube.objects import Pod
 
 
@@ -73,8 +72,9 @@ def command(
     from tutti.app.missing_kinds import missing_kinds
     from tutti.app.what_if import apply_what_ifs
     from tutti.cli.loading import busy, load_cluster, load_profile, remark
-    from tutti.engine.session.schedule import pending, schedule
-    from tutti.engine.session.turns import not_considered
+    from tutti.engine.session.passes import pending
+    from tutti.engine.session.queue_order import not_considered
+    from tutti.engine.session.schedule import schedule
 
     profile = load_profile(profile_path, scheduler_name)
     chosen = _chooser(None if all_namespaces else namespace, selector)
@@ -116,7 +116,7 @@ def _chooser(namespace: str | None, selector: str | None) -> Callable[[str, dict
 def _queue(cluster: Cluster, waiting: list[Pod], profile: Profile) -> list[Turn]:
     """The turns of gangs and of pods on their own, in order; none where there are no gangs to put between the pods."""
     from tutti.engine.gangs.gang_state import Gangs
-    from tutti.engine.session.turns import turns
+    from tutti.engine.session.queue_order import turns
 
     if not cluster.groups.keys:
         return []

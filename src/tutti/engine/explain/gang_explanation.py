@@ -19,9 +19,9 @@ from tutti.engine.gangs.gang_state import Need, Standing
 from tutti.engine.placement.engine import Engine
 from tutti.engine.reasons.domain_fits import DomainFit, domain_fits
 from tutti.engine.reasons.gang_shortage import why
-from tutti.engine.session.plan import GangPlan, Plan
+from tutti.engine.session.plan import GangPlan, Plan, Turn
+from tutti.engine.session.queue_order import not_considered
 from tutti.engine.session.schedule import schedule
-from tutti.engine.session.turns import Turn, not_considered
 from tutti.exceptions import NotFoundError
 from tutti.kube.gangs.gang import Part, Topology
 

@@ -1,6 +1,6 @@
 """What Cluster Autoscaler would take away from the same cluster, to stand beside our plan.
 
-Contract: pure but for the deadline. The cluster is the one that our plan begins with: what is bought has joined, and
+Contract: pure but for the clock. The cluster is the one that our plan begins with: what is bought has joined, and
 pods are where they go. The model is that of `peers.scale_down`, which is held against recorded runs. It is asked again
 on what is left until nothing more goes: pods have moved where it put them, and budgets allow as many evictions as
 before. Every round takes the time that nodes must be unneeded. Where a pool has minimums for zones, it is a group for
@@ -18,7 +18,7 @@ from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
 from tutti.autoscalers.cluster_autoscaler.scaledown_planner import LATER, cluster_autoscaler_down
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import DownGroup, Kept, Removals
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.objects import Node, Object, Pod
 from tutti.market.offerings import Catalogue, Member, NodePool
 from tutti.recommend.after_purchase import settle
@@ -65,26 +65,26 @@ class PeerDown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many nodes were not looked at because time was up."""
 
 
-def cluster_autoscaler_beside(request: Request, answer: Recommendation, deadline: Deadline) -> PeerDown | None:
+def cluster_autoscaler_beside(request: Request, answer: Recommendation, budget: WorkBudget) -> PeerDown | None:
     """What Cluster Autoscaler would delete; None where there is no plan of ours, or nothing is known of pods."""
     down = request.options.down
     if answer.down is None or down is None or not any(isinstance(each, Pod) for each in request.objects):
         return None
-    cluster = settle(answer, request, meter=deadline.effort.meter).picture.cluster
-    return _told(_rounds(request, answer, cluster, deadline=deadline, down=down), request, cluster, down=down)
+    cluster = settle(answer, request, meter=budget.meter).picture.cluster
+    return _told(_rounds(request, answer, cluster, budget=budget, down=down), request, cluster, down=down)
 
 
 def _rounds(
-    request: Request, answer: Recommendation, cluster: Cluster, *, deadline: Deadline, down: Down
+    request: Request, answer: Recommendation, cluster: Cluster, *, budget: WorkBudget, down: Down
 ) -> list[Removals]:
     """What goes in each round; the last one finds nothing, unless time is up."""
     objects, groups = tuple(_objects(request, cluster)), tuple(_groups(request.catalogue, answer))
     now = down.now if down.now is not None else latest_moment(request.objects)
     gone, found = gone_controllers(cluster), list[Removals]()
-    while not found or (_deleted(found[-1]) and not deadline.is_over()):
+    while not found or (_deleted(found[-1]) and not budget.is_exhausted()):
         found.append(
             cluster_autoscaler_down(
-                objects, groups, now=now, gone=gone, threshold=down.threshold, deadline=deadline
+                objects, groups, now=now, gone=gone, threshold=down.threshold, budget=budget
             )
         )  # fmt: skip
         left = frozenset(_deleted(found[-1]))

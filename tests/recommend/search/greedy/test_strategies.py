@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.support import builders
 from tests.support.builders import HOSTNAME, ZONE, apart, daemon_set, near, offering, spread
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube import objects as k
 from tutti.market.offerings import Catalogue, Limit, NodePool
 from tutti.market.planning_cluster import initialise
@@ -211,8 +211,8 @@ def test_nothing_to_buy_and_nobody_to_buy_for():
 def test_it_ends_when_time_is_up():
     case = Case([node("n", "1"), pod("a", "1"), pod("b", "1")], pools(offering("only", 10)))
     for maker in (greedy, simulate):
-        over = Deadline(lambda: 0.0, 0.0)
-        draft = maker(case.picture, case.problem, Options(), eligible=case.eligible.mask, deadline=over)
+        over = WorkBudget.of_seconds(0.0, lambda: 0.0)
+        draft = maker(case.picture, case.problem, Options(), eligible=case.eligible.mask, budget=over)
         assert (len(draft.bought), len(draft.on_existing), len(draft.left)) == (0, 1, 1)
 
 

@@ -1,60 +1,26 @@
-"""Turns: whose turn it is, in order.
+"""The order of the queue: which pod or gang is tried first.
 
-Contract: pure. Higher priority comes first, then what was created earlier (a group's creation counts for its gang),
-then the name; what has no creation time is new and comes last. Within a priority the minimums of all gangs come before
-the pods above them, so that no gang grows while another cannot start.
+Contract: pure. The higher priority comes first, then the earlier creation (a group's creation counts for its gang),
+then the name; what has no creation time counts as new and comes last. Within a priority the minimums of all gangs come
+before the pods beyond them, so that no gang grows while another cannot start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import Gangs, created
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.plan import NotConsidered
+from tutti.engine.session.plan import NotConsidered, Order, Turn
 from tutti.kube.objects import Pod
-
-Order = tuple[int, bool, int, str]
-
-
-class Turn(NamedTuple):
-    """A pod on its own, or a gang, or what a gang has above its minimum."""
-
-    order: Order
-    """Priority (the higher the earlier), whether it is surplus, creation, name."""
-    pods: tuple[str, ...]
-    gang: str | None = None
-
-    @property
-    def key(self) -> str:
-        """The name of the gang, or of the pod on its own."""
-        return self.gang if self.gang is not None else self.pods[0]
-
-    @property
-    def name(self) -> str:
-        """What tells the turn from all others: a gang may have the name of a pod, and has two turns."""
-        if self.gang is None:
-            return self.pods[0]
-        return f"gang/{self.gang} above its minimum" if self.surplus else f"gang/{self.gang}"
-
-    @property
-    def priority(self) -> int:
-        """How important it is."""
-        return -self.order[0]
-
-    @property
-    def surplus(self) -> bool:
-        """Whether these are pods above a gang's minimum."""
-        return self.order[1]
 
 
 def turns(
     cluster: Cluster, gangs: Gangs, pods: Iterable[str], *, profile: Profile
 ) -> tuple[list[Turn], list[NotConsidered]]:
-    """Sort pending pods into turns, and say which pods are not considered."""
+    """Sort pending pods into turns; return these, and the pods that the scheduler does not try."""
     table, name, gated = cluster.pods, profile.scheduler_name, profile.gates
     found: list[Turn] = []
     left_out: list[tuple[Order, NotConsidered]] = []
@@ -93,7 +59,7 @@ def _gang_turns(cluster: Cluster, gangs: Gangs, key: str, pods: list[tuple[int, 
 
 
 def not_considered(pod: Pod, profile: Profile) -> NotConsidered | None:
-    """Say why the scheduler does not try a pending pod, if it does not."""
+    """Return why the scheduler does not try a pending pod; None if it does."""
     spec = pod.spec
     if (spec.scheduler_name or profile.scheduler_name) != profile.scheduler_name:
         return NotConsidered(pod.key, "other scheduler", f"schedulerName is {spec.scheduler_name}")

@@ -1,10 +1,10 @@
 """Counted work beside the time that it takes, and whether plans are the same every time.
 
-The recommender's budget is work, counted at rough rates (`recommend.effort`). For drawn instances, one for each line,
+The recommender's budget is work, counted at rough rates (`cluster.work_rates`). For drawn instances, one for each line,
 this prints the seconds that were counted, the CPU seconds that passed, and their ratio; then the plan is asked for once
 more, with a busy process beside it for each core, and must be the same to the byte. Exits with 1 if one is not.
 
-usage: effort.py [--seconds 5] [--instances 3] [--binder kube-scheduler tutti]
+usage: counted_work.py [--seconds 5] [--instances 3] [--binder kube-scheduler tutti]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from instances import draw
 from msgspec.structs import replace
 
 from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.request import Binder, Down, Request
 
 EXTRAS: tuple[tuple[str, ...], ...] = ((), ("spread", "gangs", "existing"), ("limits", "anti-affinity", "daemons"))
@@ -40,9 +40,9 @@ def instances(number: int) -> Iterator[tuple[str, Request]]:
 
 def planned(request: Request, seconds: float) -> tuple[bytes, float, float]:
     """The plan, the seconds counted and the CPU seconds that passed."""
-    deadline, began = Deadline(time.process_time, seconds), time.process_time()
-    plan = msgspec.json.encode(ask(request, deadline))
-    return plan, deadline.effort.done, time.process_time() - began
+    budget, began = WorkBudget.of_seconds(seconds, time.process_time), time.process_time()
+    plan = msgspec.json.encode(ask(request, budget))
+    return plan, budget.meter.seconds, time.process_time() - began
 
 
 @contextlib.contextmanager
