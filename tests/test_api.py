@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import tutti
-from tests.support.command_line import Object, Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import Document, node, pod
 from tests.support.paths import EXAMPLES
 
 Tutti = Callable[..., Run]
@@ -29,7 +30,7 @@ def places(cluster: tutti.LoadedCluster) -> dict[str, str]:
 # Loading --------------------------------------------------------------------------------------------------------------
 
 
-def listed(*objects: Object) -> Object:
+def listed(*objects: Document) -> Document:
     return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
 
 
@@ -64,7 +65,7 @@ def test_a_later_source_replaces_objects() -> None:
 class V1PodList:
     """As the official client has it: snake case, None for what is absent, times as datetimes, items without kind."""
 
-    def to_dict(self) -> Object:
+    def to_dict(self) -> Document:
         created = datetime.datetime(2026, 11, 2, 8, tzinfo=datetime.UTC)
         return {"api_version": "v1", "kind": "PodList", "metadata": {"_continue": None}, "items": [
             {
@@ -101,7 +102,7 @@ class V1Node:
     def __init__(self, name: str, disk: str) -> None:
         self._name, self._disk = name, disk
 
-    def to_dict(self) -> Object:
+    def to_dict(self) -> Document:
         labels = {"kubernetes.io/hostname": self._name, "disk_type": self._disk}
         return {
             "api_version": None,

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tests.recommend.search.greedy.test_strategies import node, offering, pod
+from tests.support.builders import node, offering, pod, pool
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster import work_rates
+from tutti.cluster import meter as rates_module
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.meter import SECOND, Meter, work_units
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import CLOCK_FACTOR, CLOCK_MINIMUM, WorkBudget
-from tutti.market.offerings import Catalogue, NodePool
+from tutti.market.offerings import Catalogue
 from tutti.recommend.records.request import Binder, Down, Options, Request
 
 
@@ -25,15 +25,12 @@ def crowd(seed, *, pods=300, shapes=25):
     waiting = []
     for number in range(pods):
         cpu, memory = asks[number % shapes]
-        waiting.append(pod(f"p{number}", cpu=cpu, memory=memory))
+        waiting.append(pod(f"p{number}", f"{cpu}m", memory=f"{memory}Mi", priority=0))
     sizes = [(2, 4, 5), (4, 8, 10), (4, 16, 13), (8, 16, 19), (8, 64, 34), (16, 64, 51)]
     pools = tuple(
-        NodePool(
-            name=f"n{cpu}-{memory}", offerings=(offering(f"n{cpu}-{memory}", cpu=cpu, memory=memory, price=price),)
-        )
-        for cpu, memory, price in sizes
+        pool(offering(f"n{cpu}-{memory}", cpu=cpu, memory=f"{memory}Gi", price=price)) for cpu, memory, price in sizes
     )
-    standing = [node(f"old{number}", cpu=8, memory=32) for number in range(3)]
+    standing = [node(f"old{number}", "8", memory="32Gi", zone="a") for number in range(3)]
     return Request(objects=(*standing, *waiting), catalogue=Catalogue(pools=pools))
 
 
@@ -136,7 +133,7 @@ def test_seconds_become_units_and_back():
 
 
 def test_rates_are_whole_numbers():
-    rates = {name: rate for name, rate in vars(work_rates).items() if name.isupper()}
+    rates = {name: rate for name, rate in vars(rates_module).items() if name.isupper()}
     assert len(rates) > 30
     assert all(type(rate) is int and rate > 0 for rate in rates.values())
 
@@ -160,7 +157,7 @@ def test_work_that_is_done_is_no_cut():
 
 def test_clusters_count_their_edits_for_whoever_asks():
     meter = Meter()
-    cluster = Cluster((node("a", cpu=4, memory=8), pod("p")), meter=meter)
+    cluster = Cluster((node("a", memory="8Gi"), pod("p", memory="1Gi")), meter=meter)
     built = meter.count
     with Trial(cluster):
         cluster.apply(Bind("default/p", "a"))

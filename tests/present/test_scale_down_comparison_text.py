@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 from tests.support.paths import EXAMPLES
 from tutti.present.scale_down_comparison_text import node_rows, scale_down_comparison_text
 from tutti.recommend.down.compare_cluster_autoscaler import Gone, PeerDown

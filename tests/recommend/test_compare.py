@@ -5,7 +5,7 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from tests.support import purchase_instances
+from tests.support.brute_force import purchase_instances
 from tests.support.paths import SCENARIOS
 from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.autoscalers.shared.purchase import Purchase

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.command_line import node, pod
 from tests.support.decode_counter import DecodeCounter
+from tests.support.documents import node, pod
 from tests.support.paths import SCENARIOS
 from tests.support.wire_bodies import advisor_pod, planner, smallest
 from tutti.cli.loading import load_cluster

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.engine.gangs.test_small_clusters import a_pod, members
-from tests.engine.session.test_session import node
+from tests.support.builders import members, node, pod
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.meter import GANG_POD
 from tutti.cluster.work_budget import WorkBudget
@@ -21,7 +20,7 @@ def need_of(cluster: Cluster, gang: str) -> Need:
 
 def tight() -> tuple[GangPlacer, Need]:
     """A gang that fits in one way only, which no order of its pods finds: a search must."""
-    pods = [a_pod(f"g-{number}", gang="g", cpu=cpu) for number, cpu in enumerate("55333")]
+    pods = [pod(f"g-{number}", gang="g", cpu=cpu) for number, cpu in enumerate("55333")]
     cluster = Cluster((node("a", cpu="10"), node("b", cpu="9"), *pods))
     return GangPlacer.of(Engine(cluster)), need_of(cluster, "default/g")
 
@@ -47,8 +46,8 @@ def test_a_search_ends_with_the_budget_of_whoever_asks() -> None:
 
 
 def test_preemption_spends_from_its_budget_and_ends_with_it() -> None:
-    low = [a_pod(f"low-{number}", cpu="2", on="a") for number in range(2)]
-    gang = [a_pod(f"g-{number}", gang="g", cpu="2", priority=10) for number in range(2)]
+    low = [pod(f"low-{number}", cpu="2", on="a") for number in range(2)]
+    gang = [pod(f"g-{number}", gang="g", cpu="2", priority=10) for number in range(2)]
     cluster = Cluster((node("a", cpu="4"), *low, *gang))
     placer, need = GangPlacer.of(Engine(cluster)), need_of(cluster, "default/g")
     for limit, victims in ((0, None), (None, ("default/low-0", "default/low-1"))):

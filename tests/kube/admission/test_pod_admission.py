@@ -1,8 +1,11 @@
 """Defaults and admission; the expectations were checked against an API server's own code."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
+from tests.support.builders import new_pod
 from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
 from tutti.kube.admission.pod_admission import Admission, admit_pod, is_stored
@@ -25,9 +28,7 @@ def make(kind, **fields):
     return msgspec.convert(fields, kind)
 
 
-def pod(labels=None, **spec):
-    spec.setdefault("containers", [{"name": "c"}])
-    return make(Pod, metadata={"name": "p", "namespace": "default", "labels": labels}, spec=spec)
+pod = partial(new_pod, namespace="default")
 
 
 def with_limits(limits, requests=None):

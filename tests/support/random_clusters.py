@@ -1,4 +1,4 @@
-"""Random clusters and random edits of every kind, from a seed: small worlds in which much can go wrong."""
+"""Random clusters and random edits of every kind, from a seed: small, with as many special cases as possible."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tests.support.builders import HOSTNAME, ZONE, disruption_budget, owner_reference
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, Unbind
 from tutti.kube import objects as k
@@ -15,11 +16,10 @@ ZONES = ("a", "b", "c")
 APPS = ("web", "db", "train")
 NAMESPACES = ("default", "prod")
 IMAGES = ("registry.example/web:v1", "registry.example/train:v2")
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 
-class World:
-    """Makes objects and edits; the same seed makes the same ones."""
+class RandomCluster:
+    """Draws the objects of a cluster and edits of it; the same seed draws the same ones."""
 
     def __init__(self, seed: int, *, nodes: int = 6, ports: bool = True) -> None:
         self.random = random.Random(seed)
@@ -28,7 +28,7 @@ class World:
         self._pods = 0
 
     def objects(self, pods: int = 12) -> Iterator[k.Object]:
-        """Make a cluster to start from."""
+        """The objects of the cluster before any edit."""
         for name in NAMESPACES:
             yield self.namespace(name)
         for name in ("fast", "wait"):
@@ -156,7 +156,7 @@ class World:
     def _owner(self, app: str) -> list[k.OwnerReference] | None:
         if self.random.random() < 0.7:
             return None
-        return [k.OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=app, uid=app, controller=True)]
+        return [owner_reference("ReplicaSet", app)]
 
     def namespace(self, name: str) -> k.Namespace:
         return k.Namespace(metadata=k.ObjectMeta(name=name, labels={"team": self.random.choice(("red", "blue"))}))
@@ -176,11 +176,7 @@ class World:
 
     def budget(self) -> k.PodDisruptionBudget:
         app, namespace = self.random.choice(APPS), self.random.choice(NAMESPACES)
-        return k.PodDisruptionBudget(
-            metadata=k.ObjectMeta(name=f"pdb-{app}", namespace=namespace),
-            spec=k.BudgetSpec(selector=k.LabelSelector(match_labels={"app": app})),
-            status=k.BudgetStatus(disruptions_allowed=self.random.randrange(3)),
-        )
+        return disruption_budget(app, self.random.randrange(3), name=f"pdb-{app}", namespace=namespace)
 
     def volume(self) -> k.PersistentVolume:
         return k.PersistentVolume(
@@ -208,7 +204,7 @@ class World:
     # Edits ------------------------------------------------------------------------------------------------------------
 
     def edit(self, cluster: Cluster) -> Edit:
-        """Make an edit that the cluster can take."""
+        """An edit that the cluster accepts."""
         draw = self.random
         pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
         placed = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is not None)
@@ -257,25 +253,3 @@ class World:
                 return Put(msgspec.structs.replace(pod, metadata=meta))
             case _:
                 return Put(self.pod())
-
-
-def picture(cluster: Cluster) -> dict[str, object]:
-    """Give what a cluster knows, by names: rows and registries do not show."""
-    nodes, pods = cluster.nodes, cluster.pods
-    names = cluster.resources.names
-    told: dict[str, object] = {}
-    for name, row in nodes.row_of.items():
-        used = {names[i] or f"nonzero-{i}": int(v) for i, v in enumerate(nodes.used[:, row]) if v}
-        on_it = sorted(pods.keys[p] for p in cluster.on_node[row])
-        told[f"node {name}"] = (nodes.objects[row], bool(nodes.on[row]), used, on_it)
-    for key, row in pods.row_of.items():
-        where = pods.node_names[row]
-        told[f"pod {key}"] = (pods.objects[row], where, int(pods.start[row]), cluster.holds.get(key))
-    told["objects"] = {kind: dict(objects) for kind, objects in cluster.objects.items() if objects}
-    told["ports"] = {
-        port: {nodes.names[row]: frozenset(taken) for row, taken in rows.items()}
-        for port, rows in cluster.occupancy.ports.items()
-        if rows
-    }
-    told["claims"] = dict(cluster.occupancy.claim_users)
-    return told

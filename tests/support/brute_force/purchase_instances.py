@@ -6,14 +6,14 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.support.purchase_brute_force import Amounts, Instance, Kind, Machine, Purchase, Vector
+from tests.support import builders
+from tests.support.brute_force.purchase_search import Amounts, Instance, Kind, Machine, Purchase, Vector
+from tests.support.builders import ZONE, amounts, apart, spread
 from tutti.kube import objects as k
 from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Options, Request
 
-ZONE = "topology.kubernetes.io/zone"
-HOST = "kubernetes.io/hostname"
 TYPE = "node.kubernetes.io/instance-type"
 FAMILY = "family"
 TAINT = "dedicated"
@@ -108,17 +108,17 @@ def request(made: Instance) -> Request:
     """The question as the recommender is asked it."""
     objects: list[k.Object] = []
     for machine in made.standing:
-        objects.append(_node(machine, machine.name))
+        objects.append(_node_of(machine, machine.name))
         other = list(machine.used)
         for kind, number in zip(made.kinds, machine.running or (0,) * len(made.kinds), strict=True):
             for i in range(number):
-                objects.append(_pod(kind, f"{kind.name}-on-{machine.name}-{i}", node=machine.name))
+                objects.append(_pod_of(kind, f"{kind.name}-on-{machine.name}-{i}", node=machine.name))
                 other = [a - b for a, b in zip(other, kind.ask, strict=True)]
         if other[2]:
             objects.append(
-                _pod(Kind("other", other[0], other[1], tolerates=True), f"other-{machine.name}", machine.name)
+                _pod_of(Kind("other", other[0], other[1], tolerates=True), f"other-{machine.name}", machine.name)
             )
-    objects += [_pod(kind, f"{kind.name}-{i}") for kind in made.kinds for i in range(kind.count)]
+    objects += [_pod_of(kind, f"{kind.name}-{i}") for kind in made.kinds for i in range(kind.count)]
     return Request(
         objects=tuple(objects), catalogue=Catalogue(pools=tuple(_pools(made))), options=Options(binder=Binder.TUTTI)
     )
@@ -129,7 +129,7 @@ def _pools(made: Instance) -> Iterator[NodePool]:
         offerings = tuple(
             Offering(
                 pool=pool, instance_type=_type(offer.name), zone=offer.zone, price=offer.price,
-                node=_node(offer, offer.name),
+                node=_node_of(offer, offer.name),
             )
             for offer in made.offers
             if offer.pool == pool
@@ -139,37 +139,24 @@ def _pools(made: Instance) -> Iterator[NodePool]:
         yield NodePool(name=pool, offerings=offerings, limits=limits, maximum=most)
 
 
-def _node(machine: Machine, name: str) -> k.Node:
+def _node_of(machine: Machine, name: str) -> k.Node:
     cpu, memory, pods = machine.room
-    amounts = {"cpu": f"{cpu}m", "memory": f"{memory}Mi", "pods": str(pods)}
-    labels = {HOST: name, ZONE: machine.zone, FAMILY: machine.family, TYPE: _type(name)}
-    taints = [k.Taint(key=TAINT, value="yes", effect="NoSchedule")] if machine.tainted else None
-    return k.Node(
-        metadata=k.ObjectMeta(name=name, labels=labels),
-        spec=k.NodeSpec(taints=taints),
-        status=k.NodeStatus(capacity=amounts, allocatable=amounts),
-    )
+    labels = {FAMILY: machine.family, TYPE: _type(name)}
+    room = amounts(f"{cpu}m", f"{memory}Mi", pods=str(pods))
+    taint = TAINT if machine.tainted else None
+    return builders.node(name, **room, zone=machine.zone, labels=labels, taint=taint, capacity=room)
 
 
-def _pod(kind: Kind, name: str, node: str | None = None) -> k.Pod:
-    own = k.LabelSelector(match_labels={"app": kind.name})
+def _pod_of(kind: Kind, name: str, node: str | None = None) -> k.Pod:
     selector = {FAMILY: kind.family, ZONE: kind.zone}
-    away = k.PodAffinity(required=[k.PodAffinityTerm(label_selector=own, topology_key=HOST)])
-    spread = k.TopologySpreadConstraint(max_skew=kind.skew or 1, topology_key=ZONE, label_selector=own)
-    asks = {"cpu": f"{kind.cpu}m", "memory": f"{kind.memory}Mi"}
-    return k.Pod(
-        metadata=k.ObjectMeta(name=name, namespace="default", labels={"app": kind.name}),
-        spec=k.PodSpec(
-            containers=[k.Container(name="main", resources=k.ResourceRequirements(requests=asks))],
-            node_name=node,
-            node_selector={key: value for key, value in selector.items() if value is not None} or None,
-            affinity=k.Affinity(pod_anti_affinity=away) if kind.apart else None,
-            tolerations=[k.Toleration(key=TAINT, operator="Exists")] if kind.tolerates else None,
-            topology_spread_constraints=[spread] if kind.skew else None,
-            scheduler_name="default-scheduler",
-        ),
-        status=k.PodStatus(phase="Running" if node else "Pending"),
-    )
+    return builders.pod(
+        name, f"{kind.cpu}m", memory=f"{kind.memory}Mi", on=node, app=kind.name,
+        node_selector={key: value for key, value in selector.items() if value is not None} or None,
+        affinity=apart(kind.name) if kind.apart else None,
+        tolerates=TAINT if kind.tolerates else None,
+        topology_spread_constraints=[spread(kind.name, skew=kind.skew)] if kind.skew else None,
+        scheduler_name="default-scheduler",
+    )  # fmt: skip
 
 
 # And back -------------------------------------------------------------------------------------------------------------

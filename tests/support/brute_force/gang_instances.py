@@ -1,43 +1,35 @@
-"""Small clusters with one gang that waits, drawn from a seed, and what Tutti does with them.
+"""Small clusters with one gang that waits, drawn from a seed, and the same as Kubernetes objects.
 
-Three sorts in turn: a gang that fits, but not pod by pod onto the first machine with room; one that fits only when
-others go; one that never fits. Most are made around a solution, which fills machines to the brim.
+Three sorts in turn: a gang that fits, but not pod by pod onto the first machine with room; a gang that fits only after
+evictions; a gang that never fits. Most are made around a solution that fills machines completely.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import msgspec
 
-from tests.support.brute_force import (
+from tests.support import builders
+from tests.support.brute_force.gang_search import (
     Amounts,
     Instance,
     Job,
     Machine,
     Team,
     best_victims,
-    crew,
     fits,
     free,
-    loss,
-    may_go,
     welcome,
 )
-from tutti.cluster.cluster import Cluster
-from tutti.engine.session.plan import Plan
-from tutti.engine.session.schedule import schedule
+from tests.support.builders import COSCHEDULING_LABEL
 from tutti.kube import objects as k
 from tutti.kube.gangs import tutti_annotations as additions
-from tutti.kube.gangs.coscheduling import LABEL
-from tutti.kube.objects import CoschedulingPodGroup, CoschedulingSpec, Object, ObjectMeta
+from tutti.kube.objects import Object
 
 SORTS = ("packed", "evicting", "never")
-GPU = "nvidia.com/gpu"
 
 
 def instances(seed: int, count: int) -> Iterator[Instance]:
@@ -261,163 +253,30 @@ class _Draw:
         return [machine for machine in machines if machine.value(key) == chosen and chosen is not None]
 
 
-# Tutti's side ---------------------------------------------------------------------------------------------------------
-
-
-class Verdict(NamedTuple):
-    """What Tutti did otherwise than trying everything says; nothing where both are empty."""
-
-    wrong: str = ""
-    """It starts a gang that cannot start, does not start one that can, or breaks a rule."""
-    worse: str = ""
-    """Victims that are a greater loss than others which would do."""
-
-
-def judged(made: Instance) -> Verdict:
-    """Compare what Tutti does with trying everything."""
-    try:
-        plan = planned(made)
-    except Exception as error:  # an instance that Tutti falls over is one of those to list
-        return Verdict(wrong=f"{type(error).__name__}: {error}")
-    steps = list(_steps(made, plan))
-    state, extra = made, 0
-    for victims, binds in steps:
-        told = _judged_step(state, victims, binds)
-        if told != Verdict():
-            what = f"surplus {extra}: " if extra else ""
-            return Verdict(what + told.wrong if told.wrong else "", what + told.worse if told.worse else "")
-        state, extra = _after(state, victims, binds), extra + 1
-        if not state.waiting:
-            return Verdict()
-    if not state.team.short(crew(state, state.gang)):
-        # Whoever is left must not fit, one by one.
-        told = next((t for job in state.waiting if (t := _judged_step(_only(state, job), (), {})) != Verdict()), None)
-        return Verdict(wrong=f"left over: {told.wrong}") if told is not None else Verdict()
-    return _judged_step(state, (), {}) if not steps else Verdict(wrong="the gang runs in part")
-
-
-def _steps(made: Instance, plan: Plan) -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
-    """What was evicted and bound together: first what the minimums need, then pod by pod."""
-    victims: list[str] = []
-    binds: dict[str, str] = {}
-    running = crew(made, made.gang)
-    job_of = {job.name: job for job in made.jobs}
-    for bound in plan.binds:
-        victims += [_name(pod) for pod in bound.evicts]
-        binds[_name(bound.pod)] = bound.node
-        placed = [*running, *(job_of[name] for name in binds)]
-        if not made.team.short(placed):
-            yield tuple(victims), binds
-            running, victims, binds = placed, [], {}
-    if binds or victims:
-        yield tuple(victims), binds
-
-
-def _name(key: str) -> str:
-    return key.partition("/")[2]
-
-
-def _only(made: Instance, job: Job) -> Instance:
-    """The instance in which the gang lacks just one more pod, which is this one."""
-    members = crew(made, made.gang)
-    team = replace(made.team, minimum=len(members) + 1)
-    others = tuple(each for each in made.teams if each.name != made.gang)
-    return replace(made, jobs=(*made.running, job), teams=(*others, team))
-
-
-def _after(made: Instance, victims: Sequence[str], binds: dict[str, str]) -> Instance:
-    """The instance when victims have gone and pods run."""
-    jobs = [
-        replace(job, machine=binds[job.name]) if job.name in binds else job
-        for job in made.jobs
-        if job.name not in victims
-    ]
-    gone = [job for job in made.jobs if job.name in victims]
-    spent = Counter(budget for job in gone for budget in job.budgets)
-    budgets = tuple((name, max(allowed - spent[name], 0)) for name, allowed in made.budgets)
-    return replace(made, jobs=tuple(jobs), budgets=budgets)
-
-
-def _judged_step(made: Instance, victims: Sequence[str], binds: dict[str, str]) -> Verdict:
-    """Judge one step: the gang gets what it lacks, or one pod more."""
-    asked = made
-    if binds and not made.team.short(crew(made, made.gang)):
-        (name,) = binds
-        asked = _only(made, next(job for job in made.waiting if job.name == name))
-    chosen = [job for job in made.running if job.name in victims]
-    wrong = _broken_rule(asked, chosen, binds) if binds else ""
-    if wrong:
-        return Verdict(wrong=wrong)
-    if fits(asked):
-        if not binds:
-            return Verdict(wrong="it fits, but does not start")
-        return Verdict(wrong=f"it fits, but evicts {' '.join(victims)}") if victims else Verdict()
-    best = best_victims(asked)
-    if best is None:
-        return Verdict(wrong="it starts, but cannot") if binds else Verdict()
-    names = " ".join(job.name for job in best[1])
-    if not binds:
-        return Verdict(wrong=f"it fits without {names} {best[0]}, but does not start")
-    lost = loss(asked, chosen) if chosen else None
-    if lost == best[0]:
-        return Verdict()
-    return Verdict(worse=f"it evicts {' '.join(victims)} {lost}, but {names} {best[0]} would do")
-
-
-def _broken_rule(asked: Instance, chosen: Sequence[Job], binds: dict[str, str]) -> str:
-    """Say which rule a step breaks."""
-    if chosen and not may_go(asked, chosen):
-        return f"{' '.join(job.name for job in chosen)} may not be evicted"
-    after = _after(asked, [job.name for job in chosen], binds)
-    for name, room in free(after).items():
-        if min(room) < 0:
-            return f"{name} is filled beyond what it offers"
-    at = {machine.name: machine for machine in asked.machines}
-    for job in after.running:
-        if job.name in binds and not welcome(at[binds[job.name]], job):
-            return f"{binds[job.name]} does not take {job.name}"
-    members, team = crew(after, after.gang), after.team
-    for part, key in (("", team.required), *((name, key) for name, _, key in team.parts)):
-        if key is None:
-            continue
-        values = {at[job.machine or ""].value(key) for job in members if not part or job.part == part}
-        before = {at[job.machine or ""].value(key) for job in crew(asked, asked.gang) if not part or job.part == part}
-        if values != before and (len(values) > 1 or None in values):
-            return f"{part or 'the gang'} runs in {len(values)} {key}s"
-    return "fewer than the minimum start" if team.short(members) else ""
-
-
-def planned(made: Instance) -> Plan:
-    """What Tutti does."""
-    return schedule(Cluster(objects(made)))
+# As Kubernetes objects ------------------------------------------------------------------------------------------------
 
 
 def objects(made: Instance) -> list[Object]:
     """The instance as Kubernetes objects."""
-    found: list[Object] = [_node(machine) for machine in made.machines]
+    found: list[Object] = [_node_of(machine) for machine in made.machines]
     found += [_budget(name, allowed) for name, allowed in made.budgets]
     found += [_group(team) for team in made.teams]
-    found += [_pod(job) for job in made.jobs]
+    found += [_pod_of(job) for job in made.jobs]
     return found
 
 
-def _node(machine: Machine) -> k.Node:
+def _node_of(machine: Machine) -> k.Node:
     labels = {key: value for key in ("rack", "zone") if (value := machine.value(key)) is not None}
     labels |= {"disk": "ssd"} if machine.ssd else {}
     cpu, memory, gpu, pods = machine.room
-    return k.Node(
-        metadata=ObjectMeta(name=machine.name, labels=labels),
-        spec=k.NodeSpec(taints=[k.Taint(key="dedicated", effect="NoSchedule")] if machine.tainted else None),
-        status=k.NodeStatus(allocatable={"cpu": f"{cpu}m", "memory": f"{memory}Mi", GPU: str(gpu), "pods": str(pods)}),
-    )
+    taints = [k.Taint(key="dedicated", effect="NoSchedule")] if machine.tainted else None
+    room = {"memory": f"{memory}Mi", "pods": str(pods), "gpu": gpu}
+    return builders.node(machine.name, f"{cpu}m", **room, labels=labels, taints=taints)
 
 
 def _budget(name: str, allowed: int) -> k.PodDisruptionBudget:
-    return k.PodDisruptionBudget(
-        metadata=ObjectMeta(name=name, namespace="default"),
-        spec=k.BudgetSpec(selector=k.LabelSelector(match_labels={name: "covers"})),
-        status=k.BudgetStatus(disruptions_allowed=allowed),
-    )
+    made = builders.disruption_budget(name, allowed)
+    return msgspec.structs.replace(made, spec=k.BudgetSpec(selector=k.LabelSelector(match_labels={name: "covers"})))
 
 
 def _group(team: Team) -> Object:
@@ -430,27 +289,19 @@ def _group(team: Team) -> Object:
             for name, least, key in team.parts
         ]
         said[additions.SUB_GROUPS] = msgspec.json.encode(parts).decode()
-    meta = ObjectMeta(name=team.name, namespace="default", annotations=said)
-    return CoschedulingPodGroup(metadata=meta, spec=CoschedulingSpec(min_member=team.minimum))
+    return builders.pod_group(team.name, team.minimum, said)
 
 
-def _pod(job: Job) -> k.Pod:
+def _pod_of(job: Job) -> k.Pod:
     cpu, memory, gpu, _ = job.ask
-    requests: k.Quantities = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
-    if gpu:
-        requests[GPU] = str(gpu)
     labels = dict.fromkeys(job.budgets, "covers")
     if job.gang is not None:
-        labels[LABEL] = job.gang
+        labels[COSCHEDULING_LABEL] = job.gang
     if job.part:
         labels[additions.SUB_GROUP] = job.part
-    return k.Pod(
-        metadata=ObjectMeta(name=job.name, namespace="default", uid=job.name, labels=labels),
-        spec=k.PodSpec(
-            containers=[k.Container(name="main", resources=k.ResourceRequirements(requests=requests))],
-            node_name=job.machine, priority=job.priority,
-            node_selector={"disk": "ssd"} if job.wants_ssd else None,
-            tolerations=[k.Toleration(key="dedicated", operator="Exists")] if job.tolerates else None,
-        ),
-        status=k.PodStatus(start_time=f"2026-01-01T00:{job.start:02}:00Z" if job.machine else None),
+    return builders.pod(
+        job.name, f"{cpu}m", memory=f"{memory}Mi", gpu=gpu, on=job.machine, priority=job.priority, labels=labels,
+        started=f"2026-01-01T00:{job.start:02}:00Z" if job.machine else None,
+        node_selector={"disk": "ssd"} if job.wants_ssd else None,
+        tolerates="dedicated" if job.tolerates else None,
     )  # fmt: skip

@@ -1,8 +1,9 @@
-"""Gangs from manifests as users write them."""
+"""Manifests of gangs as users write them, and the gangs that they describe."""
 
 import json
 from textwrap import dedent
 
+from tests.support.documents import new_pod
 from tutti.kube.gangs.reader import read_gangs
 from tutti.kube.reading.decode import decode_objects
 from tutti.kube.reading.parsed_file import parse_file
@@ -11,9 +12,7 @@ from tutti.kube.reading.sources import Source
 
 def pod(name, *, labels=None, annotations=None, **spec):
     """The manifest of a pod."""
-    metadata = {"name": name, "labels": labels, "annotations": annotations}
-    made = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "c"}]} | spec}
-    return json.dumps(made)
+    return json.dumps(new_pod(name, metadata={"labels": labels, "annotations": annotations}, **spec))
 
 
 def pods(name, count, **fields):
@@ -22,7 +21,7 @@ def pods(name, count, **fields):
 
 
 def objects(*texts):
-    """What manifests hold."""
+    """The objects of manifests."""
     text = "\n---\n".join(dedent(text) for text in texts)
     return decode_objects(parse_file(Source("gangs.yaml", text.encode()))).objects
 
@@ -34,5 +33,5 @@ def gang(*texts):
 
 
 def problem(*texts):
-    """What is wrong with the only gang of manifests."""
+    """The problem of the only gang of manifests."""
     return gang(*texts).problem
