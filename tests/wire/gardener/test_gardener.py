@@ -42,7 +42,7 @@ from tutti.wire.document import WireFormat
 from tutti.wire.field_names import checker
 from tutti.wire.formats import identify, parse_request
 from tutti.wire.gardener.response import gardener_answer, gardener_error
-from tutti.wire.gardener.text import SnapshotText
+from tutti.wire.gardener.text import GardenerSnapshotText
 
 EXAMPLE = EXAMPLES / "recommend" / "gardener-snapshot.json"
 _AT = "AutoscalerConfig.NodeTemplates.g-a"
@@ -500,9 +500,9 @@ def test_usual_names_are_not_in_another_case():
     tree["Pods"][0]["Spec"] |= {"dnsPolicy": "ClusterFirst", "volumes": [{"name": "v", "configMap": {"name": "c"}}]}
     tree["Pods"][0]["Spec"]["containers"][0] |= {"imagePullPolicy": "Always", "ports": [{"name": "http"}]}
     for good in (json.dumps(tree).encode(), EXAMPLE.read_bytes()):
-        checker(SnapshotText).decode(good)
+        checker(GardenerSnapshotText).decode(good)
     with pytest.raises(msgspec.ValidationError):
-        checker(SnapshotText).decode(json.dumps(changed(tree, "Pods.0.Spec.Affinity", {})).encode())
+        checker(GardenerSnapshotText).decode(json.dumps(changed(tree, "Pods.0.Spec.Affinity", {})).encode())
 
 
 def test_an_exact_name_comes_before_another():
