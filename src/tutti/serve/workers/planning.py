@@ -128,12 +128,12 @@ class Planner:
         return asked
 
 
-def _options(asked: QueryOptions, *, is_down: bool) -> Options:
+def _options(query: QueryOptions, *, is_down: bool) -> Options:
     return Options(
-        objective=asked.objective or Objective.COST,
-        strategy=asked.strategy,
-        binder=asked.binder or Binder.KUBE_SCHEDULER,
-        weights=asked.weights or Weights(),
+        objective=query.objective or Objective.COST,
+        strategy=query.strategy,
+        binder=query.binder or Binder.KUBE_SCHEDULER,
+        weights=query.weights or Weights(),
         down=Down() if is_down else None,
     )
 

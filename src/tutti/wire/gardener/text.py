@@ -176,7 +176,7 @@ class _FieldDecoders(NamedTuple):
 
     attribute: str
     value: msgspec.json.Decoder[Any]
-    names: msgspec.json.Decoder[Any]
+    names: msgspec.json.Decoder[Any] | None
     """Makes no values: it raises at the first name that is not a usual one."""
 
 
@@ -222,8 +222,10 @@ def _with_usual_names(fields: Mapping[str, msgspec.Raw]) -> SnapshotText | None:
         return None
     values = {}
     for name, field in fields.items():
-        values[decoders[name].attribute] = decoders[name].value.decode(field)
-        decoders[name].names.decode(field)
+        decoder = decoders[name]
+        values[decoder.attribute] = decoder.value.decode(field)
+        if decoder.names is not None:
+            decoder.names.decode(field)
     return SnapshotText(**values)
 
 

@@ -127,12 +127,12 @@ def advisor_answer(answer: Recommendation, request: Request, *, planner: Planner
 
 
 def advisor_error(text: str, *, planner: PlannerText | None = None) -> PlannerResponse:
-    """The response of the planner without a plan; `planner` is None where the request cannot be read."""
+    """The response of the planner without a plan."""
     return PlannerResponse(request_ref=_reference(planner or PlannerText()), error=text)
 
 
 def scaling_advice(answer: Recommendation, request: Request, *, constraint: ConstraintText) -> ScalingAdvice:
-    """The ScalingAdvice object (sa.gardener.cloud/v1alpha1) for a constraint."""
+    """The ScalingAdvice object (sa.gardener.cloud/v1alpha1) for the constraint of the request."""
     name = ObjectName(name=constraint.metadata.name or "tutti", namespace=constraint.metadata.namespace or "default")
     spec = ScalingAdviceSpec(
         constraint_ref=name,

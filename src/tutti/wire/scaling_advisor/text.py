@@ -222,19 +222,27 @@ class ConstraintSearch(NamedTuple):
 def find_constraint(source: Source, fields: Mapping[str, msgspec.Raw] | None = None) -> ConstraintSearch:
     """Find the ScalingConstraint among the Kubernetes objects of a document; several are an `InputError`.
 
-    `fields` are the document's top-level fields, where the caller has them. Whoever reads the objects of a malformed
-    document says what is wrong with it.
+    `fields` are the document's top-level fields, where the caller has them.
     """
     if GROUP.encode() not in source.data or b"ScalingConstraint" not in source.data:
         return ConstraintSearch()
     try:
         objects = parse_file(source, fields)
-    except InputError:
-        return ConstraintSearch()
-    found = [*_constraints_in_json(objects), *filter(_is_constraint, _listed(objects.trees))]
+        found = [*_constraints_in_json(objects), *filter(_is_constraint, _listed(objects.trees))]
+    except InputError:  # whoever reads the objects says what is wrong with them
+        objects = None
+        found = [tree for tree in _listed(_decoded(source)) if _is_constraint(tree)]
     if len(found) > 1:
         raise InputError("want one ScalingConstraint, not several", file=source.name)
     return ConstraintSearch(found[0] if found else None, objects)
+
+
+def _decoded(source: Source) -> list[Any]:
+    """The tree of a JSON document that is not a sound list of objects; none where it is malformed."""
+    try:
+        return [msgspec.json.decode(source.data)]
+    except (msgspec.DecodeError, RecursionError):
+        return []
 
 
 def _constraints_in_json(objects: ParsedFile) -> Iterator[Any]:
