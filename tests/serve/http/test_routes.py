@@ -317,7 +317,7 @@ def test_a_planner_request_has_a_say_in_the_time(
         given.append(budget.seconds)
         return make_recommendation(request, budget)
 
-    monkeypatch.setattr(planning, "ask", noted)
+    monkeypatch.setattr(planning, "make_recommendation", noted)
     planner = planning.Planner(WorkerSetup(max_body=10**6, time_limit=5.0, max_time_limit=60.0))
     body = json.dumps({**PLANNER["one pool"], "AdviceGenerationTimeout": nanos}).encode()
     reply, _ = planner.answer(PlanJob(id="x", route=route, options=QueryOptions(time_limit=asked)), body)
