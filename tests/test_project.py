@@ -100,9 +100,9 @@ def test_documented_make_targets_exist(line: str) -> None:
 
 @pytest.mark.parametrize("line", having("curl"))
 def test_documented_requests_are_answered(line: str) -> None:
-    from tutti.serve.embedded import running
+    from tutti.serve.embedded import running_server
 
-    with running() as url:
+    with running_server() as url:
         asked = line.replace("http://127.0.0.1:8080", url).replace("curl ", "curl --silent --show-error --fail ")
         done = subprocess.run(["bash", "-c", asked], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr

@@ -7,6 +7,8 @@ import json
 import time
 from typing import Any
 
+import msgspec
+
 from tutti.app.recommend import ask
 from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.objects import Node, Pod
@@ -40,6 +42,11 @@ def read(tree: Any, book: PriceBook = BOOK, options: Options = DEFAULT) -> Reque
 
 def answer(request: Request, seconds: float = 5) -> Recommendation:
     return ask(request, WorkBudget.of_seconds(seconds, time.process_time))
+
+
+def encoded(response: msgspec.Struct) -> Data:
+    """A response as its client decodes it."""
+    return msgspec.json.decode(msgspec.json.encode(response))
 
 
 def pods_of(request: Request) -> dict[str, Pod]:

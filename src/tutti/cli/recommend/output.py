@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from tutti.present.recommendation_names import recommendation_names
 from tutti.present.tables import structured
 from tutti.recommend.pending_pods import not_considered
-from tutti.wire.tutti_api.response import names, recommendation_data
+from tutti.wire.tutti_api.build_response import recommendation_answer
 
 if TYPE_CHECKING:
     from tutti.app.compare import Beside
@@ -29,7 +31,7 @@ def print_answer(answer: Recommendation, request: Request, *, form: str, applied
     if not answer.pods and not not_considered(request):
         click.echo("No pending pods found.", err=True)
     if form == "name":
-        if lines := names(answer):
+        if lines := recommendation_names(answer):
             click.echo(lines)
         return
     parts = list(_tables(answer, request, wide=form == "wide", applied=applied, others=others))
@@ -38,7 +40,7 @@ def print_answer(answer: Recommendation, request: Request, *, form: str, applied
 
 
 def _data(answer: Recommendation, request: Request, *, form: str, applied: bool, others: Beside | None) -> str:
-    data = recommendation_data(answer, request.catalogue.currency)
+    data = msgspec.to_builtins(recommendation_answer(answer, request.catalogue.currency))
     if applied:
         from tutti.app.after_purchase import after_purchase
         from tutti.present.plan_table import plan_data

@@ -145,8 +145,8 @@ def _recommender(url: str | None, prices: Source | None, *, token: str) -> Itera
     if url is not None:
         yield endpoint(url), token
         return
-    from tutti.serve.embedded import running
-    from tutti.serve.settings import Settings
+    from tutti.serve.embedded import running_server
+    from tutti.serve.settings import ServerSettings
 
-    with running(Settings(workers=1, prices=prices)) as address:
+    with running_server(ServerSettings(workers=1, prices=prices)) as address:
         yield endpoint(address), ""

@@ -22,15 +22,15 @@ from tutti.kube.reading.sources import Source
 from tutti.kube.reading.yaml_text import parse_yaml
 from tutti.recommend.build_request import price_book
 from tutti.recommend.records.request import Binder, Down, Objective, Options, Request, Weights
-from tutti.serve.http.refusals import BAD_REQUEST, INTERNAL, RefusedError, envelope, refusal_of, too_large
-from tutti.serve.workers.messages import Asked, Job, Reply, Route, Setup
+from tutti.serve.http.refusals import BAD_REQUEST, INTERNAL, RefusedError, refusal_body, refusal_of, too_large
+from tutti.serve.workers.messages import PlanJob, QueryOptions, Reply, Route, WorkerSetup
 from tutti.wire.document import are_objects, first_level, plain
 from tutti.wire.formats import Format, format_of, read_request, seconds_for
 from tutti.wire.gardener.request import read_gardener
 from tutti.wire.gardener.response import gardener_answer
 from tutti.wire.scaling_advisor.request import read_advisor
 from tutti.wire.scaling_advisor.response import advisor_answer
-from tutti.wire.tutti_api.response import recommendation_data
+from tutti.wire.tutti_api.build_response import recommendation_answer
 
 _NULL = msgspec.Raw(b"null")
 _GZIP = 16 + zlib.MAX_WBITS
@@ -48,7 +48,7 @@ _WARM_UP = (
 class Planner:
     """See the module's contract."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: WorkerSetup) -> None:
         self._setup = setup
         self._book = price_book(setup.prices)
         self._pools = None if setup.pools is None else _tree(setup.pools)
@@ -56,11 +56,11 @@ class Planner:
 
     def warm_up(self) -> None:
         """Make a small plan, so that the first client does not wait for imports and tables."""
-        reply, _ = self.answer(Job(id="", route=Route.OURS), _WARM_UP)
+        reply, _ = self.answer(PlanJob(id="", route=Route.TUTTI), _WARM_UP)
         if reply.fault:
             raise RuntimeError(reply.fault)
 
-    def answer(self, job: Job, body: bytes) -> tuple[Reply, bytes]:
+    def answer(self, job: PlanJob, body: bytes) -> tuple[Reply, bytes]:
         """The answer to a job."""
         started = time.monotonic()
         source: Source | None = None
@@ -71,13 +71,14 @@ class Planner:
             request, seconds = self._read(job, source)
             pods = sum(isinstance(each, Pod) for each in request.objects)
             plan = ask(request, WorkBudget.of_seconds(seconds, time.process_time))
+            answer: msgspec.Struct
             if job.route is Route.GARDENER:
-                data = gardener_answer(plan, request, millis=_millis(started))
+                answer = gardener_answer(plan, request, millis=_millis(started))
             elif job.route is Route.ADVISOR:
-                data = advisor_answer(plan, request, source=source, millis=_millis(started))
+                answer = advisor_answer(plan, request, source=source, millis=_millis(started))
             else:
-                data = recommendation_data(plan, request.catalogue.currency)
-            return Reply(status=200, pods=pods), msgspec.json.encode(data)
+                answer = recommendation_answer(plan, request.catalogue.currency)
+            return Reply(status=200, pods=pods), msgspec.json.encode(answer)
         except TuttiError as error:
             refusal = refusal_of(error)
         except MemoryError:
@@ -85,10 +86,10 @@ class Planner:
         except Exception as error:  # a fault of Tutti's: it is the server's log that tells
             fault = _account(error)
             refusal = RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {job.id}")
-        text = envelope(job.route, refusal, request_id=job.id, millis=_millis(started), source=source)
+        text = refusal_body(job.route, refusal, request_id=job.id, millis=_millis(started), source=source)
         return Reply(status=refusal.status, pods=pods, fault=fault), text
 
-    def _opened(self, job: Job, body: bytes) -> Source:
+    def _opened(self, job: PlanJob, body: bytes) -> Source:
         """The body as a document."""
         data = unpacked(body, self._setup.max_body) if job.is_gzip else body
         if not data.strip():
@@ -97,7 +98,7 @@ class Planner:
             raise InputError("not JSON but gzip: the service reads JSON; send Content-Encoding: gzip")
         return plain(Source(_BODY, data))
 
-    def _read(self, job: Job, source: Source) -> tuple[Request, float]:
+    def _read(self, job: PlanJob, source: Source) -> tuple[Request, float]:
         """What is asked, and for how many seconds to search."""
         try:
             return self._request(job, source)
@@ -110,13 +111,13 @@ class Planner:
                 raise
             raise InputError(f"{error.problem}; the service reads JSON", obj=error.obj, field=error.field) from None
 
-    def _request(self, job: Job, source: Source) -> tuple[Request, float]:
-        options = _options(job.asked, is_down=job.asked.down is True)
+    def _request(self, job: PlanJob, source: Source) -> tuple[Request, float]:
+        options = _options(job.options, is_down=job.options.down is True)
         if job.route is Route.GARDENER:
-            options = _options(job.asked, is_down=job.asked.down is not False)
-            return read_gardener(source, self._book, options=options), self._seconds(job.asked.time_limit)
+            options = _options(job.options, is_down=job.options.down is not False)
+            return read_gardener(source, self._book, options=options), self._seconds(job.options.time_limit)
         form = Format.ADVISOR if job.route is Route.ADVISOR else format_of(source)
-        seconds = self._seconds(seconds_for(source, form, asked=self._seconds(job.asked.time_limit)))
+        seconds = self._seconds(seconds_for(source, form, asked=self._seconds(job.options.time_limit)))
         if job.route is Route.ADVISOR:
             return read_advisor(source, self._book, options=options), seconds
         pools, region = None, ""
@@ -148,7 +149,7 @@ class Planner:
         return asked
 
 
-def _options(asked: Asked, *, is_down: bool) -> Options:
+def _options(asked: QueryOptions, *, is_down: bool) -> Options:
     return Options(
         objective=asked.objective or Objective.COST,
         strategy=asked.strategy,
