@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import node, pod
+from tests.support.documents import node, pod
 from tutti.app.load import load_objects, load_sources
 from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source
