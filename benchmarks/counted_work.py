@@ -1,6 +1,6 @@
 """Counted work beside the time that it takes, and whether plans are the same every time.
 
-The recommender's budget is work, counted at rough rates (`cluster.work_rates`). For drawn instances, one for each line,
+The recommender's budget is work, counted at rough rates (`cluster.meter`). For drawn instances, one for each line,
 this prints the seconds that were counted, the CPU seconds that passed, and their ratio; then the plan is asked for once
 more, with a busy process beside it for each core, and must be the same to the byte. Exits with 1 if one is not.
 
@@ -22,7 +22,7 @@ from bar_instances import mixed
 from instances import draw
 from msgspec.structs import replace
 
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.request import Binder, Down, Request
 
@@ -41,7 +41,7 @@ def instances(number: int) -> Iterator[tuple[str, Request]]:
 def planned(request: Request, seconds: float) -> tuple[bytes, float, float]:
     """The plan, the seconds counted and the CPU seconds that passed."""
     budget, began = WorkBudget.of_seconds(seconds, time.process_time), time.process_time()
-    plan = msgspec.json.encode(ask(request, budget))
+    plan = msgspec.json.encode(make_recommendation(request, budget))
     return plan, budget.meter.seconds, time.process_time() - began
 
 

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tests.recommend.search.greedy.test_strategies import node, offering, pod
-from tutti.app.recommend import ask
-from tutti.cluster import work_rates
+from tests.support.builders import node, offering, pod, pool
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster import meter as rates_module
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.meter import SECOND, Meter, work_units
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import CLOCK_FACTOR, CLOCK_MINIMUM, WorkBudget
-from tutti.market.offerings import Catalogue, NodePool
+from tutti.market.offerings import Catalogue
 from tutti.recommend.records.request import Binder, Down, Options, Request
 
 
@@ -25,15 +25,12 @@ def crowd(seed, *, pods=300, shapes=25):
     waiting = []
     for number in range(pods):
         cpu, memory = asks[number % shapes]
-        waiting.append(pod(f"p{number}", cpu=cpu, memory=memory))
+        waiting.append(pod(f"p{number}", f"{cpu}m", memory=f"{memory}Mi", priority=0))
     sizes = [(2, 4, 5), (4, 8, 10), (4, 16, 13), (8, 16, 19), (8, 64, 34), (16, 64, 51)]
     pools = tuple(
-        NodePool(
-            name=f"n{cpu}-{memory}", offerings=(offering(f"n{cpu}-{memory}", cpu=cpu, memory=memory, price=price),)
-        )
-        for cpu, memory, price in sizes
+        pool(offering(f"n{cpu}-{memory}", cpu=cpu, memory=f"{memory}Gi", price=price)) for cpu, memory, price in sizes
     )
-    standing = [node(f"old{number}", cpu=8, memory=32) for number in range(3)]
+    standing = [node(f"old{number}", "8", memory="32Gi", zone="a") for number in range(3)]
     return Request(objects=(*standing, *waiting), catalogue=Catalogue(pools=pools))
 
 
@@ -53,25 +50,31 @@ def shaky(seed, seconds):
 def test_the_same_plan_whatever_the_clock_does(binder):
     request = replace(crowd(1), options=Options(binder=binder, down=Down()))
     seconds = 0.5
-    answer = ask(request, WorkBudget.of_seconds(seconds, lambda: 0.0))
+    answer = make_recommendation(request, WorkBudget.of_seconds(seconds, lambda: 0.0))
     assert answer.gap > 1e-3  # a search that was cut, and not one that came to its end
     plan = msgspec.json.encode(answer)
     for seed in range(2):
-        assert msgspec.json.encode(ask(request, WorkBudget.of_seconds(seconds, shaky(seed, seconds)))) == plan
+        assert (
+            msgspec.json.encode(make_recommendation(request, WorkBudget.of_seconds(seconds, shaky(seed, seconds))))
+            == plan
+        )
 
 
 def test_more_work_is_not_worse():
     request = replace(crowd(2), options=Options(binder=Binder.TUTTI))
-    costs = [ask(request, WorkBudget.of_seconds(seconds, lambda: 0.0)).cost for seconds in (0.05, 1.5)]
+    costs = [make_recommendation(request, WorkBudget.of_seconds(seconds, lambda: 0.0)).cost for seconds in (0.05, 1.5)]
     assert costs[1] <= costs[0]
 
 
 def test_the_clock_has_the_last_word():
     request = crowd(3)
     clock = iter(range(0, 10**9, 60))
-    answer = ask(request, WorkBudget.of_seconds(5.0, lambda: float(next(clock))))
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, lambda: float(next(clock))))
     assert any("cut by the clock" in note for note in answer.notes)
-    assert not any("cut by the clock" in note for note in ask(request, WorkBudget.of_seconds(0.2, lambda: 0.0)).notes)
+    assert not any(
+        "cut by the clock" in note
+        for note in make_recommendation(request, WorkBudget.of_seconds(0.2, lambda: 0.0)).notes
+    )
 
 
 def test_budgets_made_from_one_another_count_on_one_meter():
@@ -130,7 +133,7 @@ def test_seconds_become_units_and_back():
 
 
 def test_rates_are_whole_numbers():
-    rates = {name: rate for name, rate in vars(work_rates).items() if name.isupper()}
+    rates = {name: rate for name, rate in vars(rates_module).items() if name.isupper()}
     assert len(rates) > 30
     assert all(type(rate) is int and rate > 0 for rate in rates.values())
 
@@ -154,7 +157,7 @@ def test_work_that_is_done_is_no_cut():
 
 def test_clusters_count_their_edits_for_whoever_asks():
     meter = Meter()
-    cluster = Cluster((node("a", cpu=4, memory=8), pod("p")), meter=meter)
+    cluster = Cluster((node("a", memory="8Gi"), pod("p", memory="1Gi")), meter=meter)
     built = meter.count
     with Trial(cluster):
         cluster.apply(Bind("default/p", "a"))

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.support.purchase_brute_force import cheapest, faults, solve
-from tests.support.purchase_instances import bought, instance, placed, request
+from tests.support.brute_force.purchase_instances import bought, instance, placed, request
+from tests.support.brute_force.purchase_search import cheapest, faults, solve
 from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.flow import recommend
 

@@ -1,46 +1,34 @@
 """From a snapshot and files to a request."""
 
-import msgspec
+from functools import partial
 
-from tutti.kube.objects import KINDS
+from tests.support import builders
+from tutti.kube.objects import KarpenterPool, KarpenterPoolSpec, ObjectMeta, PriorityClass
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.sources import Source
 from tutti.recommend.build_request import build_request, parse_priorities
 
-
-def objects(*trees):
-    return [msgspec.convert(tree, KINDS[tree["kind"]]) for tree in trees]
-
-
-def pod(name, **spec):
-    return {"kind": "Pod", "metadata": {"name": name, "namespace": "x"}, "spec": spec}
+pod = partial(builders.new_pod, namespace="x")
 
 
 def test_priorities_are_levels_of_pending_pods_highest_first():
-    found = parse_priorities(
-        objects(
-            {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100},
-            {"kind": "PriorityClass", "metadata": {"name": "unused"}, "value": 7},
-            pod("a", priority=100), pod("b"), pod("c", priority=100, nodeName="n"), pod("d"),
-        )
-    )  # fmt: skip
+    high, unused = (PriorityClass(metadata=ObjectMeta(name=n), value=v) for n, v in (("high", 100), ("unused", 7)))
+    pods = [pod("a", priority=100), pod("b"), pod("c", priority=100, nodeName="n"), pod("d")]
+    found = parse_priorities([high, unused, *pods])
     assert [(each.value, each.names, each.pods) for each in found] == [
         (100, ("high",), ("x/a",)), (0, (), ("x/b", "x/d")),
     ]  # fmt: skip
 
 
 def test_without_priorities_there_is_one_level():
-    assert len(parse_priorities(objects(pod("a"), pod("b")))) == 1
+    assert len(parse_priorities([pod("a"), pod("b")])) == 1
     assert len(parse_priorities([])) == 1
 
 
 def test_a_request_has_cluster_catalogue_and_notes():
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
-    daemon = pod("d-1", nodeName="n1")
-    daemon["metadata"]["ownerReferences"] = [owner]
-    pool = {"kind": "NodePool.karpenter.sh", "metadata": {"name": "p"}, "spec": {"limits": {"nodes": 3}}}
-    listed = objects(pod("a"), {"kind": "Node", "metadata": {"name": "n1"}}, daemon, pool)
-    snapshot = Snapshot(objects=by_kind(listed))
+    daemon = builders.pod("d-1", namespace="x", on="n1", owner=("DaemonSet", "d"))
+    pool = KarpenterPool(metadata=ObjectMeta(name="p"), spec=KarpenterPoolSpec(limits={"nodes": 3}))
+    snapshot = Snapshot(objects=by_kind([pod("a"), builders.node("n1"), daemon, pool]))
     request = build_request(
         snapshot,
         pools=Source("p.yaml", b"pools: [{name: w, instanceType: m5.large}]"),

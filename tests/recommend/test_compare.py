@@ -5,9 +5,9 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from tests.support import purchase_instances
+from tests.support.brute_force import purchase_instances
 from tests.support.paths import SCENARIOS
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError
@@ -16,7 +16,7 @@ from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
 from tutti.recommend.compare import NO_PRICES, OURS, PEERS, Peer, compare
 from tutti.recommend.records.request import Binder, Options, Strategy
-from tutti.wire.scenarios.reader import read_scenario
+from tutti.wire.formats import read_request
 
 FOLDER = SCENARIOS
 WASTE, ORIGINAL = "cluster-autoscaler/least-waste", "original-recommender"
@@ -26,11 +26,11 @@ def scenario(name, **options):
     (source,) = read_sources([str(FOLDER / f"{name}.json")])
     (prices,) = read_sources([str(FOLDER / "templates.csv")])
     chosen = Options(**{"binder": Binder.TUTTI, "strategy": Strategy.OPTIMAL, **options})
-    return read_scenario(source, price_book(prices), options=chosen)
+    return read_request(source, price_book(prices), options=chosen)
 
 
 def compared(request, *, seconds=30.0, answer=None, **more):
-    answer = answer or ask(request, WorkBudget.of_seconds(5.0, time.process_time))
+    answer = answer or make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
     found = compare(request, answer, budget=WorkBudget.of_seconds(seconds, time.process_time), **more)
     return {each.who: each for each in found}
 
@@ -136,7 +136,7 @@ def test_a_peer_that_is_too_slow_has_a_line_and_the_others_their_share():
         return Purchase()
 
     request = scenario("s1")
-    answer = ask(request, WorkBudget.of_seconds(5.0, time.process_time))
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
     peers = (Peer("quick", quick), Peer("slow", slow), Peer("late", quick))
     found = {e.who: e for e in compare(request, answer, budget=WorkBudget.of_seconds(30.0, clock), peers=peers)}
     assert seen == [10.0, 10.0, 0.0]
@@ -148,7 +148,7 @@ def test_a_peer_that_is_too_slow_has_a_line_and_the_others_their_share():
 def test_without_time_nothing_is_replayed():
     clock = Clock()
     request = scenario("s1")
-    answer = ask(request, WorkBudget.of_seconds(5.0, time.process_time))
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
     budget = WorkBudget.of_seconds(0.0, clock)
     (ours,) = compare(request, answer, budget=budget, peers=())
     assert (ours.kept, ours.holds, ours.real) == (None, None, 20)
@@ -156,8 +156,10 @@ def test_without_time_nothing_is_replayed():
 
 def test_a_better_peer_is_called_better():
     request = scenario("s5", strategy=Strategy.LEAST_WASTE, binder=Binder.KUBE_SCHEDULER)
-    answer = ask(request, WorkBudget.of_seconds(5.0, time.process_time))
-    best = compared(request, answer=ask(scenario("s5"), WorkBudget.of_seconds(5.0, time.process_time)), peers=())[OURS]
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
+    best = compared(
+        request, answer=make_recommendation(scenario("s5"), WorkBudget.of_seconds(5.0, time.process_time)), peers=()
+    )[OURS]
     cheap = Purchase(nodes=tuple((each, ()) for each, count in best.bought for _ in range(count)))
     dear = replace(answer, scale_up=(*answer.scale_up, *answer.scale_up), cost=2 * answer.cost)
     found = compared(request, answer=dear, peers=(Peer("cheap", lambda request, budget: cheap),))
@@ -201,7 +203,7 @@ def test_what_has_no_price_is_left_out_for_all_alike():
 def test_counts_add_up(seed):
     request = purchase_instances.request(purchase_instances.instance(seed))
     request = replace(request, options=replace(request.options, binder=Binder.KUBE_SCHEDULER))
-    answer = ask(request, WorkBudget.of_seconds(2.0, time.process_time))
+    answer = make_recommendation(request, WorkBudget.of_seconds(2.0, time.process_time))
     for record in compared(request, answer=answer).values():
         assert record.problem == ""
         assert record.placed + record.left == answer.pods

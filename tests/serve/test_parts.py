@@ -66,7 +66,7 @@ def test_a_fault_of_ours_is_a_500_without_a_word_of_the_request(monkeypatch: pyt
         raise KeyError(word)
 
     planner = Planner(SETUP)
-    monkeypatch.setattr(planning, "ask", broken)
+    monkeypatch.setattr(planning, "make_recommendation", broken)
     reply, text = planner.answer(PlanJob(id="abc", route=Route.TUTTI), json.dumps(case()).encode())
     assert (reply.status, reply.pods) == (500, 3)
     assert reply.fault.endswith("KeyError")
@@ -79,7 +79,7 @@ def test_too_little_memory_is_a_500(monkeypatch: pytest.MonkeyPatch) -> None:
     def greedy(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(planning, "ask", greedy)
+    monkeypatch.setattr(planning, "make_recommendation", greedy)
     reply, text = Planner(SETUP).answer(PlanJob(id="", route=Route.GARDENER), b'{"Pods": []}')
     assert reply.status == 500
     assert "memory" in json.loads(text)["error"]

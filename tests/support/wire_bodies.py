@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.objects import Node, Pod
 from tutti.kube.reading.sources import Source
@@ -41,7 +41,7 @@ def read(tree: Any, book: PriceBook = BOOK, options: Options = DEFAULT) -> Reque
 
 
 def answer(request: Request, seconds: float = 5) -> Recommendation:
-    return ask(request, WorkBudget.of_seconds(seconds, time.process_time))
+    return make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time))
 
 
 def encoded(response: msgspec.Struct) -> Data:

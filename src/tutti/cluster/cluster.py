@@ -23,13 +23,12 @@ from tutti.cluster.events import Event, is_no_news, node_changes, object_change
 from tutti.cluster.follower import Follower
 from tutti.cluster.groups import NO_GROUP, Groups
 from tutti.cluster.holds import Holds
-from tutti.cluster.meter import Meter
+from tutti.cluster.meter import EDIT, OBJECT, Meter
 from tutti.cluster.node_table import NodeTable
 from tutti.cluster.occupancy import Occupancy
 from tutti.cluster.pod_table import NOT_STARTED, PodTable, Usages
 from tutti.cluster.services import ServiceIndex
 from tutti.cluster.spec_classes import SpecClass, SpecRegistry
-from tutti.cluster.work_rates import EDIT, OBJECT
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service
@@ -70,8 +69,8 @@ class Cluster:
         """Moves when services or owners change."""
         self.events = [0] * len(Event)
         """How often each kind of event has happened."""
-        self.memo: dict[object, dict[Any, Any]] = {}
-        """What those who ask keep about this cluster, by who they are; a copy starts without."""
+        self.caches: dict[Any, Any] = {}
+        """The values of attached caches (`engine.plugins.attached_cache`); a copy starts without."""
         self.meter = meter or Meter()
         """Counts what is done; shared with copies."""
         self._spec_usage: dict[int, int] = {}
@@ -103,7 +102,7 @@ class Cluster:
         twin.on_node = [set(pods) for pods in self.on_node]
         twin.absent = {node: set(pods) for node, pods in self.absent.items()}
         twin.touched, twin.events = self.touched.copy(), list(self.events)
-        twin.memo, twin._undo, twin._marks, twin._spec_usage = {}, [], [], dict(self._spec_usage)
+        twin.caches, twin._undo, twin._marks, twin._spec_usage = {}, [], [], dict(self._spec_usage)
         twin._followers = []
         return twin
 

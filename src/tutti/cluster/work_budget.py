@@ -1,7 +1,7 @@
 """Work budgets: how much work a search may do, counted instead of timed.
 
 A search that a clock ends gives another answer when the machine is busy; a search that a count ends gives the same
-answer on every run. So work is counted where it is done (`meter`, `work_rates`), and a `WorkBudget` is exhausted when
+answer on every run. So work is counted where it is done (`meter`), and a `WorkBudget` is exhausted when
 its meter has counted a number of units more than when the budget was made.
 
 Contract: budgets that are made from a budget (`share`, `limited_to`, `extended_to`) count on the same meter, so units

@@ -18,8 +18,8 @@ the cheapest of those by the objective. Whatever it promises was placed by the e
 
 from __future__ import annotations
 
+from tutti.cluster.meter import REQUEST
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import REQUEST
 from tutti.market.planning_cluster import initialise, with_places
 from tutti.recommend.compose import compose
 from tutti.recommend.problem.eligible_pools import filter_eligible

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
+from tests.support import builders
+from tests.support.builders import disruption_budget
 from tutti.autoscalers.cluster_autoscaler.drainability import (
     DAEMON_POD,
     MIRROR,
@@ -31,40 +32,15 @@ def blocks(reason: str) -> Verdict:
     return Verdict(Fate.BLOCKS, reason)
 
 
-def pod(
-    name: str = "p",
-    *,
-    kind: str | None = "ReplicaSet",
-    namespace: str = "default",
-    created: str | None = OLD,
-    deleted: str | None = None,
-    phase: str = "Running",
-    policy: str | None = None,
-    grace: int | None = None,
-    volumes: list[dict[str, Any]] | None = None,
-    **annotations: str,
-) -> Pod:
-    owners = [{"apiVersion": "apps/v1", "kind": kind, "name": "own", "controller": True}] if kind else []
-    raw = {
-        "metadata": {
-            "name": name, "namespace": namespace, "labels": {"app": "a"}, "creationTimestamp": created,
-            "deletionTimestamp": deleted, "ownerReferences": owners,
-            "annotations": {{"evict": SAFE_TO_EVICT, "local": SAFE_LOCAL_VOLUMES, "mirror": MIRROR,
-                             "daemon": DAEMON_POD}[key]: value for key, value in annotations.items()},
-        },
-        "spec": {"nodeName": "n", "volumes": volumes, "restartPolicy": policy, "terminationGracePeriodSeconds": grace},
-        "status": {"phase": phase},
-    }  # fmt: skip
-    return msgspec.convert(raw, Pod)
+MARKS = {"evict": SAFE_TO_EVICT, "local": SAFE_LOCAL_VOLUMES, "mirror": MIRROR, "daemon": DAEMON_POD}
 
 
-def budget(
-    allowed: int | None, *, namespace: str = "default", name: str = "b", app: str | None = "a"
-) -> PodDisruptionBudget:
-    selector = {"matchLabels": {"app": app}} if app else {}
-    status = {} if allowed is None else {"disruptionsAllowed": allowed}
-    raw = {"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}, "status": status}
-    return msgspec.convert(raw, PodDisruptionBudget)
+def pod_of(name: str = "p", *, kind: str | None = "ReplicaSet", created: str | None = OLD, **how: Any) -> Pod:
+    """A pod that runs, of a controller of a kind; `MARKS` lists its annotations."""
+    annotations = {key: how.pop(short) for short, key in MARKS.items() if short in how}
+    owner = (kind, "own") if kind else None
+    how["termination_grace_period_seconds"] = how.pop("grace", None)
+    return builders.pod(name, on="n", app="a", owner=owner, created=created, annotations=annotations, **how)
 
 
 def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> EvictionRules:
@@ -79,38 +55,38 @@ IN_MEMORY = {"name": "shm", "emptyDir": {"medium": "Memory"}}
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (pod(), MOVES),
-        (pod(kind="StatefulSet"), MOVES),
-        (pod(kind="Job"), MOVES),
-        (pod(kind="ReplicationController"), MOVES),
-        (pod(kind=None), blocks("NotReplicated")),
-        (pod(kind="Workflow"), blocks("NotReplicated")),
-        (pod(kind="DaemonSet"), STAYS),
-        (pod(daemon="true"), STAYS),
-        (pod(mirror="x", kind=None), STAYS),
-        (pod(kind=None, phase="Failed"), STAYS),
-        (pod(kind=None, phase="Succeeded", policy="Never"), STAYS),
-        (pod(kind=None, phase="Succeeded", policy="Always"), blocks("NotReplicated")),
-        (pod(deleted="2026-08-01T11:58:59Z", kind=None), STAYS),
-        (pod(deleted="2026-08-01T11:59:01Z", kind=None), blocks("NotReplicated")),
-        (pod(deleted="2026-08-01T11:58:59Z", kind=None, grace=31), blocks("NotReplicated")),
-        (pod(deleted="2026-08-01T11:49:29Z", kind=None, grace=600), STAYS),
-        (pod(deleted="2026-08-01T11:49:29Z", kind=None, grace=3600), blocks("NotReplicated")),  # no cap here
-        (pod(deleted="2026-08-01T11:59:29Z", kind=None, grace=0), STAYS),
-        (pod(deleted="2026-08-01T11:59:28Z", kind=None, grace=-1), STAYS),
-        (pod(evict="true"), MOVES),
-        (pod(evict="false"), blocks("NotSafeToEvictAnnotation")),
-        (pod(evict="on-completion"), WAITS),
-        (pod(namespace="kube-system"), MOVES),
-        (pod(namespace="kube-system", created=YOUNG), blocks("UnmovableKubeSystemPod")),
-        (pod(namespace="kube-system", created="2026-08-01T11:00:00Z"), blocks("UnmovableKubeSystemPod")),
-        (pod(namespace="kube-system", created="2026-08-01T10:59:59Z"), MOVES),
-        (pod(namespace="kube-system", created=None), blocks("UnmovableKubeSystemPod")),
-        (pod(volumes=[EMPTY_DIR]), blocks("LocalStorageRequested")),
-        (pod(volumes=[HOST_PATH]), blocks("LocalStorageRequested")),
-        (pod(volumes=[IN_MEMORY, {"name": "other"}]), MOVES),
-        (pod(volumes=[EMPTY_DIR, HOST_PATH], local="scratch,data"), MOVES),
-        (pod(volumes=[EMPTY_DIR, HOST_PATH], local="scratch"), blocks("LocalStorageRequested")),
+        (pod_of(), MOVES),
+        (pod_of(kind="StatefulSet"), MOVES),
+        (pod_of(kind="Job"), MOVES),
+        (pod_of(kind="ReplicationController"), MOVES),
+        (pod_of(kind=None), blocks("NotReplicated")),
+        (pod_of(kind="Workflow"), blocks("NotReplicated")),
+        (pod_of(kind="DaemonSet"), STAYS),
+        (pod_of(daemon="true"), STAYS),
+        (pod_of(mirror="x", kind=None), STAYS),
+        (pod_of(kind=None, phase="Failed"), STAYS),
+        (pod_of(kind=None, phase="Succeeded", restart_policy="Never"), STAYS),
+        (pod_of(kind=None, phase="Succeeded", restart_policy="Always"), blocks("NotReplicated")),
+        (pod_of(deleted="2026-08-01T11:58:59Z", kind=None), STAYS),
+        (pod_of(deleted="2026-08-01T11:59:01Z", kind=None), blocks("NotReplicated")),
+        (pod_of(deleted="2026-08-01T11:58:59Z", kind=None, grace=31), blocks("NotReplicated")),
+        (pod_of(deleted="2026-08-01T11:49:29Z", kind=None, grace=600), STAYS),
+        (pod_of(deleted="2026-08-01T11:49:29Z", kind=None, grace=3600), blocks("NotReplicated")),  # no cap here
+        (pod_of(deleted="2026-08-01T11:59:29Z", kind=None, grace=0), STAYS),
+        (pod_of(deleted="2026-08-01T11:59:28Z", kind=None, grace=-1), STAYS),
+        (pod_of(evict="true"), MOVES),
+        (pod_of(evict="false"), blocks("NotSafeToEvictAnnotation")),
+        (pod_of(evict="on-completion"), WAITS),
+        (pod_of(namespace="kube-system"), MOVES),
+        (pod_of(namespace="kube-system", created=YOUNG), blocks("UnmovableKubeSystemPod")),
+        (pod_of(namespace="kube-system", created="2026-08-01T11:00:00Z"), blocks("UnmovableKubeSystemPod")),
+        (pod_of(namespace="kube-system", created="2026-08-01T10:59:59Z"), MOVES),
+        (pod_of(namespace="kube-system", created=None), blocks("UnmovableKubeSystemPod")),
+        (pod_of(volumes=[EMPTY_DIR]), blocks("LocalStorageRequested")),
+        (pod_of(volumes=[HOST_PATH]), blocks("LocalStorageRequested")),
+        (pod_of(volumes=[IN_MEMORY, {"name": "other"}]), MOVES),
+        (pod_of(volumes=[EMPTY_DIR, HOST_PATH], local="scratch,data"), MOVES),
+        (pod_of(volumes=[EMPTY_DIR, HOST_PATH], local="scratch"), blocks("LocalStorageRequested")),
     ],
 )  # fmt: skip
 def test_each_rule(given: Pod, expected: Verdict) -> None:
@@ -121,13 +97,13 @@ def test_each_rule(given: Pod, expected: Verdict) -> None:
     ("given", "expected"),
     [
         # The first that answers wins, from the front of the list of rules to its end.
-        (pod(mirror="x", evict="false", volumes=[HOST_PATH]), STAYS),
-        (pod(evict="true"), blocks("ControllerNotFound")),
-        (pod(evict="on-completion"), blocks("ControllerNotFound")),
-        (pod(phase="Failed"), blocks("ControllerNotFound")),
-        (pod(kind="DaemonSet"), blocks("ControllerNotFound")),
-        (pod(kind="Workflow"), blocks("NotReplicated")),
-        (pod(deleted="2026-08-01T10:00:00Z"), STAYS),
+        (pod_of(mirror="x", evict="false", volumes=[HOST_PATH]), STAYS),
+        (pod_of(evict="true"), blocks("ControllerNotFound")),
+        (pod_of(evict="on-completion"), blocks("ControllerNotFound")),
+        (pod_of(phase="Failed"), blocks("ControllerNotFound")),
+        (pod_of(kind="DaemonSet"), blocks("ControllerNotFound")),
+        (pod_of(kind="Workflow"), blocks("NotReplicated")),
+        (pod_of(deleted="2026-08-01T10:00:00Z"), STAYS),
     ],
 )
 def test_a_controller_that_is_gone(given: Pod, expected: Verdict) -> None:
@@ -138,13 +114,13 @@ def test_a_controller_that_is_gone(given: Pod, expected: Verdict) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (pod(kind="DaemonSet", evict="false", volumes=[HOST_PATH]), STAYS),
-        (pod(kind=None, evict="true", namespace="kube-system", created=YOUNG, volumes=[EMPTY_DIR]), MOVES),
-        (pod(kind=None, evict="on-completion", namespace="kube-system", created=YOUNG), WAITS),
-        (pod(kind=None, namespace="kube-system", created=OLD), blocks("NotReplicated")),
-        (pod(namespace="kube-system", evict="false", volumes=[EMPTY_DIR]), MOVES),
-        (pod(namespace="kube-system", created=YOUNG, evict="false"), blocks("UnmovableKubeSystemPod")),
-        (pod(evict="false", volumes=[EMPTY_DIR]), blocks("NotSafeToEvictAnnotation")),
+        (pod_of(kind="DaemonSet", evict="false", volumes=[HOST_PATH]), STAYS),
+        (pod_of(kind=None, evict="true", namespace="kube-system", created=YOUNG, volumes=[EMPTY_DIR]), MOVES),
+        (pod_of(kind=None, evict="on-completion", namespace="kube-system", created=YOUNG), WAITS),
+        (pod_of(kind=None, namespace="kube-system", created=OLD), blocks("NotReplicated")),
+        (pod_of(namespace="kube-system", evict="false", volumes=[EMPTY_DIR]), MOVES),
+        (pod_of(namespace="kube-system", created=YOUNG, evict="false"), blocks("UnmovableKubeSystemPod")),
+        (pod_of(evict="false", volumes=[EMPTY_DIR]), blocks("NotSafeToEvictAnnotation")),
     ],
 )
 def test_the_order_of_the_rules(given: Pod, expected: Verdict) -> None:
@@ -152,50 +128,50 @@ def test_the_order_of_the_rules(given: Pod, expected: Verdict) -> None:
 
 
 def test_budgets_come_last() -> None:
-    spent = (budget(0), budget(0, namespace="kube-system"))
-    assert rules(*spent).verdict(pod()) == blocks("NotEnoughPdb")
-    assert rules(*spent).verdict(pod(volumes=[EMPTY_DIR])) == blocks("LocalStorageRequested")
-    assert rules(*spent).verdict(pod(evict="true")) == MOVES
+    spent = (disruption_budget("a", 0), disruption_budget("a", 0, namespace="kube-system"))
+    assert rules(*spent).verdict(pod_of()) == blocks("NotEnoughPdb")
+    assert rules(*spent).verdict(pod_of(volumes=[EMPTY_DIR])) == blocks("LocalStorageRequested")
+    assert rules(*spent).verdict(pod_of(evict="true")) == MOVES
     # A kube-system pod with a budget is judged by it, however young or old.
-    assert rules(*spent).verdict(pod(namespace="kube-system")) == blocks("NotEnoughPdb")
-    left = budget(1, namespace="kube-system")
-    assert rules(left).verdict(pod(namespace="kube-system", created=YOUNG)) == MOVES
-    assert rules(left).verdict(pod(namespace="kube-system", evict="false")) == blocks("NotSafeToEvictAnnotation")
-    assert rules(budget(0, app="b"), budget(0, namespace="other")).verdict(pod()) == MOVES
+    assert rules(*spent).verdict(pod_of(namespace="kube-system")) == blocks("NotEnoughPdb")
+    left = disruption_budget("a", 1, namespace="kube-system")
+    assert rules(left).verdict(pod_of(namespace="kube-system", created=YOUNG)) == MOVES
+    assert rules(left).verdict(pod_of(namespace="kube-system", evict="false")) == blocks("NotSafeToEvictAnnotation")
+    assert rules(disruption_budget("b", 0), disruption_budget("a", 0, namespace="other")).verdict(pod_of()) == MOVES
 
 
 def test_a_budget_is_spent_by_every_move_and_asked_for_one() -> None:
-    budgets = BudgetsLeft([budget(1), budget(3, name="c")])
+    budgets = BudgetsLeft([disruption_budget("a", 1), disruption_budget("a", 3, name="c")])
     found = EvictionRules(budgets)
-    assert (budgets.left(pod()), budgets.has_budget(pod())) == (1, True)
-    assert budgets.allows_together([pod()])
-    assert not budgets.allows_together([pod("p"), pod("q")])
-    assert found.verdict(pod("q")) == MOVES, "one is left, and that is all that is asked"
+    assert (budgets.left(pod_of()), budgets.has_budget(pod_of())) == (1, True)
+    assert budgets.allows_together([pod_of()])
+    assert not budgets.allows_together([pod_of("p"), pod_of("q")])
+    assert found.verdict(pod_of("q")) == MOVES, "one is left, and that is all that is asked"
     kept = budgets.copy()
-    budgets.spend(pod("p"))
-    budgets.spend(pod("q"))
-    assert (budgets.left(pod()), kept.left(pod())) == (-1, 1)
-    assert found.verdict(pod("q")) == blocks("NotEnoughPdb")
-    assert not budgets.allows_together([pod()])
+    budgets.spend(pod_of("p"))
+    budgets.spend(pod_of("q"))
+    assert (budgets.left(pod_of()), kept.left(pod_of())) == (-1, 1)
+    assert found.verdict(pod_of("q")) == blocks("NotEnoughPdb")
+    assert not budgets.allows_together([pod_of()])
 
 
 def test_which_pods_a_budget_selects() -> None:
-    whole = BudgetsLeft([budget(2, app=None)])
-    assert whole.left(pod()) == 2, "an empty selector is the whole namespace"
-    assert whole.left(pod(namespace="other")) is None
-    assert BudgetsLeft().left(pod()) is None
-    assert BudgetsLeft([budget(None)]).left(pod()) == 0, "a status that says nothing allows nothing"
+    whole = BudgetsLeft([disruption_budget(None, 2)])
+    assert whole.left(pod_of()) == 2, "an empty selector is the whole namespace"
+    assert whole.left(pod_of(namespace="other")) is None
+    assert BudgetsLeft().left(pod_of()) is None
+    assert BudgetsLeft([disruption_budget("a", None)]).left(pod_of()) == 0, "a status that says nothing allows nothing"
 
 
 def test_without_a_clock_nobody_is_old() -> None:
     timeless = rules(now=None)
-    assert timeless.verdict(pod(namespace="kube-system")) == blocks("UnmovableKubeSystemPod")
-    assert timeless.verdict(pod(kind=None, deleted=OLD)) == blocks("NotReplicated")
-    assert timeless.verdict(pod()) == MOVES
+    assert timeless.verdict(pod_of(namespace="kube-system")) == blocks("UnmovableKubeSystemPod")
+    assert timeless.verdict(pod_of(kind=None, deleted=OLD)) == blocks("NotReplicated")
+    assert timeless.verdict(pod_of()) == MOVES
     assert latest_moment([]) is None
-    assert latest_moment([pod(), pod(created=YOUNG), budget(0)]) == micros(YOUNG)
+    assert latest_moment([pod_of(), pod_of(created=YOUNG), disruption_budget("a", 0)]) == micros(YOUNG)
 
 
 def test_a_grace_period_makes_no_class_of_its_own() -> None:
-    assert spec_key(pod(grace=5)) == spec_key(pod(grace=600)) == spec_key(pod())
-    assert spec_key(pod(grace=5)) != spec_key(pod(volumes=[HOST_PATH, EMPTY_DIR], namespace="other"))
+    assert spec_key(pod_of(grace=5)) == spec_key(pod_of(grace=600)) == spec_key(pod_of())
+    assert spec_key(pod_of(grace=5)) != spec_key(pod_of(volumes=[HOST_PATH, EMPTY_DIR], namespace="other"))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support.documents import karpenter_pool, new_pod
 from tests.support.paths import VECTORS
 from tests.support.wire_bodies import answer, read
 from tutti.autoscalers.karpenter.provisioner import karpenter
@@ -173,12 +174,11 @@ def test_lines_that_cannot_be_read(change: dict[str, Any], problem: str) -> None
 
 def pool(name: str, kind: str, weight: int | None) -> dict[str, Any]:
     wanted = {
-        "node.kubernetes.io/instance-type": kind, "karpenter.sh/capacity-type": "on-demand",
-        "topology.kubernetes.io/zone": "us-east-1a",
-    }  # fmt: skip
-    needs = [{"key": key, "operator": "In", "values": [value]} for key, value in wanted.items()]
-    spec = {"template": {"spec": {"requirements": needs}}} | ({"weight": weight} if weight else {})
-    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+        "node.kubernetes.io/instance-type": [kind],
+        "karpenter.sh/capacity-type": ["on-demand"],
+        "topology.kubernetes.io/zone": ["us-east-1a"],
+    }
+    return karpenter_pool(name, wanted, **({"weight": weight} if weight else {}))
 
 
 @pytest.mark.parametrize(
@@ -187,10 +187,8 @@ def pool(name: str, kind: str, weight: int | None) -> dict[str, Any]:
 )
 def test_heavier_pools_come_first(weights: tuple[int | None, int | None], first: str, order: str) -> None:
     """Where weights are equal the last by name does; for ours price decides either way."""
-    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
     pools = [pool("cheap", "m5.large", weights[0]), pool("dear", "m5.xlarge", weights[1])]
-    request = read({"cluster": [pod], "pools": pools})
+    request = read({"cluster": [new_pod(cpu="1")], "pools": pools})
     assert [offering.pool for offering, _ in karpenter(request).nodes] == [first]
     assert [each.pool for each in answer(request).scale_up] == ["cheap"]
     notes = [note for note in request.catalogue.notes if "weight" in note]

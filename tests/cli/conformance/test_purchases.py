@@ -187,7 +187,6 @@ def slow(request, budget):
     time.sleep(60)
 purchase_run._recommend = slow
 from tutti.cli.main import main
-from tests.support.paths import VECTORS
 raise SystemExit(main(["conformance", {path!r}, "-j", "2"]))
 """
 

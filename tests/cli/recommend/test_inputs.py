@@ -11,11 +11,12 @@ import click
 import pytest
 import yaml
 
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 from tests.support.paths import ROOT
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cli.recommend.advice import advice_text
-from tutti.cli.recommend.inputs import Given, read_given
+from tutti.cli.recommend.inputs import RecommendInputs, read_inputs
 from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Options
@@ -208,12 +209,8 @@ def test_a_region_without_prices(tutti: Tutti, write: Write, given: Callable[[st
 
 def test_a_region_with_nodes_is_one(tutti: Tutti, write: Write, given: Callable[[str, str], str]) -> None:
     pools = given("p.yaml", "pools: [{name: p, instanceType: m6i.xlarge, price: 1}]")
-    node = {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": "n", "labels": {"topology.kubernetes.io/region": "mars"}},
-        "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}},
-    }  # fmt: skip
-    run = tutti("recommend", "-f", write(node, pod("p", cpu="3")), "--pools", pools, "--region", "mars", "-o", "json")
+    there = node("n", cpu="1", memory="1Gi", pods="9", labels={"topology.kubernetes.io/region": "mars"})
+    run = tutti("recommend", "-f", write(there, pod("p", cpu="3")), "--pools", pools, "--region", "mars", "-o", "json")
     assert (run.code, run.json["cost"]["perHour"]) == (0, 1)
 
 
@@ -278,36 +275,38 @@ def test_a_byte_order_mark_is_nothing(tutti: Tutti, tmp_path: Path) -> None:
 # What a document says of how to answer --------------------------------------------------------------------------------
 
 
-def _given(*paths: Path, pools: Path | None = None) -> Given:
+def _inputs(*paths: Path, pools: Path | None = None, seconds: float = 5.0) -> RecommendInputs:
     names = [str(path) for path in paths]
-    return read_given(names, pools=str(pools) if pools else None, prices=None, region="", options=Options())
+    return read_inputs(
+        names, pools=str(pools) if pools else None, prices=None, region="", options=Options(), seconds=seconds
+    )
 
 
 def test_a_document_has_a_say_in_the_time(tmp_path: Path) -> None:
     tree = json.loads((EXAMPLE / "scaling-advisor.json").read_bytes())
     path = tmp_path / "planner.json"
     path.write_text(json.dumps(tree | {"AdviceGenerationTimeout": 500_000_000}))
-    assert (_given(path).seconds(5.0), _given(path).seconds(0.1)) == (0.5, 0.1)
+    assert (_inputs(path).seconds, _inputs(path, seconds=0.1).seconds) == (0.5, 0.1)
     body = {"cluster": json.loads((EXAMPLE / "cluster.json").read_bytes()), "options": {"timeLimit": 9}}
     path.write_text(json.dumps(body))
-    assert _given(path).seconds(5.0) == 9
-    assert _given(EXAMPLE / "cluster.json").seconds(5.0) == 5.0
+    assert _inputs(path).seconds == 9
+    assert _inputs(EXAMPLE / "cluster.json").seconds == 5.0
 
 
 def test_a_constraint_is_answered_with_an_advice(tmp_path: Path) -> None:
-    given = _given(EXAMPLE / "scaling-advisor.json")
-    answer = ask(given.request, WorkBudget.of_seconds(5, time.process_time))
-    advice = yaml.safe_load(advice_text(answer, given.request, source=given.constraint))
+    inputs = _inputs(EXAMPLE / "scaling-advisor.json")
+    answer = make_recommendation(inputs.request, WorkBudget.of_seconds(5, time.process_time))
+    advice = yaml.safe_load(advice_text(answer, inputs.request, constraint=inputs.constraint))
     assert (advice["kind"], advice["metadata"]["name"]) == ("ScalingAdvice", "two-pool")
     assert advice["spec"]["scaleOutPlan"]["items"]
     pools = tmp_path / "constraint.json"
     pools.write_text(json.dumps(json.loads((EXAMPLE / "scaling-advisor.json").read_bytes())["constraint"]))
-    beside = _given(EXAMPLE / "cluster.json", pools=pools)
+    beside = _inputs(EXAMPLE / "cluster.json", pools=pools)
     assert beside.constraint is not None
     empty = Recommendation(strategy="optimal", objective="cost", binder="tutti")
-    assert yaml.safe_load(advice_text(empty, beside.request, source=beside.constraint))["metadata"] == {
+    assert yaml.safe_load(advice_text(empty, beside.request, constraint=beside.constraint))["metadata"] == {
         "name": "two-pool", "namespace": "default",
     }  # fmt: skip
-    for other in (_given(EXAMPLE / "cluster.json"), _given(EXAMPLE / "gardener-snapshot.json")):
+    for other in (_inputs(EXAMPLE / "cluster.json"), _inputs(EXAMPLE / "gardener-snapshot.json")):
         with pytest.raises(click.UsageError, match="want a planner request, or a ScalingConstraint"):
-            advice_text(answer, other.request, source=other.constraint)
+            advice_text(answer, other.request, constraint=other.constraint)

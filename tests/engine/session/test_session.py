@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.support import builders
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put, Remove
-from tutti.cluster.work_rates import POD_TRIED
+from tutti.cluster.meter import POD_TRIED
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import SECOND, Patience, Policy
@@ -21,36 +25,18 @@ MINUTE = 60 * SECOND
 START = 1_800_000_000 * SECOND
 
 
-def node(name: str, cpu: str = "4") -> k.Node:
-    labels = {"kubernetes.io/hostname": name}
-    status = k.NodeStatus(allocatable={"cpu": cpu, "memory": "64Gi", "pods": "110"})
-    return k.Node(metadata=k.ObjectMeta(name=name, labels=labels), status=status)
+node = partial(builders.node, memory="64Gi")
 
 
-def pod(
-    name: str,
-    *,
-    gang: str | None = None,
-    cpu: str = "4",
-    priority: int = 0,
-    on: str | None = None,
-    created: int = START,
-    lasts: str | None = None,
-) -> k.Pod:
-    annotations = {"pod-group": gang} if gang else {}
-    if lasts:
-        annotations["tutti.dev/duration"] = lasts
-    meta = k.ObjectMeta(
-        name=name, namespace="default", annotations=annotations or None, creation_timestamp=timestamp(created)
-    )
-    wants = k.ResourceRequirements(requests={"cpu": cpu, "memory": "1Gi"})
-    spec = k.PodSpec(containers=[k.Container(name="c", resources=wants)], priority=priority, node_name=on)
-    status = k.PodStatus(phase="Running", start_time=timestamp(created)) if on else k.PodStatus(phase="Pending")
-    return k.Pod(metadata=meta, spec=spec, status=status)
+def pod(name: str, cpu: str = "4", *, created: int = START, lasts: str | None = None, **how: Any) -> k.Pod:
+    """A pod as large as a node, that says for how long it runs."""
+    when = {"created": timestamp(created), "started": timestamp(created) if how.get("on") else None}
+    annotations = {"tutti.dev/duration": lasts} if lasts else None
+    return builders.pod(name, cpu, **{"memory": "1Gi", "priority": 0, "annotations": annotations, **when, **how})
 
 
-def gang(name: str, size: int, **how: object) -> list[k.Pod]:
-    return [pod(f"{name}-{i}", gang=name, **how) for i in range(size)]  # type: ignore[arg-type]
+def gang(name: str, size: int, **how: Any) -> list[k.Pod]:
+    return [pod(f"{name}-{number}", gang=name, **how) for number in range(size)]
 
 
 def run(queue: Queue, now: int, policy: Policy | None = None) -> Plan:

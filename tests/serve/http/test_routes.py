@@ -10,7 +10,7 @@ import pytest
 
 from tests.serve.conftest import START, Server, case, wait_until
 from tests.support.paths import EXAMPLES
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
@@ -315,9 +315,9 @@ def test_a_planner_request_has_a_say_in_the_time(
 
     def noted(request: Request, budget: WorkBudget) -> Recommendation:
         given.append(budget.seconds)
-        return ask(request, budget)
+        return make_recommendation(request, budget)
 
-    monkeypatch.setattr(planning, "ask", noted)
+    monkeypatch.setattr(planning, "make_recommendation", noted)
     planner = planning.Planner(WorkerSetup(max_body=10**6, time_limit=5.0, max_time_limit=60.0))
     body = json.dumps({**PLANNER["one pool"], "AdviceGenerationTimeout": nanos}).encode()
     reply, _ = planner.answer(PlanJob(id="x", route=route, options=QueryOptions(time_limit=asked)), body)

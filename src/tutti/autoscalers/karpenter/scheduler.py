@@ -24,9 +24,9 @@ from tutti.autoscalers.karpenter.topology import RuleBook, Rules
 from tutti.autoscalers.karpenter.topologygroup import Topology
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints, Rows
+from tutti.cluster.meter import KARPENTER_DOMAIN, KARPENTER_POD, KARPENTER_RUNNING_POD
 from tutti.cluster.spec_classes import SpecClass
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import KARPENTER_DOMAIN, KARPENTER_POD, KARPENTER_RUNNING_POD
 from tutti.kube.objects import Namespace, Node, Pod
 from tutti.kube.workloads.owners import controller_of, is_active
 from tutti.recommend.records.request import Request

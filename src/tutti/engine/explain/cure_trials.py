@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Edit, Remove
+from tutti.cluster.meter import CURE_TRIAL, GANG_POD
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import CURE_TRIAL, GANG_POD
 from tutti.engine.gangs.gang_state import Gangs, Standing
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
@@ -153,14 +153,9 @@ class Trials:
 
     # What if ----------------------------------------------------------------------------------------------------------
 
-    @property
-    def tired(self) -> bool:
-        """Whether the budget is used up."""
-        return self._budget.is_exhausted()
-
     def fits(self, edits: Iterable[Edit] = ()) -> bool:
         """Say whether the gang would start at once, with nobody evicted."""
-        if self.tired:
+        if self._budget.is_exhausted():
             return False
         with self.after(edits):
             standing = self.standing()

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.edits import Bind
+from tutti.cluster.meter import GANG_POD, GANG_SEARCH_STEP
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import GANG_POD, GANG_SEARCH_STEP
 from tutti.engine.gangs.areas import Kind
 from tutti.engine.gangs.pod_packing import Item, pack
 from tutti.engine.placement.capacity import Capacity

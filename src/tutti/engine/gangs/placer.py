@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
+from tutti.cluster.meter import GANG_AREA, GANG_PARTS, GANG_POD
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import GANG_AREA, GANG_PARTS, GANG_POD
 from tutti.engine.gangs.area_search import Call, Caller, Slot
 from tutti.engine.gangs.areas import Areas, lacking
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.engine import Decision, Engine
+from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.plugins.base import Area
 
 GANG_SEARCH = 20_000 * GANG_POD
@@ -43,11 +44,7 @@ class GangPlacer:
     @staticmethod
     def of(engine: Engine) -> GangPlacer:
         """The placer of an engine; what it has counted before is still known."""
-        known = engine.memo.get(GangPlacer)
-        if known is None:
-            known = engine.memo[GangPlacer] = GangPlacer(engine)
-        assert isinstance(known, GangPlacer)
-        return known
+        return _PLACERS.of(engine)
 
     def place(self, need: Need, budget: WorkBudget | None = None, within: Area | None = None) -> list[Decision] | None:
         """Bind what is needed, or nothing; search while the budget lasts."""
@@ -159,6 +156,9 @@ class GangPlacer:
         if key is None:
             return area
         return self.areas.domain(key, self.areas.settled(part, key, area), area)
+
+
+_PLACERS: AttachedCache[Engine, GangPlacer] = AttachedCache(GangPlacer)
 
 
 def _choices(need: Need) -> Iterator[tuple[Need, ...]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tutti.cluster.meter import GANG_PACKING_STEP
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import GANG_PACKING_STEP
 
 
 class Item(NamedTuple):

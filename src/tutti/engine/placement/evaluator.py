@@ -16,8 +16,8 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Bind
 from tutti.cluster.events import EVERY, Event
+from tutti.cluster.meter import POD_PASS, POD_PASS_NODE
 from tutti.cluster.node_table import RANK_BITS
-from tutti.cluster.work_rates import POD_PASS, POD_PASS_NODE
 from tutti.engine.placement.node_plugin_cache import NodeTier
 from tutti.engine.placement.profile import Profile
 from tutti.engine.placement.row_plugin_cache import RecentNodes, RowTable

@@ -15,9 +15,9 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Floats, Ints, Rows
+from tutti.cluster.meter import PLUGIN_PASS, PLUGIN_PASS_CELL
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.spec_classes import SpecClass
-from tutti.cluster.work_rates import PLUGIN_PASS, PLUGIN_PASS_CELL
 from tutti.engine.placement.node_plugin_cache import NEVER, NodeTier
 from tutti.engine.placement.row_plugins import RowRules
 from tutti.engine.plugins.base import OneNode, Specs, Window

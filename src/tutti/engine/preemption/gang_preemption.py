@@ -14,9 +14,9 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Unbind
+from tutti.cluster.meter import GANG_POD, VICTIM
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import GANG_POD, VICTIM
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision
@@ -79,7 +79,7 @@ class GangPreemption:
         self._whom, self._stuck_before = gang or "", stuck_before
         self._cluster = placer.engine.cluster
         self._priority, self._move = priority, move
-        self._tries, self._left = _TRIES, _ALL_SETS
+        self._tries, self._remaining = _TRIES, _ALL_SETS
         self._budget = WorkBudget() if budget is None else budget
         self.weaker = 0
         """How many units it could have evicted, had that been enough."""
@@ -159,10 +159,10 @@ class GangPreemption:
             for unit in units:
                 for row in unit.rows:
                     cluster.apply(Unbind(cluster.pods.keys[row]))
-            budget = self._budget.limited_to(min(_SET_SEARCH, max(self._left, 0)))
+            budget = self._budget.limited_to(min(_SET_SEARCH, max(self._remaining, 0)))
             found = self._placer.place(self._need, budget)
             evicted = VICTIM * sum(len(unit.rows) for unit in units)
-            self._left -= _SET_SEARCH - budget.remaining + evicted
+            self._remaining -= _SET_SEARCH - budget.remaining + evicted
             self._budget.spend(evicted)
             if found is None:
                 return False
@@ -173,7 +173,7 @@ class GangPreemption:
             return True
 
     def _is_exhausted(self) -> bool:
-        return self._left <= 0 or self._budget.is_exhausted()
+        return self._remaining <= 0 or self._budget.is_exhausted()
 
     def _moved(self, units: Sequence[Unit]) -> list[Decision] | None:
         """Give all units another place, each on another node than before, or none."""

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from tutti.cluster.work_rates import POD_TRIED
+from tutti.cluster.meter import POD_TRIED
 from tutti.engine.gangs.gang_state import Need, Standing
 from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.plugins.base import Area

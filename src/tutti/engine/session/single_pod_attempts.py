@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from tutti.cluster.events import Event
-from tutti.cluster.work_rates import POD_TRIED, PREEMPTION_NODE
+from tutti.cluster.meter import POD_TRIED, PREEMPTION_NODE
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.engine import Decision
 from tutti.engine.plugins.base import controller

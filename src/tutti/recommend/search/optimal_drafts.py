@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
+from tutti.cluster.meter import LAYOUT
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import LAYOUT
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.draft import Bought, Draft
 from tutti.recommend.search.column_generation.packing import Packing

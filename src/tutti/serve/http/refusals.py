@@ -11,10 +11,10 @@ from collections.abc import Mapping
 import msgspec
 
 from tutti.exceptions import InputError, PoolError, TuttiError
-from tutti.kube.reading.sources import Source
 from tutti.serve.workers.messages import Route
 from tutti.wire.gardener.response import gardener_error
 from tutti.wire.scaling_advisor.response import advisor_error
+from tutti.wire.scaling_advisor.text import PlannerText
 from tutti.wire.tutti_api.response import ApiProblem
 
 BAD_REQUEST, UNAUTHORIZED, REQUEST_TIMEOUT, TOO_LARGE, UNSUPPORTED, UNPROCESSABLE = 400, 401, 408, 413, 415, 422
@@ -60,15 +60,15 @@ def route_of(path: str) -> Route:
 
 
 def refusal_body(
-    route: Route, refusal: RefusedError, *, request_id: str, millis: int, source: Source | None = None
+    route: Route, refusal: RefusedError, *, request_id: str, millis: int, planner: PlannerText | None = None
 ) -> bytes:
-    """The encoded body of an answer without a plan; `source` is the request, as far as it is known."""
+    """The encoded body of an answer without a plan; `planner` is the planner request, where it can be read."""
     line = ": ".join(part for part in (refusal.obj, refusal.field, refusal.problem) if part)
     body: msgspec.Struct
     if route is Route.GARDENER:
         body = gardener_error(line, millis=millis)
     elif route is Route.ADVISOR:
-        body = advisor_error(line, source=source)
+        body = advisor_error(line, planner=planner)
     else:
         body = ApiProblem(error=refusal.problem, object=refusal.obj, field=refusal.field, request_id=request_id)
     return msgspec.json.encode(body)

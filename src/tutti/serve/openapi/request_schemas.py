@@ -27,17 +27,17 @@ _TYPES: dict[type[inspect.Type], str] = {
     inspect.StructType: "object",
 }
 _SHOWN: dict[type[msgspec.Struct], str] = {
-    gardener.SnapshotText: "ID SnapshotTime AutoscalerConfig WorkerPools PriorityClasses Pods Nodes",
+    gardener.GardenerSnapshotText: "ID SnapshotTime AutoscalerConfig WorkerPools PriorityClasses Pods Nodes",
     gardener.AutoscalerText: "NodeTemplates NodeGroups CASettings",
     gardener.WorkerPoolText: "Name MachineType Minimum Maximum Zones",
     gardener.PriorityClassText: "",
-    gardener.PodText: "Name Namespace NodeName Labels Requests Spec",
-    gardener.NodeText: "Name Labels Allocatable Capacity",
+    gardener.GardenerPodText: "Name Namespace NodeName Labels Requests Spec",
+    gardener.GardenerNodeText: "Name Labels Allocatable Capacity",
     scaling_advisor.PlannerText: "id correlationID constraint simulatorStrategy scoringStrategy adviceGenerationMode "
     "AdviceGenerationTimeout snapshot",
-    scaling_advisor.SnapshotText: "pods nodes",
-    scaling_advisor.PodText: "name namespace",
-    scaling_advisor.NodeText: "name labels",
+    scaling_advisor.PlannerSnapshotText: "pods nodes",
+    scaling_advisor.PlannerPodText: "name namespace",
+    scaling_advisor.PlannerNodeText: "name labels",
 }
 """The fields of a type that the document has; a type that is not here is an object of any content."""
 _CONSTRAINT: Tree = {"type": "object", "description": "A ScalingConstraint of sa.gardener.cloud/v1alpha1."}
@@ -59,7 +59,9 @@ _ANY_FORMAT: Tree = {
 def body_components() -> Tree:
     """The schemas of all bodies by name, with the schemas that they refer to."""
     _, found = msgspec.json.schema_components((Body,), ref_template=f"{COMPONENTS}{{name}}")
-    snapshot = _described(gardener.SnapshotText, "What Gardener's scaling recommender takes: Go's names, in any case.")
+    snapshot = _described(
+        gardener.GardenerSnapshotText, "What Gardener's scaling recommender takes: Go's names, in any case."
+    )
     planner = _described(
         scaling_advisor.PlannerText,
         "What the planner of gardener/scaling-advisor takes: Go's names, in any case.",

@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 import traceback
 import zlib
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.objects import Pod
@@ -24,15 +25,16 @@ from tutti.recommend.build_request import price_book
 from tutti.recommend.records.request import Binder, Down, Objective, Options, Request, Weights
 from tutti.serve.http.refusals import BAD_REQUEST, INTERNAL, RefusedError, refusal_body, refusal_of, too_large
 from tutti.serve.workers.messages import PlanJob, QueryOptions, Reply, Route, WorkerSetup
-from tutti.wire.document import are_objects, first_level, plain
-from tutti.wire.formats import Format, format_of, read_request, seconds_for
-from tutti.wire.gardener.request import read_gardener
+from tutti.wire.document import WireFormat, has_kubernetes_fields
+from tutti.wire.formats import ParsedRequest, identify, parse_request
 from tutti.wire.gardener.response import gardener_answer
-from tutti.wire.scaling_advisor.request import read_advisor
 from tutti.wire.scaling_advisor.response import advisor_answer
+from tutti.wire.scaling_advisor.text import PlannerText, reference_of
 from tutti.wire.tutti_api.build_response import recommendation_answer
+from tutti.wire.tutti_api.request import UndecodedBody
 
-_NULL = msgspec.Raw(b"null")
+_FORMATS = {Route.GARDENER: WireFormat.GARDENER, Route.ADVISOR: WireFormat.ADVISOR}
+"""Routes whose bodies have one format."""
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 _MALFORMED = "JSON is malformed"
@@ -51,7 +53,7 @@ class Planner:
     def __init__(self, setup: WorkerSetup) -> None:
         self._setup = setup
         self._book = price_book(setup.prices)
-        self._pools = None if setup.pools is None else _tree(setup.pools)
+        self._pools = None if setup.pools is None else _as_json(setup.pools)
         """The server's pools as a body would have them."""
 
     def warm_up(self) -> None:
@@ -63,19 +65,22 @@ class Planner:
     def answer(self, job: PlanJob, body: bytes) -> tuple[Reply, bytes]:
         """The answer to a job."""
         started = time.monotonic()
-        source: Source | None = None
+        planner: PlannerText | None = None
         pods: int | None = None
         fault = ""
         try:
-            source = self._opened(job, body)
-            request, seconds = self._read(job, source)
+            with _reading():
+                parsed = parse_request(identify(self._opened(job, body), _FORMATS.get(job.route)))
+                planner = reference_of(parsed.content) if isinstance(parsed.content, PlannerText) else None
+                request, seconds = self._read(job, parsed)
+                del parsed  # its records need as much memory as the request
             pods = sum(isinstance(each, Pod) for each in request.objects)
-            plan = ask(request, WorkBudget.of_seconds(seconds, time.process_time))
+            plan = make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time))
             answer: msgspec.Struct
             if job.route is Route.GARDENER:
                 answer = gardener_answer(plan, request, millis=_millis(started))
             elif job.route is Route.ADVISOR:
-                answer = advisor_answer(plan, request, source=source, millis=_millis(started))
+                answer = advisor_answer(plan, request, planner=planner or PlannerText(), millis=_millis(started))
             else:
                 answer = recommendation_answer(plan, request.catalogue.currency)
             return Reply(status=200, pods=pods), msgspec.json.encode(answer)
@@ -86,7 +91,7 @@ class Planner:
         except Exception as error:  # a fault of Tutti's: it is the server's log that tells
             fault = _account(error)
             refusal = RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {job.id}")
-        text = refusal_body(job.route, refusal, request_id=job.id, millis=_millis(started), source=source)
+        text = refusal_body(job.route, refusal, request_id=job.id, millis=_millis(started), planner=planner)
         return Reply(status=refusal.status, pods=pods, fault=fault), text
 
     def _opened(self, job: PlanJob, body: bytes) -> Source:
@@ -96,49 +101,23 @@ class Planner:
             raise InputError("the body is empty")
         if data.startswith(_GZIP_MAGIC):
             raise InputError("not JSON but gzip: the service reads JSON; send Content-Encoding: gzip")
-        return plain(Source(_BODY, data))
+        return Source(_BODY, data)
 
-    def _read(self, job: PlanJob, source: Source) -> tuple[Request, float]:
-        """What is asked, and for how many seconds to search."""
-        try:
-            return self._request(job, source)
-        except RecursionError:
-            raise InputError("nested too deeply") from None
-        except UnicodeError:
-            raise InputError("not text in UTF-8") from None
-        except InputError as error:
-            if not error.problem.startswith(_MALFORMED):
-                raise
-            raise InputError(f"{error.problem}; the service reads JSON", obj=error.obj, field=error.field) from None
-
-    def _request(self, job: PlanJob, source: Source) -> tuple[Request, float]:
-        options = _options(job.options, is_down=job.options.down is True)
-        if job.route is Route.GARDENER:
-            options = _options(job.options, is_down=job.options.down is not False)
-            return read_gardener(source, self._book, options=options), self._seconds(job.options.time_limit)
-        form = Format.ADVISOR if job.route is Route.ADVISOR else format_of(source)
-        seconds = self._seconds(seconds_for(source, form, asked=self._seconds(job.options.time_limit)))
-        if job.route is Route.ADVISOR:
-            return read_advisor(source, self._book, options=options), seconds
+    def _read(self, job: PlanJob, parsed: ParsedRequest) -> tuple[Request, float]:
+        """The request of a decoded body, and for how many seconds to search."""
+        document, query = parsed.document, job.options
+        is_down = query.down is not False if job.route is Route.GARDENER else query.down is True
+        seconds = self._seconds(parsed.seconds(self._seconds(query.time_limit)))
         pools, region = None, ""
-        if form is Format.KUBERNETES:
-            names = first_level(source)
-            if names is not None and not are_objects(names):
+        if document.format is WireFormat.KUBERNETES:
+            if document.fields is not None and not has_kubernetes_fields(document.fields):
                 raise InputError('want a kubectl List, a Gardener snapshot, or {"cluster": ...}')
             pools, region = self._setup.pools, self._setup.region
-        elif form is Format.TUTTI:
-            source = self._with_defaults(source)
-        request = read_request(source, self._book, options=options, pools=pools, region=region)
+        elif isinstance(parsed.content, UndecodedBody):
+            body = parsed.content.with_defaults(pools=self._pools, region=self._setup.region)
+            parsed = ParsedRequest(document, body)
+        request = parsed.read(self._book, options=_options(query, is_down=is_down), pools=pools, region=region)
         return request, seconds
-
-    def _with_defaults(self, source: Source) -> Source:
-        """A body of ours with the server's pools and region where it has none; the rest of it is not decoded."""
-        defaults = {"pools": self._pools, "region": self._setup.region}
-        if not any(defaults.values()):
-            return source
-        body = msgspec.json.decode(source.data, type=dict[str, msgspec.Raw])
-        missing = {name: each for name, each in defaults.items() if each and body.get(name, _NULL) == _NULL}
-        return Source(source.name, msgspec.json.encode({**body, **missing})) if missing else source
 
     def _seconds(self, asked: float | None) -> float:
         if asked is None:
@@ -149,20 +128,35 @@ class Planner:
         return asked
 
 
-def _options(asked: QueryOptions, *, is_down: bool) -> Options:
+def _options(query: QueryOptions, *, is_down: bool) -> Options:
     return Options(
-        objective=asked.objective or Objective.COST,
-        strategy=asked.strategy,
-        binder=asked.binder or Binder.KUBE_SCHEDULER,
-        weights=asked.weights or Weights(),
+        objective=query.objective or Objective.COST,
+        strategy=query.strategy,
+        binder=query.binder or Binder.KUBE_SCHEDULER,
+        weights=query.weights or Weights(),
         down=Down() if is_down else None,
     )
 
 
-def _tree(source: Source) -> Any:
-    """A file as one tree: its only document, or the list of them."""
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Put faults of a body's text into the words of the service."""
+    try:
+        yield
+    except RecursionError:
+        raise InputError("nested too deeply") from None
+    except UnicodeError:
+        raise InputError("not text in UTF-8") from None
+    except InputError as error:
+        if not error.problem.startswith(_MALFORMED):
+            raise
+        raise InputError(f"{error.problem}; the service reads JSON", obj=error.obj, field=error.field) from None
+
+
+def _as_json(source: Source) -> msgspec.Raw:
+    """A YAML file as JSON: its only document, or the list of its documents."""
     trees = [tree for tree in parse_yaml(source) if tree is not None]
-    return trees[0] if len(trees) == 1 else trees
+    return msgspec.Raw(msgspec.json.encode(trees[0] if len(trees) == 1 else trees))
 
 
 def unpacked(data: bytes, limit: int) -> bytes:

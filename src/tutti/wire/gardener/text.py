@@ -1,21 +1,25 @@
 """The text of Gardener's ClusterSnapshot: its records, and how they are decoded.
 
-Contract: pure. `parse_gardener` gives the records of a document or raises `InputError` with the path of the field.
-Names are Go's and Kubernetes', in any case; unknown names are accepted; a null is an absent field. A document with the
-usual names is decoded straight into records. The first name that is not one of them, at whatever depth (`usual_names`),
-makes the whole document go the slower way on which the case of names does not matter.
+Contract: pure. `parse_snapshot` gives the records of a document or raises `InputError` with the path of the field.
+Names are Go's and Kubernetes', in any case; unknown names are accepted; a null is an absent field. The fields of a
+document with the usual names are decoded once, straight into records; `field_names` only compares names. The first name
+that is not one of them, at whatever depth, makes the whole document go the slower way on which the case of names does
+not matter.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import ObjectMeta, PodSpec, Quantities, Taint
 from tutti.kube.reading.sources import Source
-from tutti.wire.case_folding import fault_at, fold, malformed, parse_json
+from tutti.wire.case_folding import fault_at, fold, malformed, tree_of
+from tutti.wire.document import WireDocument
 from tutti.wire.field_names import checker
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
@@ -54,7 +58,7 @@ class WorkerPoolText(_Meta, frozen=True):
     taints: list[Taint] | None = None
 
 
-class PodText(_Meta, frozen=True):
+class GardenerPodText(_Meta, frozen=True):
     """A pod."""
 
     uid: str | None = msgspec.field(default=None, name="UID")
@@ -67,7 +71,7 @@ class PodText(_Meta, frozen=True):
     pod_phase: str | None = None
 
 
-class NodeText(_Meta, frozen=True):
+class GardenerNodeText(_Meta, frozen=True):
     """A node."""
 
     provider_id: str | None = msgspec.field(default=None, name="ProviderID")
@@ -87,7 +91,7 @@ class PriorityClassText(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     preemption_policy: str | None = None
 
 
-class TemplateText(_Text, frozen=True):
+class GardenerTemplateText(_Text, frozen=True):
     """A node as it would join."""
 
     name: str | None = None
@@ -140,9 +144,9 @@ class SettingsText(_Text, frozen=True):
 class AutoscalerText(_Text, frozen=True):
     """What can be bought, as Cluster Autoscaler is told."""
 
-    node_templates: dict[str, TemplateText] | None = None
+    node_templates: dict[str, GardenerTemplateText] | None = None
     node_groups: dict[str, GroupText] | None = None
-    existing_nodes: list[NodeText] | None = None
+    existing_nodes: list[GardenerNodeText] | None = None
     settings: SettingsText | None = msgspec.field(default=None, name="CASettings")
     mode: str | None = None
     success_signal_path: Any = None
@@ -150,7 +154,7 @@ class AutoscalerText(_Text, frozen=True):
     hash: Any = None
 
 
-class SnapshotText(_Text, frozen=True):
+class GardenerSnapshotText(_Text, frozen=True):
     """The whole snapshot."""
 
     id: str | None = msgspec.field(default=None, name="ID")
@@ -159,35 +163,80 @@ class SnapshotText(_Text, frozen=True):
     autoscaler: AutoscalerText | None = msgspec.field(default=None, name="AutoscalerConfig")
     worker_pools: list[WorkerPoolText] | None = None
     priority_classes: list[PriorityClassText] | None = None
-    pods: list[PodText] | None = None
-    nodes: list[NodeText] | None = None
+    pods: list[GardenerPodText] | None = None
+    nodes: list[GardenerNodeText] | None = None
     hash: Any = None
 
 
-_DECODER = msgspec.json.Decoder(SnapshotText)
+_DECODER = msgspec.json.Decoder(GardenerSnapshotText)
 
 
-def parse_gardener(source: Source) -> SnapshotText:
+class _FieldDecoders(NamedTuple):
+    """How one top-level field of a snapshot is decoded."""
+
+    attribute: str
+    value: msgspec.json.Decoder[Any]
+    names: msgspec.json.Decoder[Any] | None
+    """Makes no values: it raises at the first name that is not a usual one."""
+
+
+@cache
+def _field_decoders() -> dict[str, _FieldDecoders]:
+    return {
+        field.encode_name: _FieldDecoders(field.name, msgspec.json.Decoder(field.type), checker(field.type))
+        for field in msgspec.structs.fields(GardenerSnapshotText)
+    }
+
+
+def parse_snapshot(document: WireDocument) -> GardenerSnapshotText:
     """The records of a document."""
+    if document.fields is None:
+        _refuse_malformed(document.source)
+    else:
+        try:
+            if (text := _with_usual_names(document.fields)) is not None:
+                return text
+        except msgspec.ValidationError:  # a name in another case, a null, or a fault that the slower way names
+            pass
+        except (msgspec.DecodeError, RecursionError):
+            _refuse_malformed(document.source)
+    return _in_any_case(document)
+
+
+def _refuse_malformed(source: Source) -> None:
+    """Raise `InputError` with the line where text is not JSON."""
     try:
-        text = _DECODER.decode(source.data)
-        checker(SnapshotText).decode(source.data)
+        _DECODER.decode(source.data)
     except msgspec.ValidationError:
-        return _in_any_case(source)
+        pass
     except msgspec.DecodeError as error:
         raise malformed(error, source) from None
     except RecursionError:
         raise InputError("it is nested too deeply", file=source.name) from None
-    return text
 
 
-def _in_any_case(source: Source) -> SnapshotText:
-    tree = parse_json(source)
+def _with_usual_names(fields: Mapping[str, msgspec.Raw]) -> GardenerSnapshotText | None:
+    """The records of a snapshot with the usual names; None where one on the top level is another."""
+    decoders = _field_decoders()
+    if not fields.keys() <= decoders.keys():
+        return None
+    values = {}
+    for name, field in fields.items():
+        decoder = decoders[name]
+        values[decoder.attribute] = decoder.value.decode(field)
+        if decoder.names is not None:
+            decoder.names.decode(field)
+    return GardenerSnapshotText(**values)
+
+
+def _in_any_case(document: WireDocument) -> GardenerSnapshotText:
+    source = document.source
+    tree = tree_of(document)
     if not isinstance(tree, dict):
         raise InputError("want an object, a ClusterSnapshot", file=source.name)
-    folded = fold(tree, SnapshotText)
+    folded = fold(tree, GardenerSnapshotText)
     try:
-        return msgspec.convert(folded, SnapshotText)
+        return msgspec.convert(folded, GardenerSnapshotText)
     except msgspec.ValidationError as error:
         raise fault_at(_placed(error, folded), source, tree=folded) from None
 
@@ -200,7 +249,7 @@ def _placed(error: msgspec.ValidationError, tree: dict[str, Any]) -> msgspec.Val
     settings = autoscaler.get("CASettings")
     ranges = settings.get("NodeGroupsMinMax") if isinstance(settings, dict) else None
     for path, mapping, kind in (
-        ("AutoscalerConfig.NodeTemplates", autoscaler.get("NodeTemplates"), TemplateText),
+        ("AutoscalerConfig.NodeTemplates", autoscaler.get("NodeTemplates"), GardenerTemplateText),
         ("AutoscalerConfig.NodeGroups", autoscaler.get("NodeGroups"), GroupText),
         ("AutoscalerConfig.CASettings.NodeGroupsMinMax", ranges, RangeText),
     ):

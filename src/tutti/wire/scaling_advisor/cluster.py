@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tutti.engine.plugins.volume_binding import BOUND
 from tutti.exceptions import InputError
 from tutti.kube.admission.prepare import prepare
-from tutti.kube.admission.unknown_volumes import KnownVolumes
+from tutti.kube.admission.unknown_volumes import drop_unknown_volumes
 from tutti.kube.objects import (
     ClaimSpec,
     ClaimStatus,
@@ -44,13 +44,13 @@ from tutti.kube.objects import (
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.validation import validate
 from tutti.market.instance_types import HOSTNAME, INSTANCE_TYPE
-from tutti.wire.scaling_advisor.text import ClaimText, NodeText, PodText, SnapshotText, VolumeText
+from tutti.wire.scaling_advisor.text import ClaimText, PlannerNodeText, PlannerPodText, PlannerSnapshotText, VolumeText
 from tutti.wire.scaling_advisor.volume_limits import NO_PROVISIONER, driver_of
 
 _BOUND = "Bound"
 
 
-def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
+def read_cluster(text: PlannerSnapshotText, *, file: str) -> Snapshot:
     """The cluster of a planner request, prepared."""
     present = {Node.KIND, Pod.KIND}
     for kind, listed in (
@@ -72,12 +72,10 @@ def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
         snapshot = prepare(Snapshot(objects=by_kind(found.values()), present=frozenset(present)))
     except InputError as error:
         raise InputError(error.problem, file=file, obj=error.obj, field=error.field) from None
-    known = KnownVolumes(snapshot)
-    pods: list[Object] = [known.within(pod) for pod in snapshot.pods]
-    return replace(snapshot, objects=snapshot.objects | {Pod.KIND: pods})
+    return drop_unknown_volumes(snapshot)
 
 
-def _objects(text: SnapshotText) -> Iterator[Object]:
+def _objects(text: PlannerSnapshotText) -> Iterator[Object]:
     yield from text.storage_classes or ()
     yield from text.priority_classes or ()
     yield from text.runtime_classes or ()
@@ -110,7 +108,7 @@ def _metadata(text: Any, *, namespaced: bool = True) -> ObjectMeta:
     )
 
 
-def _node(text: NodeText) -> Node:
+def _node(text: PlannerNodeText) -> Node:
     metadata = _metadata(text, namespaced=False)
     own = {HOSTNAME: text.name or ""} | ({INSTANCE_TYPE: text.instance_type} if text.instance_type else {})
     return Node(
@@ -122,7 +120,7 @@ def _node(text: NodeText) -> Node:
     )
 
 
-def _pod(text: PodText) -> Pod:
+def _pod(text: PlannerPodText) -> Pod:
     asks = ResourceRequirements(requests=text.aggregated_requests)
     metadata = _metadata(text)
     if text.priority is None and text.priority_class_name:

@@ -1,6 +1,6 @@
 """The answers of gardener/scaling-advisor: the response of its planner, and a ScalingAdvice object.
 
-Contract: pure. ``source`` is the document with the request; its id comes back. The scale-out plan also has the nodes
+Contract: pure. ``planner`` is the request that was sent; its id comes back. The scale-out plan also has the nodes
 that replace those of the scale-in plan; a scale-in plan exists only if the request asks for nodes to remove and the
 recommender finds some. Notes are a label of the response.
 """
@@ -11,10 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tutti.exceptions import InputError
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import Node
-from tutti.kube.reading.sources import Source
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE
 from tutti.market.pool_context import label_of
 from tutti.recommend.after_purchase import Offered
@@ -23,14 +21,7 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 from tutti.wire.merged_scale_ups import purchases, removals
 from tutti.wire.scaling_advisor.request import POOL, TEMPLATE
-from tutti.wire.scaling_advisor.text import (
-    GROUP,
-    ConstraintText,
-    PlannerText,
-    constraint_beside,
-    parse_constraint,
-    parse_planner,
-)
+from tutti.wire.scaling_advisor.text import GROUP, ConstraintText, PlannerText
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -115,12 +106,11 @@ class ScalingAdvice(_Part, frozen=True):
     spec: ScalingAdviceSpec
 
 
-def advisor_answer(answer: Recommendation, request: Request, *, source: Source, millis: int) -> PlannerResponse:
+def advisor_answer(answer: Recommendation, request: Request, *, planner: PlannerText, millis: int) -> PlannerResponse:
     """The response of the planner with its plans."""
-    text = _asked(source)
     labels = {
-        "request-id": text.id or "",
-        "correlation-id": text.correlation_id or "",
+        "request-id": planner.id or "",
+        "correlation-id": planner.correlation_id or "",
         "total-simulation-runs": "1",
         "plan-generate-duration": f"{millis}ms",
         "constraint-num-pools": str(len(request.catalogue.pools)),
@@ -128,22 +118,21 @@ def advisor_answer(answer: Recommendation, request: Request, *, source: Source, 
         "notes": "; ".join((*answer.notes, *(answer.down.notes if answer.down is not None else ()))),
     }
     return PlannerResponse(
-        request_ref=_reference(text),
+        request_ref=_reference(planner),
         labels={f"{GROUP}/{name}": value for name, value in labels.items() if value},
         scale_out_plan=_scale_out(answer, request),
         scale_in_plan=_scale_in(answer, request),
-        id=made_uid(f"ScalingAdvice/{text.id or ''}"),
+        id=made_uid(f"ScalingAdvice/{planner.id or ''}"),
     )
 
 
-def advisor_error(text: str, *, source: Source | None = None) -> PlannerResponse:
-    """The response of the planner without a plan."""
-    return PlannerResponse(request_ref=_reference(_asked(source)), error=text)
+def advisor_error(text: str, *, planner: PlannerText | None = None) -> PlannerResponse:
+    """The response of the planner without a plan; `planner` is None where the request cannot be read."""
+    return PlannerResponse(request_ref=_reference(planner or PlannerText()), error=text)
 
 
-def scaling_advice(answer: Recommendation, request: Request, *, source: Source) -> ScalingAdvice:
-    """The ScalingAdvice object (sa.gardener.cloud/v1alpha1) for the constraint of the request."""
-    constraint = _asked(source).constraint or ConstraintText()
+def scaling_advice(answer: Recommendation, request: Request, *, constraint: ConstraintText) -> ScalingAdvice:
+    """The ScalingAdvice object (sa.gardener.cloud/v1alpha1) for a constraint."""
     name = ObjectName(name=constraint.metadata.name or "tutti", namespace=constraint.metadata.namespace or "default")
     spec = ScalingAdviceSpec(
         constraint_ref=name,
@@ -151,18 +140,6 @@ def scaling_advice(answer: Recommendation, request: Request, *, source: Source) 
         scale_in_plan=_scale_in(answer, request),
     )
     return ScalingAdvice(api_version=f"{GROUP}/v1alpha1", kind="ScalingAdvice", metadata=name, spec=spec)
-
-
-def _asked(source: Source | None) -> PlannerText:
-    """The request, as far as it can be read: building an error response must not fail."""
-    if source is None:
-        return PlannerText()
-    try:
-        if (tree := constraint_beside(source)) is not None:
-            return PlannerText(constraint=parse_constraint(tree, source))
-        return parse_planner(source)
-    except (InputError, RecursionError, UnicodeError):
-        return PlannerText()
 
 
 def _reference(text: PlannerText) -> RequestRef:

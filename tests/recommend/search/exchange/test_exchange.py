@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.recommend.search.greedy.test_strategies import offering, pod
-from tests.support.paths import ROOT
 
+from tests.support.builders import offering, pod
+from tests.support.paths import ROOT
 from tutti.cluster.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue, Limit, NodePool
 from tutti.market.planning_cluster import initialise
@@ -113,9 +113,11 @@ def test_exchanges_find_something_and_the_same_again():
 
 def crowded(limit):
     """Large and small pods in turn, and a limit on cpus that lets some of them in."""
-    pods = [pod(f"p{number:03}", cpu=6000 if number % 2 else 500, memory=256) for number in range(120)]
+    pods = [pod(f"p{number:03}", "6" if number % 2 else "500m", memory="256Mi", priority=0) for number in range(120)]
     sizes = [("large", 16, 64, 160), ("middle", 8, 32, 80), ("small", 2, 8, 20)]
-    offerings = tuple(offering("a", price, kind=kind, cpu=cpu, memory=memory) for kind, cpu, memory, price in sizes)
+    offerings = tuple(
+        offering("a", price, kind=kind, cpu=cpu, memory=f"{memory}Gi") for kind, cpu, memory, price in sizes
+    )
     cap = Limit(what="cpu", left=limit * 1000, reason=f"pool a has 0 of at most {limit} cpu")
     pools = (NodePool(name="a", offerings=offerings, limits=(cap,)),)
     return Request(objects=tuple(pods), catalogue=Catalogue(pools=pools))

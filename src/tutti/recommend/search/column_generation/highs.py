@@ -13,9 +13,7 @@ from typing import Any
 
 import highspy
 
-from tutti.cluster.meter import Meter
-from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import (
+from tutti.cluster.meter import (
     LINEAR_ITERATION,
     LINEAR_ITERATION_ROW,
     LINEAR_RUN,
@@ -25,7 +23,9 @@ from tutti.cluster.work_rates import (
     SOLVER_COLUMN,
     TREE_CALL,
     TREE_CALL_ENTRY,
+    Meter,
 )
+from tutti.cluster.work_budget import WorkBudget
 
 _FIRST_CALLS = 30
 """Callbacks at the root up to which HiGHS only adds cuts; later ones come after heuristics, which take longer."""

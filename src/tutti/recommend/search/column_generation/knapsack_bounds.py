@@ -11,9 +11,8 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.meter import Meter
+from tutti.cluster.meter import BOUND_CELL, BOUND_WEIGHT, Meter
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import BOUND_CELL, BOUND_WEIGHT
 from tutti.recommend.search.column_generation.highs import quiet, run_whole
 from tutti.recommend.search.column_generation.packing_input import Flat, only
 from tutti.recommend.search.column_generation.pattern_heuristics import alone, mixes

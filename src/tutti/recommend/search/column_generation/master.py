@@ -13,9 +13,8 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Bools, Floats, Ints
-from tutti.cluster.meter import Meter
+from tutti.cluster.meter import PATTERN, Meter
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import PATTERN
 from tutti.recommend.search.column_generation.highs import quiet, run_linear, run_whole
 from tutti.recommend.search.column_generation.packing_input import Flat, Pattern
 

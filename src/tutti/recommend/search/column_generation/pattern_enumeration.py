@@ -12,9 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.meter import Meter
+from tutti.cluster.meter import ENUMERATION_CLASS, ENUMERATION_STATE, Meter
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import ENUMERATION_CLASS, ENUMERATION_STATE
 from tutti.recommend.search.column_generation.packing_input import Flat, Pattern, only
 from tutti.recommend.search.column_generation.pattern_heuristics import alone
 

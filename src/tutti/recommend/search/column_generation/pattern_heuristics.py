@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints, Rows
-from tutti.cluster.meter import Meter
-from tutti.cluster.work_rates import HEURISTIC_CELL, HEURISTIC_CLASS
+from tutti.cluster.meter import HEURISTIC_CELL, HEURISTIC_CLASS, Meter
 from tutti.recommend.search.column_generation.packing_input import Flat
 
 _MOST_PAIRS = 40_000

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Bools, Floats
-from tutti.cluster.meter import SECOND
+from tutti.cluster.meter import PACKING_NODE, SECOND
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import PACKING_NODE
 from tutti.recommend.search.column_generation.generate import Generated, generate
 from tutti.recommend.search.column_generation.master import Master
 from tutti.recommend.search.column_generation.packing import Packing, packed

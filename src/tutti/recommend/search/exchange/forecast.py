@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.cluster.work_rates import FORECAST_CELL, FORECAST_CLASS
+from tutti.cluster.meter import FORECAST_CELL, FORECAST_CLASS
 from tutti.market.planning_cluster import Picture
 from tutti.recommend.problem.pod_rules import DomainRule, Kind
 from tutti.recommend.problem.problem import Problem

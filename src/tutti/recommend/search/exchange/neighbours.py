@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
+from tutti.cluster.meter import EXCHANGE_PURCHASE
 from tutti.cluster.work_budget import WorkBudget
-from tutti.cluster.work_rates import EXCHANGE_PURCHASE
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.replay.binding import Outcome
 from tutti.recommend.replay.kube_scheduler_binder import Replayed

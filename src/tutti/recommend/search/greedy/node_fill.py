@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.cluster.work_rates import FILL_BLOCK, FILL_ROW
+from tutti.cluster.meter import FILL_BLOCK, FILL_ROW
 from tutti.recommend.search.greedy.buying import Task
 from tutti.recommend.search.greedy.pod_rule_limits import Reach
 
