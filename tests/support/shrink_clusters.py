@@ -17,10 +17,10 @@ from tutti.kube.objects import Node, Pod
 from tutti.kube.reading.decode import decode
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.sources import Source
-from tutti.market.planning_cluster import initialise
 from tutti.recommend.after_purchase import Offered, settle
 from tutti.recommend.build_request import build_request
 from tutti.recommend.records.request import Options
+from tutti.recommend.request_cluster import initialise
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"m5.large": (1930, 7000), "m5.xlarge": (3920, 14600), "m5.2xlarge": (7910, 30000), "c5.xlarge": (3920, 6900)}

@@ -20,11 +20,12 @@ from tutti.exceptions import TuttiError
 from tutti.kube.objects import Node, Pod, PriorityClass
 from tutti.kube.reading.sources import Source
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import Picture, initialise
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.market.price_book import ON_DEMAND
 from tutti.recommend.after_purchase import Offered
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.request import Request
+from tutti.recommend.request_cluster import initialise
 
 Ask = Callable[[bytes], Answer]
 _MOST_NODES = 100_000
@@ -70,7 +71,7 @@ class Outcome(NamedTuple):
     rounds: list[Round]
     left: list[Unschedulable]
     not_considered: list[NotConsidered]
-    picture: Picture
+    picture: PlanningCluster
     stopped: bool
     """Whether the rounds were used up."""
 
@@ -137,7 +138,7 @@ def _waiting(plan: Plan) -> int:
     return len(plan.unschedulable) + len(plan.nominated)
 
 
-def _bindings(picture: Picture) -> dict[str, str]:
+def _bindings(picture: PlanningCluster) -> dict[str, str]:
     pods = picture.cluster.pods
     return {key: node for key, row in pods.row_of.items() if (node := pods.node_names[row]) is not None}
 
@@ -159,7 +160,7 @@ def _offering(bought: Bought, offered: Offered) -> Offering:
         ) from None
 
 
-def _names(bought: Bought, picture: Picture, offered: Offered, *, counts: dict[str, int]) -> list[str]:
+def _names(bought: Bought, picture: PlanningCluster, offered: Offered, *, counts: dict[str, int]) -> list[str]:
     """The names of new nodes: those of the answer as far as they are free, made up otherwise."""
     if bought.increment_by > _MOST_NODES:
         raise TuttiError(f"the answer adds {bought.increment_by:,} nodes at once, more than {_MOST_NODES:,}")
@@ -173,7 +174,7 @@ def _names(bought: Bought, picture: Picture, offered: Offered, *, counts: dict[s
     return names
 
 
-def _join(bought: Bought, name: str, picture: Picture, offered: Offered, *, story: Story) -> Joined:
+def _join(bought: Bought, name: str, picture: PlanningCluster, offered: Offered, *, story: Story) -> Joined:
     offering = _offering(bought, offered)
     picture.join(offering, name)
     story.join(node_of(picture.cluster, name), pods_on(picture.cluster, name))

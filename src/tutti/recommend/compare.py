@@ -24,13 +24,13 @@ from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import Deadline
 from tutti.kube.objects import Pod
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import initialise
 from tutti.recommend.after_purchase import Offered
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.problem.search_context import ONE_MORE, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
 from tutti.recommend.replay.replay_purchase import replay_purchase
+from tutti.recommend.request_cluster import initialise
 
 OURS = "tutti"
 NO_PRICES = "it chooses by price, and no price is known"

@@ -19,13 +19,13 @@ the cheapest of those by the objective. Whatever it promises was placed by the e
 from __future__ import annotations
 
 from tutti.cluster.work_budget import Deadline
-from tutti.market.planning_cluster import initialise, with_places
 from tutti.recommend.compose import compose
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import Problem, pose
 from tutti.recommend.problem.search_context import Matter, Progress, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
+from tutti.recommend.request_cluster import initialise, with_places
 from tutti.recommend.search.selection import Selection
 
 _ASKED = 0.02

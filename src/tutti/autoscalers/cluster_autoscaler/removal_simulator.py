@@ -22,9 +22,7 @@ from tutti.cluster.meter import Meter
 from tutti.cluster.trial import Trial
 from tutti.engine.placement.evaluator import Filtered
 from tutti.kube.objects import Node, Object, Pod, Taint
-from tutti.market.offerings import Catalogue
-from tutti.market.planning_cluster import initialise
-from tutti.recommend.records.request import Request
+from tutti.market.planning_cluster import PlanningCluster, build_cluster
 
 TO_BE_DELETED = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
 
@@ -34,7 +32,7 @@ class Moves:
 
     def __init__(self, objects: Iterable[Object], *, meter: Meter | None = None) -> None:
         objects = tuple(objects)
-        picture = initialise(Request(objects=objects, catalogue=Catalogue()), filters_only(), meter=meter)
+        picture = PlanningCluster(build_cluster(objects, meter=meter), profile=filters_only())
         self._cluster, self._judge = picture.cluster, picture.engine.judge
         self._all = [each for each in objects if isinstance(each, Node)]
         self._running = [each for each in objects if isinstance(each, Pod) and each.spec.node_name]

@@ -12,7 +12,7 @@ from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.profile import Profile
 from tutti.engine.plugins.base import Asked
 from tutti.kube.objects import Node, Pod
-from tutti.market.planning_cluster import initialise
+from tutti.market.planning_cluster import PlanningCluster, build_cluster
 from tutti.recommend.records.request import Request
 
 _HOSTNAME = "kubernetes.io/hostname"
@@ -27,7 +27,9 @@ class Site:
     """See the module's line. Pods that were promised a node are on it. Without a profile nodes are not scored."""
 
     def __init__(self, request: Request, profile: Profile | None = None, *, meter: Meter | None = None) -> None:
-        self._picture = initialise(request, profile or filters_only(), meter=meter)
+        self._picture = PlanningCluster(
+            build_cluster(request.objects, meter=meter), request.daemon_sets, profile or filters_only()
+        )
         self.cluster, self.engine = self._picture.cluster, self._picture.engine
         self.capacity = Capacity(self.engine.judge)
         self.offerings = tuple(offering for pool in request.catalogue.pools for offering in pool.offerings)

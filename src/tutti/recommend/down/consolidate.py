@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import Deadline
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.market.remaining_limits import spent
 from tutti.recommend.after_purchase import Offered
 from tutti.recommend.down.bill import Change, change
@@ -53,7 +53,7 @@ class Consolidation:
     def __init__(
         self,
         request: Request,
-        picture: Picture,
+        picture: PlanningCluster,
         drainage: Drainage,
         *,
         sizes: PoolSizes,

@@ -24,7 +24,7 @@ from tutti.engine.session.schedule import schedule
 from tutti.kube.gangs.gang import Disruption
 from tutti.kube.objects import Node, Pod
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.down.node_pods import blocking, leaving
 from tutti.recommend.records.down_plan import Move, Step
 
@@ -52,7 +52,7 @@ class _StuckError(Exception):
 class Drainage:
     """See the module's contract."""
 
-    def __init__(self, picture: Picture, rules: EvictionRules) -> None:
+    def __init__(self, picture: PlanningCluster, rules: EvictionRules) -> None:
         self._picture, self._cluster, self._rules = picture, picture.cluster, rules
         self._nodes: Sequence[str] = ()
         """Those that are being drained."""

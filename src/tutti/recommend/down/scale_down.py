@@ -23,7 +23,7 @@ from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import Deadline
 from tutti.kube.objects import Node, Pod
 from tutti.kube.workloads.owners import controller_of
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.after_purchase import Offered, settle
 from tutti.recommend.down.bill import bill_of, change, unpriced
 from tutti.recommend.down.candidates import Candidate, find_candidates
@@ -45,7 +45,7 @@ class _Ground(NamedTuple):
 
     request: Request
     answer: Recommendation
-    picture: Picture
+    picture: PlanningCluster
     drainage: Drainage
     offered: Offered
     sizes: PoolSizes

@@ -13,7 +13,7 @@ import numpy as np
 from tutti.cluster.columns import Bools, Floats
 from tutti.cluster.work_budget import Deadline
 from tutti.market.money import NANO
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import unit_weights
 from tutti.recommend.records.request import Binder, Objective, Options, Request, Strategy
@@ -31,7 +31,7 @@ ONE_MORE = 3e-4
 class Matter:
     """See the module's contract."""
 
-    def __init__(self, request: Request, picture: Picture, problem: Problem, *, objective: Objective) -> None:
+    def __init__(self, request: Request, picture: PlanningCluster, problem: Problem, *, objective: Objective) -> None:
         self.request, self.picture, self.problem, self.objective = request, picture, problem, objective
         self.options: Options = request.options
         self.strategy = self.options.strategy or Strategy.OPTIMAL

@@ -8,8 +8,8 @@ from tutti.cluster.meter import Meter
 from tutti.cluster.trial import Trial
 from tutti.engine.session.schedule import schedule
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import initialise
 from tutti.recommend.records.request import Request
+from tutti.recommend.request_cluster import initialise
 
 
 def replay_purchase(request: Request, bought: Sequence[tuple[Offering, int]], *, meter: Meter | None = None) -> int:

@@ -13,13 +13,13 @@ from tests.support.paths import ROOT
 
 from tutti.cluster.work_budget import Deadline
 from tutti.market.offerings import Catalogue, Limit, NodePool
-from tutti.market.planning_cluster import initialise
 from tutti.recommend.flow import recommend
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
 from tutti.recommend.problem.search_context import Matter, Progress
 from tutti.recommend.records.request import Request
 from tutti.recommend.replay.kube_scheduler_binder import Replayed, purchases_between
+from tutti.recommend.request_cluster import initialise
 from tutti.recommend.search.exchange.exchange import exchanged
 from tutti.recommend.search.exchange.fill_limits import filled
 from tutti.recommend.search.exchange.forecast import Forecast

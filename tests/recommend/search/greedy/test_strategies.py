@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tutti.cluster.work_budget import Deadline
 from tutti.kube import objects as k
 from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
-from tutti.market.planning_cluster import initialise
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
 from tutti.recommend.records.request import Options, Request, Strategy
+from tutti.recommend.request_cluster import initialise
 from tutti.recommend.search.greedy.simulate import simulate
 from tutti.recommend.search.greedy.strategies import greedy
 

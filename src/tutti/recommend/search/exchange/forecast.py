@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import DomainRule, Kind
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.search.exchange.forecast_nodes import REAL, SCORED, Columns, Nodes
@@ -35,7 +35,7 @@ _PLACE, _CELL = 20_000, 15
 class Forecast:
     """See the module's contract; `offerings` are the numbers of those that may be bought."""
 
-    def __init__(self, picture: Picture, problem: Problem, offerings: Iterable[int]) -> None:
+    def __init__(self, picture: PlanningCluster, problem: Problem, offerings: Iterable[int]) -> None:
         self._problem, self._columns = problem, Columns(picture, problem, offerings)
         cluster, numbers = picture.cluster, problem.of_pod
         self._meter = cluster.meter

@@ -15,7 +15,7 @@ import numpy as np
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import Deadline
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Draft
@@ -25,7 +25,7 @@ from tutti.recommend.search.greedy.gang_buying import buy_whole
 
 
 def simulate(
-    picture: Picture,
+    picture: PlanningCluster,
     problem: Problem,
     options: Options,
     strategy: Strategy = Strategy.LEAST_COST,

@@ -16,7 +16,7 @@ from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import Deadline
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Draft
@@ -29,7 +29,7 @@ from tutti.recommend.search.greedy.rule_domains import Ground
 
 
 def greedy(
-    picture: Picture,
+    picture: PlanningCluster,
     problem: Problem,
     options: Options,
     strategy: Strategy = Strategy.LEAST_COST,
