@@ -20,7 +20,7 @@ from tutti.kube.reading.sources import Source
 from tutti.recommend.after_purchase import Offered, settle
 from tutti.recommend.build_request import build_request
 from tutti.recommend.records.request import Options
-from tutti.recommend.request_cluster import initialise
+from tutti.recommend.request_cluster import planning_cluster
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"m5.large": (1930, 7000), "m5.xlarge": (3920, 14600), "m5.2xlarge": (7910, 30000), "c5.xlarge": (3920, 6900)}
@@ -154,7 +154,7 @@ def request(objects: list[dict], pools: dict, options: Options):
 def broken(objects: list[dict], asked, answer) -> list[str]:
     """What is wrong with a plan; nothing, it is hoped."""
     plan, found = answer.down, []
-    picture = settle(answer, asked).picture if answer.nodes or answer.on_existing else initialise(asked)
+    picture = settle(answer, asked).picture if answer.nodes or answer.on_existing else planning_cluster(asked)
     world = picture.cluster
     offered = Offered(asked.catalogue)
     removed = {each.node for each in plan.removals}

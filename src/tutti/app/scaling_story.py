@@ -25,7 +25,7 @@ from tutti.market.price_book import ON_DEMAND
 from tutti.recommend.after_purchase import Offered
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.request import Request
-from tutti.recommend.request_cluster import initialise
+from tutti.recommend.request_cluster import planning_cluster
 
 Ask = Callable[[bytes], Answer]
 _MOST_NODES = 100_000
@@ -91,7 +91,7 @@ def play(source: Source, request: Request, ask: Ask, *, rounds: int, tell: Calla
     """Play the whole story of a snapshot; `tell` is told every round."""
     numbers = _numbers(request)
     bound = {obj.key for obj in request.objects if isinstance(obj, Pod) and obj.spec.node_name}
-    picture, story = initialise(request), Story(source)
+    picture, story = planning_cluster(request), Story(source)
     offered = Offered(request.catalogue)
     plan = schedule(picture.cluster, None, picture.profile, preemption=False)
     placed = {key: node for key, node in _bindings(picture).items() if key not in bound}

@@ -14,14 +14,15 @@ import msgspec
 
 from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import Estimator, Option
 from tutti.autoscalers.cluster_autoscaler.expander import Market, Pricing, best
-from tutti.autoscalers.cluster_autoscaler.orchestrator import Loop, ScaleUp
-from tutti.autoscalers.shared.autoscaler_cluster import Site
+from tutti.autoscalers.cluster_autoscaler.orchestrator import Loop, ScaleUp, ScaleUpOptions
+from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.autoscalers.shared.cluster_snapshot import ground_of
 from tutti.autoscalers.shared.limit_counter import Stock
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.models import CLUSTER_AUTOSCALER, PURCHASE, Check
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
+from tutti.recommend.request_cluster import copied
 
 ESTIMATE, OPTIONS, CHOICE = "estimate", "options", "choice"
 _DIGITS = 4
@@ -91,12 +92,16 @@ class ScaledUp(NamedTuple):
 
     def scale_up(self) -> ScaleUp:
         """The model, ready to run."""
-        return ScaleUp(
-            self.case.request,
-            self.line.expander or "most-pods",
+        options = ScaleUpOptions(
+            expander=self.line.expander or "most-pods",
             balance=self.line.options.balance_similar_node_groups,
             pricing=self.pricing,
         )
+        return ScaleUp(self._site(), self.case.request.catalogue, options)
+
+    def _site(self) -> AutoscalerCluster:
+        request = self.case.request
+        return AutoscalerCluster(copied(request.cluster), request.catalogue, request.daemon_sets)
 
     @property
     def pricing(self) -> Pricing:
@@ -118,7 +123,7 @@ class ScaledUp(NamedTuple):
 
     def _estimate(self, recorded: _Estimate) -> Check:
         """What the group is estimated at, with nobody bound before."""
-        site, request = Site(self.case.request), self.case.request
+        site, request = self._site(), self.case.request
         waiting = {number: list(shape.pods) for number, shape in enumerate(site.shapes)}
         estimator, stock = Estimator(site, ground_of(site), None), Stock(request.catalogue, site.offerings)
         helped = estimator.schedulable(0, waiting)
@@ -167,7 +172,7 @@ class ScaledUp(NamedTuple):
     def _by_pool(self, run: ScaleUp, deltas: Mapping[int, int]) -> dict[str, int]:
         return {run.site.offerings[number].pool: count for number, count in deltas.items()}
 
-    def _shape(self, site: Site, number: int) -> str:
+    def _shape(self, site: AutoscalerCluster, number: int) -> str:
         """The recorded number of a shape of ours."""
         name = site.shapes[number].pods[0].split("/")[1][:-_DIGITS]
         return str([each.pod.metadata.generate_name for each in self.line.pods].index(name))

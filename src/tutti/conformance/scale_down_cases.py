@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_planner import ScaleDownOptions, cluster_autoscaler_down
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
 from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
@@ -21,11 +21,12 @@ from tutti.kube.admission.pod_admission import Admission
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.times import micros, timestamp
+from tutti.market.planning_cluster import build_cluster
 
 GROUP = "cluster-autoscaler/node-group"
 _HOSTNAME = "kubernetes.io/hostname"
 _USUAL_AGE = 10 * 60 * 1_000_000
-"""How old a pod is that does not say it."""
+"""Default pod age."""
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -113,9 +114,9 @@ class RemovalCase(NamedTuple):
 
     def run(self) -> Removals:
         """What the model makes of it."""
-        return cluster_autoscaler_down(
-            self.objects, self.groups, now=self.now, gone=self.gone, ignore_daemons=self.ignore_daemons
-        )
+        options = ScaleDownOptions(ignore_daemons=self.ignore_daemons)
+        cluster = build_cluster(self.objects)
+        return cluster_autoscaler_down(cluster, self.groups, options=options, now=self.now, gone=self.gone)
 
 
 def is_removal(line: bytes) -> bool:

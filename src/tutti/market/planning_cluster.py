@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
-from tutti.cluster.meter import Meter
+from tutti.cluster.meter import OBJECT
 from tutti.cluster.node_edits import belongs_to_node, companion, like
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
@@ -46,6 +46,10 @@ class PlanningCluster:
         """Pending pods that no scheduler tries to place, with the reason."""
         self.daemon_sets = daemon_sets
         self._daemons: dict[int, list[Pod]] = {}
+        # Counted as reading every object, which a copy does not need: budgets of work, and so plans, depend on it.
+        cluster.meter.count += OBJECT * (
+            len(cluster.nodes.row_of) + len(cluster.pods.row_of) + sum(map(len, cluster.objects.values()))
+        )
         self._split_pods()
 
     def _split_pods(self) -> None:
@@ -111,9 +115,9 @@ class PlanningCluster:
         return known
 
 
-def build_cluster(objects: Iterable[Object], *, meter: Meter | None = None) -> Cluster:
+def build_cluster(objects: Iterable[Object]) -> Cluster:
     """Build a cluster from objects, kind by kind, so that no object refers to a later one."""
     by_kind: dict[str, list[Object]] = {kind: [] for kind in KINDS}
     for obj in objects:
         by_kind[obj.KIND].append(obj)
-    return Cluster((obj for group in by_kind.values() for obj in group), meter=meter)
+    return Cluster(obj for group in by_kind.values() for obj in group)

@@ -23,7 +23,7 @@ from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
 from tutti.recommend.records.scale_ups import Kind, in_order
-from tutti.recommend.request_cluster import initialise
+from tutti.recommend.request_cluster import planning_cluster
 
 
 class Settled(NamedTuple):
@@ -37,7 +37,7 @@ class Settled(NamedTuple):
 
 def settle(answer: Recommendation, request: Request, *, meter: Meter | None = None) -> Settled:
     """Buy what is recommended, and place the pods."""
-    picture = initialise(request, meter=meter)
+    picture = planning_cluster(request, meter=meter)
     queue = _queue(picture)
     before = _bound(picture, picture.promised)
     gangs = _gangs(picture, before, ())

@@ -18,14 +18,16 @@ the cheapest of those by the objective. Whatever it promises was placed by the e
 
 from __future__ import annotations
 
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.work_budget import Deadline
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.compose import compose
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import Problem, pose
 from tutti.recommend.problem.search_context import Matter, Progress, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
-from tutti.recommend.request_cluster import initialise, with_places
+from tutti.recommend.request_cluster import copied
 from tutti.recommend.search.selection import Selection
 
 _ASKED = 0.02
@@ -33,16 +35,25 @@ _ASKED = 0.02
 
 
 def recommend(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
-    """What to buy for the pods that wait."""
+    """What to buy for the pending pods of a request."""
+    return recommend_for(request.cluster, request, deadline, tell=tell)
+
+
+def recommend_for(
+    cluster: Cluster, request: Request, deadline: Deadline, *, tell: Tell | None = None
+) -> Recommendation:
+    """What to buy for the pending pods of a cluster, by the daemon sets, catalogue and options of a request.
+
+    The cluster is only copied. The request's own objects are not looked at.
+    """
     deadline.effort.spend(_ASKED)
-    picture = initialise(request, meter=deadline.effort.meter)
+    picture = PlanningCluster(copied(cluster, meter=deadline.effort.meter), request.daemon_sets)
     if request.options.binder is Binder.KUBE_SCHEDULER:
         picture.schedule_now()
-        request = with_places(request, picture.promised)
     problem = pose(picture, request.catalogue)
     objective, notes = _objective(request, problem)
     eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
-    matter = Matter(request, picture, problem.only(eligible.mask), objective=objective)
+    matter = Matter(request, cluster, picture, problem.only(eligible.mask), objective=objective)
     selection = Selection(matter, Progress(deadline, tell))
     outcome = selection.best()
     bound = selection.bound(outcome)

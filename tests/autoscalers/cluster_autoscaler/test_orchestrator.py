@@ -17,8 +17,9 @@ from tests.support.paths import VECTORS
 from tutti.autoscalers.cluster_autoscaler import orchestrator as module
 from tutti.autoscalers.cluster_autoscaler.balancing_processor import split
 from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import in_turns
-from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUp, cluster_autoscaler
+from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUp, ScaleUpOptions, cluster_autoscaler
 from tutti.autoscalers.shared.cluster_snapshot import Columns, Live
+from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import Deadline
 from tutti.conformance.case_files import read_lines
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
@@ -27,12 +28,20 @@ from tutti.conformance.models import PURCHASE, Check
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
+from tutti.recommend.records.request import Request
 
 VECTORS = str(VECTORS / "purchases" / "cluster-autoscaler.jsonl.gz")
 FAMILIES = (
     "resources", "zones", "zonal-spread", "hostname", "constraints", "max-size", "existing-room",
     "from-zero-daemonsets",
 )  # fmt: skip
+
+
+def bought_for(request: Request, expander: str, deadline: Deadline | None = None) -> Purchase:
+    options = ScaleUpOptions(expander=expander)
+    return cluster_autoscaler(
+        request.cluster, request.catalogue, request.daemon_sets, options=options, deadline=deadline
+    )
 
 
 class Recorded(NamedTuple):
@@ -154,18 +163,18 @@ def test_a_scale_up_is_split_from_the_smallest_group_on() -> None:
 
 def test_time_is_up() -> None:
     each = next(e for e in of_kind("scale-up") if e.case.name == "resources-02-price")
-    purchase = cluster_autoscaler(each.case.request, "price", deadline=Deadline(lambda: 0.0, 0.0))
+    purchase = bought_for(each.case.request, "price", deadline=Deadline(lambda: 0.0, 0.0))
     assert not purchase.nodes
     assert len(purchase.left) == sum(listed["count"] for listed in each.raw["pods"])
 
 
 def test_time_is_up_midway() -> None:
     each = next(e for e in of_kind("scale-up") if e.case.name == "constraints-02")
-    whole = cluster_autoscaler(each.case.request, "price")
+    whole = bought_for(each.case.request, "price")
     seen = set()
     for ticks in (3, 30, 60, 120, 200, 300, 500, 1000):
         clock = itertools.count()
-        purchase = cluster_autoscaler(each.case.request, "price", deadline=Deadline(lambda: float(next(clock)), ticks))  # noqa: B023
+        purchase = bought_for(each.case.request, "price", deadline=Deadline(lambda: float(next(clock)), ticks))  # noqa: B023
         assert purchase.nodes == whole.nodes[: len(purchase.nodes)]
         assert all(pods for _, pods in purchase.nodes)
         assert purchase.placed + len(purchase.left) == whole.placed + len(whole.left)
@@ -175,7 +184,7 @@ def test_time_is_up_midway() -> None:
 
 def test_an_expander_that_nobody_knows() -> None:
     with pytest.raises(InputError, match="least-waste"):
-        cluster_autoscaler(recorded()[0].case.request, "best")
+        bought_for(recorded()[0].case.request, "best")
 
 
 def test_the_reader() -> None:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.paths import VECTORS
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_planner import ScaleDownOptions, cluster_autoscaler_down
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
 from tutti.autoscalers.cluster_autoscaler.utilization import utilisation
 from tutti.conformance.case_files import read_lines
@@ -20,6 +20,7 @@ from tutti.conformance.scale_down_parts import DELETED, PARTS, REASONS, REMOVABL
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.times import micros
+from tutti.market.planning_cluster import build_cluster
 
 VECTORS = str(VECTORS / "purchases" / "cluster-autoscaler.jsonl.gz")
 SHUFFLED = {"drain-rules-kinds1", "pdb-min-size-00", "pdb-min-size-01", "pdb-min-size-03"}
@@ -117,7 +118,8 @@ def budget(app: str, allowed: int) -> PodDisruptionBudget:
 def down(*objects: Object, minimum: int = 0, without: tuple[str, ...] = (), **more: Any) -> Removals:
     names = tuple(each.metadata.name for each in objects if isinstance(each, Node))
     group = DownGroup(name="g", minimum=minimum, members=tuple(name for name in names if name not in without))
-    return cluster_autoscaler_down(objects, [group], **{"now": NOW, **more})
+    options = ScaleDownOptions(ignore_daemons=more.pop("ignore_daemons", False), threshold=more.pop("threshold", 0.5))
+    return cluster_autoscaler_down(build_cluster(objects), [group], options=options, **{"now": NOW, **more})
 
 
 def test_pods_move_to_what_is_left_until_there_is_no_room() -> None:

@@ -37,7 +37,7 @@ DOLLAR = 10**9
 
 def as_karpenter(request: Request, deadline: Deadline) -> Recommendation:
     """A recommender that knows nothing better than Karpenter's way."""
-    bought = karpenter(request, deadline)
+    bought = karpenter(request.cluster, request.catalogue, request.daemon_sets, deadline=deadline)
     nodes = tuple(
         NewNode(name=f"new-{place}", pods=pods, **described(offering))
         for place, (offering, pods) in enumerate(bought.nodes)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutti.autoscalers.shared.autoscaler_cluster import Site
+from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.autoscalers.shared.cluster_snapshot import ONE, Ground
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.work_budget import Deadline
@@ -38,7 +38,7 @@ class Option(NamedTuple):
 class Estimator:
     """See the module's contract."""
 
-    def __init__(self, site: Site, ground: Ground, deadline: Deadline | None = None) -> None:
+    def __init__(self, site: AutoscalerCluster, ground: Ground, deadline: Deadline | None = None) -> None:
         self._site, self._ground, self._deadline = site, ground, deadline
         self._next = 0
         """The node from which the next search starts; it is kept from one estimation to the next."""

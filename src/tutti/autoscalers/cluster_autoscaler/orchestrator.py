@@ -10,36 +10,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from tutti.autoscalers.cluster_autoscaler.balancing_processor import are_similar, split
 from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import Estimator, Option
 from tutti.autoscalers.cluster_autoscaler.expander import EXPANDERS, Market, Pricing, best
 from tutti.autoscalers.cluster_autoscaler.filter_out_schedulable import bind
-from tutti.autoscalers.shared.autoscaler_cluster import Site
+from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
+from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.cluster_snapshot import Ground, ground_of
 from tutti.autoscalers.shared.limit_counter import Stock
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline, meter_of
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.work_budget import Deadline
 from tutti.exceptions import InputError
-from tutti.recommend.records.request import Request
+from tutti.kube.objects import DaemonSet
+from tutti.market.offerings import Catalogue
 
 EXPENDABLE_BELOW = -10
 Deltas = dict[int, int]
 """How many nodes of each offering are bought."""
 
 
+class ScaleUpOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How Cluster Autoscaler runs."""
+
+    expander: str = "least-waste"
+    """``least-waste``, ``most-pods`` or ``price``."""
+    balance: bool = False
+    """Whether a scale-up is split between similar node groups."""
+    pricing: Pricing = Pricing()
+    """What pods are worth to the price expander."""
+
+
+_DEFAULT = ScaleUpOptions()
+
+
 def cluster_autoscaler(
-    request: Request,
-    expander: str,
+    cluster: Cluster,
+    catalogue: Catalogue,
+    daemon_sets: Sequence[DaemonSet] = (),
     *,
+    options: ScaleUpOptions = _DEFAULT,
     deadline: Deadline | None = None,
-    balance: bool = False,
-    pricing: Pricing | None = None,
 ) -> Purchase:
-    """What Cluster Autoscaler would buy with an expander (``least-waste``, ``most-pods`` or ``price``)."""
-    run = ScaleUp(request, expander, deadline=deadline, balance=balance, pricing=pricing)
-    for _ in run.loops():
-        pass
-    return run.purchase()
+    """What Cluster Autoscaler would buy for the pending pods of a cluster, which is left as it was."""
+    with borrowed(cluster):
+        run = ScaleUp(AutoscalerCluster(cluster, catalogue, daemon_sets), catalogue, options, deadline=deadline)
+        for _ in run.loops():
+            pass
+        return run.purchase()
 
 
 class Loop:
@@ -50,26 +70,24 @@ class Loop:
 
 
 class ScaleUp:
-    """A scale-up under way."""
+    """A scale-up under way; the cluster changes with it."""
 
     def __init__(
         self,
-        request: Request,
-        expander: str,
+        site: AutoscalerCluster,
+        catalogue: Catalogue,
+        options: ScaleUpOptions = _DEFAULT,
         *,
         deadline: Deadline | None = None,
-        balance: bool = False,
-        pricing: Pricing | None = None,
     ) -> None:
-        if expander not in EXPANDERS:
-            raise InputError(f"{expander!r} is none of {', '.join(EXPANDERS)}", field="expander")
-        self._expander, self._deadline, self._balance = expander, deadline, balance
-        self._pricing = pricing or Pricing()
-        self.site = Site(request, meter=meter_of(deadline))
+        if options.expander not in EXPANDERS:
+            raise InputError(f"{options.expander!r} is none of {', '.join(EXPANDERS)}", field="expander")
+        self._options, self._deadline = options, deadline
+        self.site = site
         self._ground: Ground = ground_of(self.site)
         self._estimator = Estimator(self.site, self._ground, deadline)
-        self._stock = Stock(request.catalogue, self.site.offerings)
-        current = {pool.name: pool.current for pool in request.catalogue.pools}
+        self._stock = Stock(catalogue, self.site.offerings)
+        current = {pool.name: pool.current for pool in catalogue.pools}
         self._sizes = [current[offering.pool] for offering in self.site.offerings]
         self._waiting = {number: list(shape.pods) for number, shape in enumerate(self.site.shapes)}
         self._bought: list[int] = []
@@ -132,9 +150,9 @@ class ScaleUp:
             offerings=self.site.offerings,
             shapes=self.site.shapes,
             nodes=self._ground.size,
-            pricing=self._pricing,
+            pricing=self._options.pricing,
         )
-        chosen = best(self._expander, market, options)
+        chosen = best(self._options.expander, market, options)
         deltas = self._buy(chosen[0], self._similar(chosen[0].offering, helped)) if chosen else {}
         return Loop(options, chosen, deltas)
 
@@ -144,7 +162,7 @@ class ScaleUp:
         Cluster Autoscaler looks at a node of a group if it has one, else at its template. As recorded, it finds the one
         unlike the other.
         """
-        if not self._balance:
+        if not self._options.balance:
             return []
         offerings, sizes, mine = self.site.offerings, self._sizes, set(helped[offering])
         others = [n for n in helped if n != offering and bool(sizes[n]) == bool(sizes[offering])]

@@ -9,7 +9,7 @@ Where Cluster Autoscaler goes through a map in Go's random order, here the first
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -18,9 +18,12 @@ from tutti.autoscalers.cluster_autoscaler.orchestrator import EXPENDABLE_BELOW
 from tutti.autoscalers.cluster_autoscaler.removal_simulator import Moves
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
 from tutti.autoscalers.cluster_autoscaler.utilization import utilisation
+from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.go_sort import go_sort
-from tutti.cluster.work_budget import Deadline, meter_of
-from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Remove
+from tutti.cluster.work_budget import Deadline
+from tutti.kube.objects import Pod, PodDisruptionBudget
 
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 PARALLEL = 10
@@ -33,31 +36,55 @@ ENOUGH = 2 * PARALLEL
 """After how many unneeded nodes a pass looks no further."""
 
 
+class ScaleDownOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How Cluster Autoscaler runs."""
+
+    threshold: float = 0.5
+    """Up to this utilization a node is underused, unless its group says otherwise."""
+    ignore_daemons: bool = False
+    """Whether the utilization leaves DaemonSet pods out."""
+
+
+_DEFAULT = ScaleDownOptions()
+
+
 def cluster_autoscaler_down(
-    objects: Iterable[Object],
+    cluster: Cluster,
     groups: Sequence[DownGroup],
     *,
+    options: ScaleDownOptions = _DEFAULT,
     now: int | None = None,
     gone: frozenset[str] = frozenset(),
-    threshold: float = 0.5,
-    ignore_daemons: bool = False,
     deadline: Deadline | None = None,
 ) -> Removals:
-    """What Cluster Autoscaler would remove from a cluster.
+    """What Cluster Autoscaler would remove from a cluster, which is left as it was.
 
     `gone` are the controllers that do not exist, as ``namespace/Kind/name``; `now` is in microseconds since 1970. Nodes
     whose turn has not come at the deadline are ``NotSimulated``.
     """
-    run = _ScaleDown(objects, groups, gone=gone, threshold=threshold, ignore_daemons=ignore_daemons, deadline=deadline)
-    first = run.go(now)
-    second = run.go(None if now is None else now + LATER)
-    return Removals(
-        removable=tuple(first.unneeded),
-        kept=first.kept,
-        utilization=first.utilization,
-        deleted=run.delete(first, second),
-        places=run.places(),
-    )
+    with borrowed(cluster):
+        remove_unseen_pods(cluster)
+        run = _ScaleDown(cluster, groups, options, gone=gone, deadline=deadline)
+        try:
+            first = run.go(now)
+            second = run.go(None if now is None else now + LATER)
+        finally:
+            run.end()
+        return Removals(
+            removable=tuple(first.unneeded),
+            kept=first.kept,
+            utilization=first.utilization,
+            deleted=run.delete(first, second),
+            places=run.places(),
+        )
+
+
+def remove_unseen_pods(cluster: Cluster) -> None:
+    """Remove the pods that a scale-down does not see: finished ones, and those below the cutoff of expendable pods."""
+    pods = [(key, cluster.pod(key)) for key in cluster.pods.row_of]
+    for key, pod in pods:
+        if (pod.spec.priority or 0) < EXPENDABLE_BELOW or pod.status.phase in ("Succeeded", "Failed"):
+            cluster.apply(Remove(Pod.KIND, key))
 
 
 class _Unneeded(msgspec.Struct, frozen=True):
@@ -84,23 +111,25 @@ class _ScaleDown:
 
     def __init__(
         self,
-        objects: Iterable[Object],
+        cluster: Cluster,
         groups: Sequence[DownGroup],
+        options: ScaleDownOptions,
         *,
         gone: frozenset[str],
-        threshold: float,
-        ignore_daemons: bool,
         deadline: Deadline | None,
     ) -> None:
-        seen = [each for each in objects if not isinstance(each, Pod) or _is_seen(each)]
-        self._moves = Moves(seen, meter=meter_of(deadline))
-        self._nodes = [each for each in seen if isinstance(each, Node)]
-        self._budgets = BudgetsLeft(each for each in seen if isinstance(each, PodDisruptionBudget))
+        budgets = cluster.objects[PodDisruptionBudget.KIND].values()
+        self._budgets = BudgetsLeft(each for each in budgets if isinstance(each, PodDisruptionBudget))
+        self._moves = Moves(cluster)
         self._groups = {name: group for group in groups for name in group.members}
-        self._gone, self._threshold, self._ignore_daemons = gone, threshold, ignore_daemons
+        self._options, self._gone = options, gone
         self._deadline = deadline
         self._before: frozenset[str] = frozenset()
         """What the last pass found unneeded."""
+
+    def end(self) -> None:
+        """Give up the mark of the last pass."""
+        self._moves.end()
 
     # A pass -----------------------------------------------------------------------------------------------------------
 
@@ -124,7 +153,7 @@ class _ScaleDown:
     def _candidates(self, found: _Pass, now: int | None) -> list[str]:
         """The nodes of groups above their minimum: empty ones first, then those that were unneeded before."""
         named = []
-        for node in self._nodes:
+        for node in self._moves.nodes:
             name = node.metadata.name
             group = self._groups.get(name)
             if group is None:
@@ -149,13 +178,13 @@ class _ScaleDown:
             found.kept[name] = Kept("ScaleDownDisabledAnnotation")
             return False
         pods = [pod for pod in self._moves.pods(name) if not rules.is_long_terminating(pod)]
-        share = utilisation(node, pods, ignore_daemons=self._ignore_daemons)
+        share = utilisation(node, pods, ignore_daemons=self._options.ignore_daemons)
         if share is None:
             found.kept[name] = Kept("UnexpectedError")
             return False
         found.utilization[name] = share
         own = self._groups[name].threshold
-        if share > (self._threshold if own is None else own):
+        if share > (self._options.threshold if own is None else own):
             found.kept[name] = Kept("NotUnderutilized")
             return False
         return True
@@ -215,7 +244,3 @@ class _ScaleDown:
         """The same nodes, group by group, as they are deleted."""
         order = list(dict.fromkeys(self._groups[name].name for name in names))
         return tuple(sorted(names, key=lambda name: order.index(self._groups[name].name)))
-
-
-def _is_seen(pod: Pod) -> bool:
-    return (pod.spec.priority or 0) >= EXPENDABLE_BELOW and pod.status.phase not in ("Succeeded", "Failed")

@@ -13,10 +13,10 @@ import numpy as np
 
 from tutti.autoscalers.karpenter.instancetypes import HOSTNAME, LabelRows, Port, Shelf, clash, selected_by
 from tutti.autoscalers.karpenter.preferences import Ask, Sorting
+from tutti.autoscalers.karpenter.state import RunningPod
 from tutti.autoscalers.karpenter.topologygroup import Running
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.counters.pod_terms import PodTerm
-from tutti.cluster.spec_classes import SpecClass
 from tutti.kube.objects import DaemonSet, Node, Pod, Taint
 from tutti.kube.resources import allocatable, host_ports, incoming_requests, placed_requests
 from tutti.kube.workloads.daemon_sets import daemon_tolerations
@@ -28,7 +28,7 @@ _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 class Nodes:
     """The nodes that are there, by name."""
 
-    def __init__(self, nodes: Sequence[Node], pods: Sequence[Pod], *, resources: Sequence[str]) -> None:
+    def __init__(self, nodes: Sequence[Node], pods: Sequence[RunningPod], *, resources: Sequence[str]) -> None:
         known = sorted(nodes, key=lambda node: node.metadata.name)
         self.names = [node.metadata.name for node in known]
         self.place = {name: place for place, name in enumerate(self.names)}
@@ -39,13 +39,11 @@ class Nodes:
         self.free = self.free.reshape(len(resources), len(known))
         self.ports: list[list[Port]] = [[] for _ in known]
         self._daemons: Ints = np.zeros_like(self.free)
-        for pod in pods:
-            self._run(pod, resources)
+        for each in pods:
+            if (place := self.place.get(each.node)) is not None:
+                self._run(each.pod, place, resources)
 
-    def _run(self, pod: Pod, resources: Sequence[str]) -> None:
-        place = self.place.get(pod.spec.node_name or "")
-        if place is None:
-            return
+    def _run(self, pod: Pod, place: int, resources: Sequence[str]) -> None:
         requests = placed_requests(pod).requests
         taken = np.array([1 if name == "pods" else requests.get(name, 0) for name in resources], dtype=np.int64)
         self.free[:, place] -= taken
@@ -86,19 +84,19 @@ class Nodes:
         self.ports[place] += ask.kind.ports
 
 
-def running_of(pods: Sequence[Pod], place: Mapping[str, int], sorting: Sorting) -> Running:
+def running_of(pods: Sequence[RunningPod], place: Mapping[str, int], sorting: Sorting) -> Running:
     """The pods that run, as groups count them."""
     counts: dict[tuple[str, frozenset[tuple[str, str]]], Counter[int]] = {}
     held: list[tuple[PodTerm, int]] = []
-    for pod in pods:
-        node = place.get(pod.spec.node_name or "")
+    for pod, spec, where in pods:
+        node = place.get(where)
         if node is None or not is_active(pod):
             continue
         key = pod.metadata.namespace or "default", sorting.seen(pod)
         counts.setdefault(key, Counter())[node] += 1
         affinity = pod.spec.affinity
         if affinity is not None and affinity.pod_anti_affinity is not None:
-            held += ((term, node) for term in SpecClass(0, pod).anti_affinity)
+            held += ((term, node) for term in spec.anti_affinity)
     return Running(counts, held)
 
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.autoscalers.karpenter.instancetypes import LabelRows, Port, Shelf
+from tutti.autoscalers.karpenter.state import ProvisionablePod
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.counters.pod_terms import PodTerm
-from tutti.cluster.spec_classes import SpecClass, SpreadConstraint, spec_key
+from tutti.cluster.spec_classes import SpecClass, SpreadConstraint
 from tutti.kube.objects import Pod, Toleration
 from tutti.kube.selectors import NodeTerm, Requirement, equal_to
 
@@ -150,22 +151,15 @@ def _own(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadConst
 class Sorting:
     """The waiting pods by kind."""
 
-    def __init__(self, pods: Sequence[Pod], watched: Iterable[str]) -> None:
-        specs: dict[bytes, SpecClass] = {}
-        found = []
-        for pod in pods:
-            key = spec_key(pod)
-            known = specs.get(key)
-            if known is None:
-                known = specs[key] = SpecClass(len(specs), pod)
-            found.append(known)
-        self.watched = frozenset(watched).union(*(each.watched_keys for each in specs.values()))
+    def __init__(self, pods: Sequence[ProvisionablePod], watched: Iterable[str]) -> None:
+        specs = {each.spec.number: each.spec for each in pods}.values()
+        self.watched = frozenset(watched).union(*(each.watched_keys for each in specs))
         """The pod labels that some selector looks at."""
-        self.resources = sorted({name for each in specs.values() for name in each.requests} | {"cpu", "memory", "pods"})
+        self.resources = sorted({name for each in specs for name in each.requests} | {"cpu", "memory", "pods"})
         kinds: dict[tuple[int, frozenset[tuple[str, str]]], Kind] = {}
         self.kinds: list[Kind] = []
         """The kind of each pod."""
-        for pod, spec in zip(pods, found, strict=True):
+        for pod, spec in pods:
             labels = self.seen(pod)
             kind = kinds.get((spec.number, labels))
             if kind is None:

@@ -14,21 +14,19 @@ from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
 from tutti.autoscalers.karpenter.instancetypes import Shelf
 from tutti.autoscalers.karpenter.nodeclaim import Claim, Nodes, running_of
 from tutti.autoscalers.karpenter.nodeclaim_order import Claims, ClaimsAsInGo
 from tutti.autoscalers.karpenter.preferences import Ask, Sorting, queue_order
+from tutti.autoscalers.karpenter.state import ClusterState, RunningPod
 from tutti.autoscalers.karpenter.topology import RuleBook, Rules
 from tutti.autoscalers.karpenter.topologygroup import Topology
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints, Rows
-from tutti.cluster.spec_classes import SpecClass
 from tutti.cluster.work_budget import Deadline
-from tutti.kube.objects import Namespace, Node, Pod
-from tutti.kube.workloads.owners import controller_of, is_active
-from tutti.recommend.records.request import Request
+from tutti.kube.objects import DaemonSet
+from tutti.market.offerings import Catalogue
 
 _LOOK_AT_CLOCK = 32
 """After so many pods the deadline is looked at."""
@@ -47,28 +45,32 @@ class _Limit:
 class Pass:
     """See the module's contract."""
 
-    def __init__(self, request: Request, order: Sequence[str] = (), *, as_in_go: bool = False) -> None:
-        nodes = [each for each in request.objects if isinstance(each, Node)]
-        pods = _promised([each for each in request.objects if isinstance(each, Pod)], nodes)
-        self.pods = [pod for pod in pods if is_waiting(pod)]
-        running = [pod for pod in pods if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")]
-        self._running = len(running)
-        self.sorting = sorting = Sorting(self.pods, _watched(running))
-        self.nodes = Nodes(nodes, running, resources=sorting.resources)
-        self.nodes.keep_room(request.daemon_sets, sorting.resources)
+    def __init__(
+        self,
+        state: ClusterState,
+        catalogue: Catalogue,
+        daemon_sets: Sequence[DaemonSet],
+        *,
+        order: Sequence[str] = (),
+        as_in_go: bool = False,
+    ) -> None:
+        self.pods = [each.pod for each in state.pending]
+        self._running = len(state.running)
+        self.sorting = sorting = Sorting(state.pending, _watched(state.running))
+        self.nodes = Nodes(state.nodes, state.running, resources=sorting.resources)
+        self.nodes.keep_room(daemon_sets, sorting.resources)
         rank = {name: place for place, name in enumerate(order)}
-        pools = sorted(request.catalogue.pools, key=lambda pool: (pool.weight, pool.name), reverse=True)
+        pools = sorted(catalogue.pools, key=lambda pool: (pool.weight, pool.name), reverse=True)
         pools.sort(key=lambda pool: rank.get(pool.name, len(rank)))
-        self.shelves = [Shelf(pool, request.daemon_sets, sorting.resources) for pool in pools if pool.offerings]
-        spaces = [each for each in request.objects if isinstance(each, Namespace)]
+        self.shelves = [Shelf(pool, daemon_sets, sorting.resources) for pool in pools if pool.offerings]
         self.topology = Topology(
             self.shelves,
             self.nodes.rows,
-            running=running_of(running, self.nodes.place, sorting),
-            namespaces={each.metadata.name: each.metadata.labels or {} for each in spaces},
+            running=running_of(state.running, self.nodes.place, sorting),
+            namespaces=state.namespaces,
         )
         self.book = RuleBook(self.topology, self.shelves, self.nodes)
-        self.limits = self._limits(request)
+        self.limits = self._limits(catalogue)
         self.some_prefer = any(shelf.rows.some_prefer for shelf in self.shelves)
         self.claims = ClaimsAsInGo() if as_in_go else Claims()
         self.placed: dict[int, int] = {}
@@ -76,11 +78,9 @@ class Pass:
         """How many pods were placed: nothing that failed at this number need be tried again."""
         self._empty: dict[tuple[int, int], Rows] = {}
 
-    def _limits(self, request: Request) -> list[_Limit]:
+    def _limits(self, catalogue: Catalogue) -> list[_Limit]:
         none = [np.zeros(len(shelf.offerings), dtype=np.int64) for shelf in self.shelves]
-        found = [
-            _Limit(limit.left, [shelf.takes(limit) for shelf in self.shelves]) for limit in request.catalogue.limits
-        ]
+        found = [_Limit(limit.left, [shelf.takes(limit) for shelf in self.shelves]) for limit in catalogue.limits]
         for number, shelf in enumerate(self.shelves):
             before, after = none[:number], none[number + 1 :]
             found += [_Limit(limit.left, [*before, shelf.takes(limit), *after]) for limit in shelf.pool.limits]
@@ -218,31 +218,11 @@ class Pass:
         )
 
 
-def is_waiting(pod: Pod) -> bool:
-    """Whether Karpenter would look for a node for a pod."""
-    if pod.spec.node_name or pod.spec.scheduling_gates or not is_active(pod):
-        return False
-    owner = controller_of(pod)
-    return owner is None or owner.kind not in ("DaemonSet", "Node")
-
-
-def _promised(pods: Sequence[Pod], nodes: Sequence[Node]) -> list[Pod]:
-    """The pods, with those on their node that it was promised to."""
-    names = {node.metadata.name for node in nodes}
-    found = []
-    for pod in pods:
-        promised = pod.status.nominated_node_name
-        if promised in names and is_waiting(pod):
-            pod = replace(pod, spec=replace(pod.spec, node_name=promised))
-        found.append(pod)
-    return found
-
-
-def _watched(running: Sequence[Pod]) -> set[str]:
+def _watched(running: Sequence[RunningPod]) -> set[str]:
     """The pod labels that anti-affinity of running pods looks at."""
     found: set[str] = set()
-    for pod in running:
-        affinity = pod.spec.affinity
+    for each in running:
+        affinity = each.pod.spec.affinity
         if affinity is not None and affinity.pod_anti_affinity is not None:
-            found |= SpecClass(0, pod).watched_keys
+            found |= each.spec.watched_keys
     return found

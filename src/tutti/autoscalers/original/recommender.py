@@ -15,13 +15,15 @@ from math import inf
 
 import numpy as np
 
-from tutti.autoscalers.shared.autoscaler_cluster import Site, filters_only
+from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster, filters_only
+from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.cluster_snapshot import Columns, ground_of
 from tutti.autoscalers.shared.limit_counter import Stock, capacity
 from tutti.autoscalers.shared.purchase import Purchase
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline, meter_of
+from tutti.cluster.work_budget import Deadline
 from tutti.engine.placement.capacity import MANY, Capacity
 from tutti.engine.placement.evaluator import Filtered, Judge
 from tutti.engine.placement.profile import Enabled, Profile
@@ -29,9 +31,9 @@ from tutti.engine.plugins.base import Area, Asked
 from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, Strategy
 from tutti.kube.container_totals import requests_of
-from tutti.kube.objects import Pod
+from tutti.kube.objects import DaemonSet, Pod
 from tutti.kube.quantity import milli, value
-from tutti.recommend.records.request import Request
+from tutti.market.offerings import Catalogue
 
 _CPU_WEIGHT, _MEMORY_WEIGHT = 6, 1
 _TEMPLATE = "peer-template"
@@ -39,11 +41,18 @@ Placed = dict[int, list[tuple[str, str]]]
 """The pods of each shape that a run schedules, with their nodes."""
 
 
-def original_recommender(request: Request, *, deadline: Deadline | None = None) -> Purchase:
-    """What the original recommender would buy."""
-    run = _Runs(request, deadline)
-    run.go()
-    return run.purchase()
+def original_recommender(
+    cluster: Cluster,
+    catalogue: Catalogue,
+    daemon_sets: Sequence[DaemonSet] = (),
+    *,
+    deadline: Deadline | None = None,
+) -> Purchase:
+    """What the original recommender would buy for the pending pods of a cluster, which is left as it was."""
+    with borrowed(cluster):
+        run = _Runs(AutoscalerCluster(cluster, catalogue, daemon_sets, profile=_bin_packing()), catalogue, deadline)
+        run.go()
+        return run.purchase()
 
 
 def worth(pod: Pod) -> int:
@@ -59,16 +68,15 @@ def worth(pod: Pod) -> int:
 class _Runs:
     """The runs, one after the other."""
 
-    def __init__(self, request: Request, deadline: Deadline | None) -> None:
-        self._deadline = deadline
-        self._site = Site(request, _bin_packing(), meter=meter_of(deadline))
+    def __init__(self, site: AutoscalerCluster, catalogue: Catalogue, deadline: Deadline | None) -> None:
+        self._site, self._deadline = site, deadline
         self._cluster = self._site.cluster
         self._filters = Judge(self._cluster, filters_only())
         self._capacity = Capacity(self._filters)
         self._wants: dict[int, list[tuple[int, int]]] = {}
         self._welcome: dict[tuple[int, int], bool] = {}
         """Whether nodes of an offering take pods of a shape: by shape and offering."""
-        self._stock = Stock(request.catalogue, self._site.offerings)
+        self._stock = Stock(catalogue, self._site.offerings)
         self._memory = [capacity(offering).get("memory", 0) for offering in self._site.offerings]
         self._worth = [worth(self._cluster.pod(shape.pods[0])) for shape in self._site.shapes]
         self._waiting = {number: list(shape.pods) for number, shape in enumerate(self._site.shapes)}

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tutti.autoscalers.shared.autoscaler_cluster import Site
+from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.cluster.columns import UNLIMITED, Bools, Ints, grown
 from tutti.cluster.edits import Bind
 from tutti.engine.placement.capacity import MANY
@@ -77,7 +77,7 @@ class Ground(ABC):
 class Columns(Ground):
     """What is free on each node, as columns."""
 
-    def __init__(self, site: Site, asked: Sequence[Asked], templates: Ints) -> None:
+    def __init__(self, site: AutoscalerCluster, asked: Sequence[Asked], templates: Ints) -> None:
         """Take over the numbers while the templates, one node per offering, are in the cluster."""
         nodes = site.cluster.nodes
         rows = np.concatenate((site.rows, templates))
@@ -178,7 +178,7 @@ class Columns(Ground):
 class Live(Ground):
     """A cluster, its engine, and the nodes that join it."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AutoscalerCluster) -> None:
         self._site, self._cluster, self._judge = site, site.cluster, site.engine.judge
         self._rows: list[int] = site.rows.tolist()
         self.there = self.size = len(self._rows)
@@ -243,7 +243,7 @@ class Live(Ground):
         return self._judge.ask(self._cluster.pod_row(pod))
 
 
-def ground_of(site: Site) -> Ground:
+def ground_of(site: AutoscalerCluster) -> Ground:
     """Give the ground for the shapes of a site: numbers alone if they will do."""
     cluster, judge = site.cluster, site.engine.judge
     mark = cluster.mark()

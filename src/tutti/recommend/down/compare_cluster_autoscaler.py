@@ -9,17 +9,18 @@ each zone, as clouds have it; a pool that gives no node back is in no group. Pri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import LATER, cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_planner import LATER, ScaleDownOptions, cluster_autoscaler_down
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import DownGroup, Kept, Removals
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Bind, Edit, Remove, Unbind
 from tutti.cluster.work_budget import Deadline
-from tutti.kube.objects import Node, Object, Pod
+from tutti.kube.objects import Node, Pod
 from tutti.market.offerings import Catalogue, Member, NodePool
 from tutti.recommend.after_purchase import settle
 from tutti.recommend.down.candidates import wait_of
@@ -27,6 +28,7 @@ from tutti.recommend.down.node_pods import WORDS
 from tutti.recommend.down.scale_down import gone_controllers
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Down, Request
+from tutti.recommend.request_cluster import copied
 
 _WHY = {
     "NotAutoscaled": "it is in no node group",
@@ -78,17 +80,14 @@ def _rounds(
     request: Request, answer: Recommendation, cluster: Cluster, *, deadline: Deadline, down: Down
 ) -> list[Removals]:
     """What goes in each round; the last one finds nothing, unless time is up."""
-    objects, groups = tuple(_objects(request, cluster)), tuple(_groups(request.catalogue, answer))
+    groups, options = tuple(_groups(request.catalogue, answer)), ScaleDownOptions(threshold=down.threshold)
     now = down.now if down.now is not None else latest_moment(request.objects)
     gone, found = gone_controllers(cluster), list[Removals]()
     while not found or (_deleted(found[-1]) and not deadline.is_over()):
-        found.append(
-            cluster_autoscaler_down(
-                objects, groups, now=now, gone=gone, threshold=down.threshold, deadline=deadline
-            )
-        )  # fmt: skip
+        twin = copied(cluster, meter=deadline.effort.meter)
+        found.append(cluster_autoscaler_down(twin, groups, options=options, now=now, gone=gone, deadline=deadline))
         left = frozenset(_deleted(found[-1]))
-        objects = tuple(_after(objects, left, found[-1].places))
+        cluster = copied(cluster, _after(cluster, left, found[-1].places))
         groups = tuple(replace(each, members=tuple(n for n in each.members if n not in left)) for each in groups)
         now = None if now is None else now + LATER
     return found
@@ -98,28 +97,19 @@ def _deleted(found: Removals) -> tuple[str, ...]:
     return (*found.deleted.empty, *found.deleted.drain)
 
 
-def _after(objects: Iterable[Object], left: frozenset[str], places: Mapping[str, str]) -> Iterator[Object]:
-    """The objects once nodes have left: their pods have gone where they were put, or with their node."""
-    for each in objects:
-        if isinstance(each, Node) and each.metadata.name in left:
+def _after(cluster: Cluster, left: frozenset[str], places: Mapping[str, str]) -> Iterator[Edit]:
+    """The edits for nodes that have left: their pods have gone where they were put, or with their node."""
+    pods = cluster.pods
+    for key, row in pods.row_of.items():
+        if pods.node_names[row] not in left:
             continue
-        if isinstance(each, Pod) and each.spec.node_name in left:
-            if each.key in places:
-                yield replace(each, spec=replace(each.spec, node_name=places[each.key]))
-            continue
-        yield each
-
-
-def _objects(request: Request, cluster: Cluster) -> Iterator[Object]:
-    """The cluster's objects, pods with the nodes that they got."""
-    for row in cluster.nodes.row_of.values():
-        if (node := cluster.nodes.objects[row]) is not None:
-            yield node
-    for row in cluster.pods.row_of.values():
-        pod, where = cluster.pods.objects[row], cluster.pods.node_names[row]
-        if pod is not None:
-            yield pod if pod.spec.node_name == where else replace(pod, spec=replace(pod.spec, node_name=where))
-    yield from (each for each in request.objects if not isinstance(each, Node | Pod))
+        if key in places:
+            yield Unbind(key)
+            yield Bind(key, places[key])
+        else:
+            yield Remove(Pod.KIND, key)
+    for name in left:
+        yield Remove(Node.KIND, name)
 
 
 def _groups(catalogue: Catalogue, answer: Recommendation) -> Iterator[DownGroup]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Floats
 from tutti.cluster.work_budget import Deadline
 from tutti.market.money import NANO
@@ -31,8 +32,12 @@ ONE_MORE = 3e-4
 class Matter:
     """See the module's contract."""
 
-    def __init__(self, request: Request, picture: PlanningCluster, problem: Problem, *, objective: Objective) -> None:
+    def __init__(
+        self, request: Request, cluster: Cluster, picture: PlanningCluster, problem: Problem, *, objective: Objective
+    ) -> None:
         self.request, self.picture, self.problem, self.objective = request, picture, problem, objective
+        self.cluster = cluster
+        """The cluster before anything was planned; models of autoscalers get copies of it."""
         self.options: Options = request.options
         self.strategy = self.options.strategy or Strategy.OPTIMAL
         self.follows = self.options.binder is Binder.TUTTI

@@ -12,7 +12,7 @@ from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
 from tutti.recommend.records.request import Options, Request, Strategy
-from tutti.recommend.request_cluster import initialise
+from tutti.recommend.request_cluster import planning_cluster
 from tutti.recommend.search.greedy.simulate import simulate
 from tutti.recommend.search.greedy.strategies import greedy
 
@@ -103,7 +103,9 @@ class Case:
     """A request, posed."""
 
     def __init__(self, objects, catalogue, daemon_sets=()):
-        self.picture = initialise(Request(objects=tuple(objects), catalogue=catalogue, daemon_sets=tuple(daemon_sets)))
+        self.picture = planning_cluster(
+            Request(objects=tuple(objects), catalogue=catalogue, daemon_sets=tuple(daemon_sets))
+        )
         self.problem = pose(self.picture, catalogue)
         self.eligible = filter_eligible(self.picture, self.problem, catalogue)
 
