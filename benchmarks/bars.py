@@ -85,10 +85,12 @@ def load_file(file: str) -> dict[str, Any]:
     """Load one file into a cluster, in a process of its own."""
     from tutti.cluster.cluster import Cluster
     from tutti.kube.admission.prepare import prepare
-    from tutti.kube.reading.loader import load
+    from tutti.kube.reading.loader import load_files
+    from tutti.kube.reading.parsed_file import parse_file
+    from tutti.kube.reading.sources import read_sources
 
     begin = time.perf_counter()
-    cluster = Cluster(prepare(load([file])).every())
+    cluster = Cluster(prepare(load_files(map(parse_file, read_sources([file])))).every())
     seconds = time.perf_counter() - begin
     assert cluster.pods.row_of
     return {"seconds": seconds, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000}
@@ -102,9 +104,11 @@ def warm(shape: str, file: Path, pods: int) -> None:
     from tutti.cluster.cluster import Cluster
     from tutti.cluster.edits import Bind
     from tutti.engine.placement.engine import Engine
-    from tutti.kube.reading.loader import load
+    from tutti.kube.reading.loader import load_files
+    from tutti.kube.reading.parsed_file import parse_file
+    from tutti.kube.reading.sources import read_sources
 
-    snapshot = load([str(file)])
+    snapshot = load_files(map(parse_file, read_sources([str(file)])))
     cluster = Cluster(snapshot.every())
     queue = [pod.key for pod in snapshot.pods]
     engine = Engine(cluster)

@@ -93,10 +93,12 @@ def place(file: str) -> dict[str, Any]:
     """Load a file, place its pending pods in the order of the queue, and ask 1 % again."""
     from tutti.cluster.cluster import Cluster
     from tutti.engine.placement.engine import Engine
-    from tutti.kube.reading.loader import load
+    from tutti.kube.reading.loader import load_files
+    from tutti.kube.reading.parsed_file import parse_file
+    from tutti.kube.reading.sources import read_sources
 
     begin = time.perf_counter()
-    snapshot = load([file])
+    snapshot = load_files(map(parse_file, read_sources([file])))
     cluster = Cluster(snapshot.every())
     loaded = time.perf_counter() - begin
     queue = [pod.key for pod in snapshot.pods]

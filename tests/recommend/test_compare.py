@@ -16,7 +16,7 @@ from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
 from tutti.recommend.compare import NO_PRICES, OURS, PEERS, Peer, compare
 from tutti.recommend.records.request import Binder, Options, Strategy
-from tutti.wire.scenarios.reader import read_scenario
+from tutti.wire.formats import read_request
 
 FOLDER = SCENARIOS
 WASTE, ORIGINAL = "cluster-autoscaler/least-waste", "original-recommender"
@@ -26,7 +26,7 @@ def scenario(name, **options):
     (source,) = read_sources([str(FOLDER / f"{name}.json")])
     (prices,) = read_sources([str(FOLDER / "templates.csv")])
     chosen = Options(**{"binder": Binder.TUTTI, "strategy": Strategy.OPTIMAL, **options})
-    return read_scenario(source, price_book(prices), options=chosen)
+    return read_request(source, price_book(prices), options=chosen)
 
 
 def compared(request, *, seconds=30.0, answer=None, **more):

@@ -11,7 +11,7 @@ from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
 from tutti.recommend.flow import recommend
 from tutti.recommend.records.request import Binder, Objective, Options
-from tutti.wire.scenarios.reader import read_scenario
+from tutti.wire.formats import read_request
 
 FOLDER = SCENARIOS
 
@@ -19,7 +19,7 @@ FOLDER = SCENARIOS
 def answer(name, **options):
     (source,) = read_sources([str(FOLDER / name)])
     (prices,) = read_sources([str(FOLDER / "templates.csv")])
-    request = read_scenario(source, price_book(prices), options=Options(**{"binder": Binder.TUTTI, **options}))
+    request = read_request(source, price_book(prices), options=Options(**{"binder": Binder.TUTTI, **options}))
     return recommend(request, Deadline(time.process_time, 5.0))
 
 

@@ -4,7 +4,8 @@ import json
 from textwrap import dedent
 
 from tutti.kube.gangs.reader import read_gangs
-from tutti.kube.reading.decode import decode
+from tutti.kube.reading.decode import decode_objects
+from tutti.kube.reading.parsed_file import parse_file
 from tutti.kube.reading.sources import Source
 
 
@@ -23,7 +24,7 @@ def pods(name, count, **fields):
 def objects(*texts):
     """What manifests hold."""
     text = "\n---\n".join(dedent(text) for text in texts)
-    return decode(Source("gangs.yaml", text.encode())).objects
+    return decode_objects(parse_file(Source("gangs.yaml", text.encode()))).objects
 
 
 def gang(*texts):

@@ -14,7 +14,8 @@ from tutti.cluster.edits import Bind, Put, Remove, Unbind
 from tutti.cluster.node_edits import cordoned
 from tutti.kube.admission.prepare import prepare
 from tutti.kube.objects import Node, Pod
-from tutti.kube.reading.decode import decode
+from tutti.kube.reading.decode import decode_objects
+from tutti.kube.reading.parsed_file import parse_file
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.sources import Source
 from tutti.recommend.after_purchase import Offered, settle
@@ -142,7 +143,7 @@ def _budget(draw: random.Random, app: str) -> dict:
 def request(objects: list[dict], pools: dict, options: Options):
     """The same as a request to the recommender, through the readers that a user's files go through."""
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}).encode()
-    decoded = decode(Source("cluster.json", text))
+    decoded = decode_objects(parse_file(Source("cluster.json", text)))
     found = by_kind(decoded.objects)
     snapshot = prepare(Snapshot(objects=found, present=frozenset(found)))
     return build_request(snapshot, pools=Source("pools.json", json.dumps(pools).encode()), options=options)

@@ -52,7 +52,7 @@ def scaled(snapshot: Snapshot, text: str, replicas: int, *, namespace: str | Non
     admit(new, change.added, admission_of(snapshot))
     known = KnownVolumes(snapshot)
     edits: list[Edit] = [Put(obj) for obj in change.objects]
-    edits += [Put(known.within(obj) if isinstance(obj, Pod) else obj) for obj in new.values()]
+    edits += [Put(known.without_unknown(obj) if isinstance(obj, Pod) else obj) for obj in new.values()]
     edits += [Remove(Pod.KIND, pod.key) for pod in change.removed]
     there = len(change.added) or -len(change.removed)
     note = f"{text} is scaled to {replicas}: {abs(there)} pod{'' if abs(there) == 1 else 's'}"

@@ -1,8 +1,7 @@
-"""From paths to a cluster that can be asked: load, prepare, build; with a spinner on a terminal.
+"""Reading files for a command: a spinner on a terminal, notes on standard error.
 
-Contract: `load_cluster` reads everything or raises a `TuttiError`; remarks about what was ambiguous go to standard
-error, each once. CronJobs of manifests start one run, those of a dump have started theirs. After it has returned, the
-garbage collector leaves the cluster alone: it is looked through no more, for it stays until the end.
+Contract: `load_cluster` reads everything or raises a `TuttiError`; notes about what was ambiguous go to standard error,
+each once. After it has returned, the garbage collector leaves the objects alone: they stay until the end.
 """
 
 from __future__ import annotations
@@ -18,61 +17,53 @@ import click
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
+    from tutti.app.load import LoadedObjects
     from tutti.cluster.cluster import Cluster
     from tutti.engine.placement.profile import Profile
+    from tutti.kube.reading.parsed_file import ParsedFile
     from tutti.kube.reading.snapshot import Snapshot
-    from tutti.kube.reading.sources import Source
 
 
-class Loaded(NamedTuple):
+class LoadedCluster(NamedTuple):
     """The prepared objects, and the cluster made of them without volumes that nothing is known about."""
 
     snapshot: Snapshot
     cluster: Cluster
 
 
-def load_cluster(paths: Sequence[str], *, sources: Iterable[Source] | None = None) -> Loaded:
-    """Read files into a cluster; `sources` are their contents, where they were read already."""
+def load_cluster(paths: Sequence[str]) -> LoadedCluster:
+    """Read files into a cluster."""
     with busy("reading"):
-        from tutti.cluster.cluster import Cluster
-        from tutti.kube.admission.unknown_volumes import KnownVolumes
-        from tutti.kube.objects import KINDS, Pod
+        from tutti.app.load import load_sources
+        from tutti.kube.reading.sources import read_sources
 
-        snapshot = _prepared(paths, sources)
-        known = KnownVolumes(snapshot)
-        objects = snapshot.objects | {Pod.KIND: [known.within(pod) for pod in snapshot.pods]}
-        cluster = Cluster(obj for kind in KINDS for obj in objects.get(kind, ()))
-        gc.collect()
-        gc.freeze()
-    for note in snapshot.notes:
+        loaded = load_sources(read_sources(paths), name=", ".join(paths))
+        cluster = loaded.build_cluster()
+        _exempt_from_collection()
+    _print_notes(loaded)
+    return LoadedCluster(loaded.snapshot, cluster)
+
+
+def load_parsed_files(paths: Sequence[str], files: Iterable[ParsedFile]) -> LoadedObjects:
+    """Read the objects of files that were parsed already."""
+    with busy("reading"):
+        from tutti.app.load import load_parsed
+
+        loaded = load_parsed(files, name=", ".join(paths))
+        _exempt_from_collection()
+    _print_notes(loaded)
+    return loaded
+
+
+def _exempt_from_collection() -> None:
+    """Keep the garbage collector from walking through what was loaded, which stays until the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def _print_notes(loaded: LoadedObjects) -> None:
+    for note in loaded.notes:
         remark(note)
-    if snapshot.skipped:
-        others = ", ".join(f"{number} {kind}" for kind, number in snapshot.skipped.items())
-        remark(f"objects of kinds that do not matter here were left out: {others}")
-    if homeless := sum(map(len, cluster.absent.values())):
-        from tutti.present.tables import counted
-
-        are = "is on a node that is" if homeless == 1 else "are on nodes that are"
-        remark(
-            f"{counted(homeless, 'pod')} {are} not in the input, and {'counts' if homeless == 1 else 'count'} nowhere"
-        )
-    return Loaded(snapshot, cluster)
-
-
-def _prepared(paths: Sequence[str], sources: Iterable[Source] | None) -> Snapshot:
-    from msgspec.structs import replace
-
-    from tutti.kube.admission.pod_admission import is_stored
-    from tutti.kube.admission.prepare import prepare
-    from tutti.kube.objects import CronJob
-    from tutti.kube.reading.loader import load, load_sources
-
-    snapshot = load(paths) if sources is None else load_sources(sources)
-    new = [each for each in snapshot.of(CronJob) if not is_stored(each)]
-    try:
-        return prepare(replace(snapshot, objects={**snapshot.objects, CronJob.KIND: new}), cron_jobs=True)
-    except InputError as error:  # after loading, objects do not know their file any more
-        raise InputError(error.problem, file=", ".join(paths), obj=error.obj, field=error.field) from None
 
 
 def load_profile(path: str | None, scheduler_name: str | None) -> Profile:

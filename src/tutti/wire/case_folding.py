@@ -18,6 +18,7 @@ from msgspec import inspect
 from tutti.exceptions import InputError
 from tutti.kube.reading.convert import fault
 from tutti.kube.reading.sources import Source
+from tutti.wire.document import WireDocument
 
 _WANTED = re.compile(r"expected (.*?)(?:, got (.*))?")
 _WORDS = {
@@ -129,8 +130,18 @@ def _worded(kinds: str) -> str:
     return _WORDS.get(kinds, kinds)
 
 
+def tree_of(document: WireDocument) -> Any:
+    """The tree of a JSON document, each of its fields decoded once; a fault names the line."""
+    if document.fields is None:
+        return parse_json(document.source)
+    try:
+        return {name: msgspec.json.decode(field) for name, field in document.fields.items()}
+    except (msgspec.DecodeError, RecursionError):
+        return parse_json(document.source)  # for the line of the fault
+
+
 def parse_json(source: Source) -> Any:
-    """The tree of a JSON document; a fault names the line."""
+    """The tree of JSON text; a fault names the line."""
     try:
         return msgspec.json.decode(source.data)
     except msgspec.DecodeError as error:

@@ -1,10 +1,12 @@
-"""What can be bought for a cluster of Kubernetes objects: what a file with pools says, else what the objects tell.
+"""What can be bought for a cluster of Kubernetes objects: the pools of a file, else the pools that the objects tell of.
 
 Contract: pure. A file with a ScalingConstraint of gardener/scaling-advisor is read as that, every other one by the
-readers in `recommend.pools`.
+readers in `market.pools`.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
@@ -12,20 +14,29 @@ from tutti.market.offerings import Catalogue
 from tutti.market.pool_context import Market, region_of_node
 from tutti.market.pools.reader import catalogue_of
 from tutti.market.price_book import PriceBook, check_region
-from tutti.wire.document import plain
-from tutti.wire.scaling_advisor.request import read_constraint
+from tutti.wire.document import without_byte_order_mark
+from tutti.wire.scaling_advisor.request import constraint_catalogue
+from tutti.wire.scaling_advisor.text import ConstraintText, find_constraint, parse_constraint
 
 
-def catalogue_for(
-    snapshot: Snapshot, book: PriceBook, *, pools: Source | None, region: str = "", called: str = "region"
-) -> Catalogue:
+class PoolsRead(NamedTuple):
+    """What can be bought, and the ScalingConstraint that says so."""
+
+    catalogue: Catalogue
+    constraint: ConstraintText | None = None
+
+
+def read_pools_for(
+    snapshot: Snapshot, book: PriceBook, *, pools: Source | None, region: str = "", option: str = "region"
+) -> PoolsRead:
     """What can be bought for a prepared snapshot; `region` is for pools that do not name one.
 
-    A region in which there are neither prices nor nodes is refused, by the name that the user `called` it by.
+    A region in which there are neither prices nor nodes is refused; `option` is what the user calls the region.
     """
-    check_region(region, book, there={region_of_node(node) for node in snapshot.nodes}, called=called)
-    source = plain(pools) if pools is not None else None
-    constraint = read_constraint(source, snapshot, book) if source is not None else None
-    if constraint is not None:
-        return constraint
-    return catalogue_of(snapshot, Market(book, region=region, nodes=snapshot.nodes), source=source)
+    check_region(region, book, there={region_of_node(node) for node in snapshot.nodes}, called=option)
+    source = without_byte_order_mark(pools) if pools is not None else None
+    tree = find_constraint(source).constraint if source is not None else None
+    if source is not None and tree is not None:
+        constraint = parse_constraint(tree, source)
+        return PoolsRead(constraint_catalogue(constraint, snapshot, book, file=source.name), constraint)
+    return PoolsRead(catalogue_of(snapshot, Market(book, region=region, nodes=snapshot.nodes), source=source))

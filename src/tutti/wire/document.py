@@ -1,43 +1,84 @@
-"""The first look at a document: its bytes without a byte order mark, and what it has on its first level.
+"""A document that somebody sent: its bytes, its format, and the fields of its top level, looked at once.
 
-Contract: pure. What is inside the first level is not decoded.
+Contract: pure. Readers of all formats take a `WireDocument`. Its fields are undecoded bytes: a reader decodes each of
+them once. `formats.identify` makes documents.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
 
 import msgspec
 
+from tutti.kube.reading.parsed_file import ParsedFile, parse_file
 from tutti.kube.reading.sources import Source
 
-_BOM = b"\xef\xbb\xbf"
-_OBJECT = re.compile(rb"\s*\{")
-_DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_OF_OBJECTS = {"kind", "items"}
-_OF_PLANNERS = {"constraint", "snapshot"}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OBJECT_START = re.compile(rb"\s*\{")
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_KUBERNETES_FIELDS = {"kind", "items"}
+_PLANNER_FIELDS = {"constraint", "snapshot"}
 
 
-def plain(source: Source) -> Source:
-    """A document without the mark that Windows' editors put at its beginning, which decoders do not take."""
-    return Source(source.name, source.data.removeprefix(_BOM)) if source.data.startswith(_BOM) else source
+class WireFormat(StrEnum):
+    """What a document is."""
+
+    KUBERNETES = "kubernetes"
+    """Objects as kubectl prints them, in JSON or YAML."""
+    GARDENER = "gardener"
+    """A ClusterSnapshot of Gardener's scaling recommender."""
+    SCENARIO = "scenario"
+    """A scenario file of the recommender that came before."""
+    ADVISOR = "scaling-advisor"
+    """A planner request of gardener/scaling-advisor, or its ScalingConstraint with a cluster."""
+    TUTTI = "tutti"
+    """The body of POST /v1/recommendations."""
 
 
-def first_level(source: Source) -> dict[str, msgspec.Raw] | None:
-    """What one JSON object has on its first level; None for several documents, YAML, and what is malformed."""
-    if _OBJECT.match(source.data) is None:
+class WireDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One document, as far as its format needed looking at it."""
+
+    source: Source
+    """Its bytes, without a byte order mark."""
+    format: WireFormat
+    fields: dict[str, msgspec.Raw] | None = None
+    """The top level of one JSON object; None for several documents, arrays, YAML and malformed text."""
+    objects: ParsedFile | None = None
+    """The Kubernetes objects, where they had to be looked at already."""
+    constraint: Any | None = None
+    """The tree of the ScalingConstraint among the Kubernetes objects."""
+
+    def kubernetes_objects(self) -> ParsedFile:
+        """The document's Kubernetes objects, not yet decoded."""
+        return self.objects if self.objects is not None else parse_file(self.source, self.fields)
+
+
+def without_byte_order_mark(source: Source) -> Source:
+    """The source without the mark that Windows' editors put at its beginning, which decoders do not take."""
+    if not source.data.startswith(_BYTE_ORDER_MARK):
+        return source
+    return Source(source.name, source.data.removeprefix(_BYTE_ORDER_MARK))
+
+
+def top_level_fields(source: Source) -> dict[str, msgspec.Raw] | None:
+    """The undecoded fields of one JSON object; None for several documents, arrays, YAML and malformed text."""
+    if _OBJECT_START.match(source.data) is None:
         return None
     try:
-        return _DECODER.decode(source.data)
+        return _FIELDS.decode(source.data)
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
-def are_objects(names: dict[str, msgspec.Raw]) -> bool:
-    """Whether a document with this first level is a Kubernetes object, or a list of them."""
-    return not _OF_OBJECTS.isdisjoint(names)
+def has_kubernetes_fields(names: Iterable[str]) -> bool:
+    """Whether a document with these top-level fields is a Kubernetes object, or a list of objects."""
+    return not _KUBERNETES_FIELDS.isdisjoint(names)
 
 
-def is_planner(names: dict[str, msgspec.Raw]) -> bool:
-    """Whether a document with this first level is a planner request of gardener/scaling-advisor, in any case."""
-    return not are_objects(names) and not _OF_PLANNERS.isdisjoint(name.lower() for name in names)
+def has_planner_fields(names: Iterable[str]) -> bool:
+    """Whether a document with these top-level fields is a planner request of scaling-advisor, in any case."""
+    listed = list(names)
+    return not has_kubernetes_fields(listed) and not _PLANNER_FIELDS.isdisjoint(name.lower() for name in listed)

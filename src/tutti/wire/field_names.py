@@ -9,7 +9,6 @@ names themselves are only passed through.
 from __future__ import annotations
 
 import types
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -36,9 +35,8 @@ _OTHERS = {
 """Names of records that the records here do not have."""
 
 
-@lru_cache(maxsize=8)
-def checker(kind: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
-    """The decoder that checks a document of a type."""
+def checker(kind: Any) -> msgspec.json.Decoder[Any]:
+    """The decoder that checks the text of a value of a type."""
     return msgspec.json.Decoder(_mirror(inspect.type_info(kind), {}) or Any)
 
 

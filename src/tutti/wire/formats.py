@@ -1,108 +1,128 @@
 """Telling the wire formats apart: whatever a user or a client sends becomes the one `Request`.
 
-Contract: pure. `format_of` looks at the first level of a document only, and takes what it does not know for Kubernetes
-objects, whose reader says what is wrong with it. `read_request` reads any of them, and `seconds_for` tells how long to
-search. `pools` and `region` are for Kubernetes objects, which do not say what can be bought: with the others they are
-refused. A byte order mark is taken off here; no reader sees one.
+Contract: pure, in three steps. `identify` looks at the top level of a document once and takes an unknown one for
+Kubernetes objects, whose reader says what is wrong with it. `parse_request` decodes the document, once, into the
+records of its format. `ParsedRequest.read` makes the request of them, and `ParsedRequest.seconds` tells how long to
+search. `read_request` does all of it. `pools` and `region` are for Kubernetes objects, which do not say what can be
+bought: with the other formats they are refused. Only a faulty document is decoded again, for the place of its fault,
+and a Gardener snapshot whose names are in another case than usual.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
+from typing import Any, NamedTuple
 
 from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source
 from tutti.market.price_book import PriceBook
 from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import Options, Request
-from tutti.wire.catalogue import catalogue_for
-from tutti.wire.document import are_objects, first_level, is_planner, plain
-from tutti.wire.gardener.request import read_gardener
-from tutti.wire.kubernetes_objects import snapshot_of
+from tutti.wire.catalogue import read_pools_for
+from tutti.wire.document import (
+    WireDocument,
+    WireFormat,
+    has_kubernetes_fields,
+    has_planner_fields,
+    top_level_fields,
+    without_byte_order_mark,
+)
+from tutti.wire.gardener.request import parse_gardener, read_gardener
+from tutti.wire.gardener.text import SnapshotText
+from tutti.wire.kubernetes_objects import read_snapshot
 from tutti.wire.scaling_advisor.planner_options import most_seconds
-from tutti.wire.scaling_advisor.request import has_constraint, read_advisor
-from tutti.wire.scenarios.reader import read_scenario
-from tutti.wire.tutti_api.request import read_ours, time_limit_of
+from tutti.wire.scaling_advisor.request import parse_advisor, read_advisor
+from tutti.wire.scaling_advisor.text import ConstraintSearch, PlannerText, find_constraint
+from tutti.wire.scenarios.reader import parse_scenario, read_scenario
+from tutti.wire.tutti_api.request import UndecodedBody, parse_body, read_body
 
 _DEFAULT = Options()
+_GARDENER_FIELDS = {"autoscalerconfig", "workerpools", "pods", "nodes", "snapshottime"}
 
 
-_OF_SNAPSHOTS = {"autoscalerconfig", "workerpools", "pods", "nodes", "snapshottime"}
+def identify(source: Source, expected: WireFormat | None = None) -> WireDocument:
+    """A document with its format and its top-level fields; where its sender says the format, that is `expected`."""
+    source = without_byte_order_mark(source)
+    fields = top_level_fields(source)
+    may_have_constraint = expected is not WireFormat.GARDENER and (fields is None or has_kubernetes_fields(fields))
+    found = find_constraint(source, fields) if may_have_constraint else ConstraintSearch()
+    return WireDocument(
+        source=source,
+        format=expected if expected is not None else _format_of(fields, found),
+        fields=fields,
+        objects=found.objects,
+        constraint=found.constraint,
+    )
 
 
-class Format(StrEnum):
-    """What a document is."""
-
-    KUBERNETES = "kubernetes"
-    """Objects as kubectl prints them, in JSON or YAML."""
-    GARDENER = "gardener"
-    """A ClusterSnapshot of Gardener's scaling recommender."""
-    SCENARIO = "scenario"
-    """A scenario file of the recommender that came before."""
-    ADVISOR = "scaling-advisor"
-    """A planner request of gardener/scaling-advisor, or its ScalingConstraint with a cluster."""
-    TUTTI = "tutti"
-    """The body of POST /v1/recommendations."""
+def _format_of(fields: dict[str, Any] | None, found: ConstraintSearch) -> WireFormat:
+    if fields is None or has_kubernetes_fields(fields):
+        return WireFormat.KUBERNETES if found.constraint is None else WireFormat.ADVISOR
+    if "cluster" in fields:
+        return WireFormat.TUTTI
+    if has_planner_fields(fields):
+        return WireFormat.ADVISOR
+    if "nodePools" in fields or "Scenarios" in fields:
+        return WireFormat.SCENARIO
+    is_gardener = not _GARDENER_FIELDS.isdisjoint(name.lower() for name in fields)
+    return WireFormat.GARDENER if is_gardener else WireFormat.KUBERNETES
 
 
-def format_of(source: Source) -> Format:
-    """What a document is, by its first level."""
-    source = plain(source)
-    names = first_level(source)
-    if names is None or are_objects(names):
-        return Format.ADVISOR if has_constraint(source) else Format.KUBERNETES
-    if "cluster" in names:
-        return Format.TUTTI
-    if is_planner(names):
-        return Format.ADVISOR
-    if "nodePools" in names or "Scenarios" in names:
-        return Format.SCENARIO
-    return Format.KUBERNETES if _OF_SNAPSHOTS.isdisjoint(name.lower() for name in names) else Format.GARDENER
+class ParsedRequest(NamedTuple):
+    """A document, decoded into the records of its format."""
+
+    document: WireDocument
+    content: SnapshotText | PlannerText | UndecodedBody | dict[str, Any] | None
+    """The records of Gardener, scaling-advisor or Tutti, the tree of a scenario, None for Kubernetes objects."""
+
+    def seconds(self, requested: float) -> float:
+        """For how many seconds to search where `requested` come with a document.
+
+        What a body of Tutti's says comes before; the timeout of a planner request is the most.
+        """
+        if isinstance(self.content, UndecodedBody):
+            return self.content.time_limit or requested
+        most = most_seconds(self.content) if isinstance(self.content, PlannerText) else None
+        return requested if most is None else min(requested, most)
+
+    def read(
+        self, book: PriceBook, *, options: Options = _DEFAULT, pools: Source | None = None, region: str = ""
+    ) -> Request:
+        """The request that the document stands for."""
+        document, content = self
+        if content is None:
+            snapshot = read_snapshot(document.kubernetes_objects())
+            read = read_pools_for(snapshot, book, pools=pools, region=region)
+            return assemble(snapshot, read.catalogue, options=options, notes=snapshot.notes)
+        if isinstance(content, SnapshotText):
+            return read_gardener(content, book, file=document.source.name, options=options)
+        if isinstance(content, PlannerText):
+            return read_advisor(content, document, book, options=options)
+        if isinstance(content, UndecodedBody):
+            return read_body(content, book, options=options)
+        return read_scenario(content, document.source, book, options=options)
+
+
+def parse_request(document: WireDocument) -> ParsedRequest:
+    """A document, decoded; Kubernetes objects are decoded when they are read."""
+    match document.format:
+        case WireFormat.GARDENER:
+            return ParsedRequest(document, parse_gardener(document))
+        case WireFormat.ADVISOR:
+            return ParsedRequest(document, parse_advisor(document))
+        case WireFormat.TUTTI:
+            return ParsedRequest(document, parse_body(document))
+        case WireFormat.SCENARIO:
+            return ParsedRequest(document, parse_scenario(document))
+    return ParsedRequest(document, None)
 
 
 def read_request(
-    source: Source,
-    book: PriceBook,
-    *,
-    options: Options = _DEFAULT,
-    pools: Source | None = None,
-    region: str = "",
-) -> Request:
-    """The request that a document stands for, whatever its format."""
-    source = plain(source)
-    form = format_of(source)
-    if form is not Format.KUBERNETES:
-        for given, what in ((pools, "pools"), (region, "a region")):
-            if given:
-                problem = f"it says itself what can be bought ({form} format): {what} cannot be given with it"
-                raise InputError(problem, file=source.name)
-    if form is Format.GARDENER:
-        return read_gardener(source, book, options=options)
-    if form is Format.ADVISOR:
-        return read_advisor(source, book, options=options)
-    if form is Format.TUTTI:
-        return read_ours(source, book, options=options)
-    if form is Format.SCENARIO:
-        return read_scenario(source, book, options=options)
-    return read_objects(source, book, options=options, pools=pools, region=region)
-
-
-def read_objects(
     source: Source, book: PriceBook, *, options: Options = _DEFAULT, pools: Source | None = None, region: str = ""
 ) -> Request:
-    """The request that Kubernetes objects stand for."""
-    snapshot = snapshot_of(source)
-    catalogue = catalogue_for(snapshot, book, pools=pools, region=region)
-    return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)
-
-
-def seconds_for(source: Source, form: Format, *, asked: float) -> float:
-    """For how many seconds to search where `asked` are given with a document.
-
-    What a body of ours says comes before; the timeout of a planner request is the most.
-    """
-    source = plain(source)
-    if form is Format.TUTTI:
-        return time_limit_of(source) or asked
-    most = most_seconds(source) if form is Format.ADVISOR else None
-    return asked if most is None else min(asked, most)
+    """The request that a document stands for, whatever its format."""
+    document = identify(source)
+    if document.format is not WireFormat.KUBERNETES and (pools or region):
+        what = "pools" if pools else "a region"
+        problem = f"it says itself what can be bought ({document.format} format): {what} cannot be given with it"
+        raise InputError(problem, file=document.source.name)
+    return parse_request(document).read(book, options=options, pools=pools, region=region)

@@ -15,7 +15,7 @@ from tests.support.command_line import Run, node, pod
 from tests.support.paths import ROOT
 from tutti.app.recommend import ask
 from tutti.cli.recommend.advice import advice_text
-from tutti.cli.recommend.inputs import Given, read_given
+from tutti.cli.recommend.inputs import RecommendInputs, read_inputs
 from tutti.cluster.work_budget import Deadline
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Options
@@ -278,36 +278,38 @@ def test_a_byte_order_mark_is_nothing(tutti: Tutti, tmp_path: Path) -> None:
 # What a document says of how to answer --------------------------------------------------------------------------------
 
 
-def _given(*paths: Path, pools: Path | None = None) -> Given:
+def _inputs(*paths: Path, pools: Path | None = None, seconds: float = 5.0) -> RecommendInputs:
     names = [str(path) for path in paths]
-    return read_given(names, pools=str(pools) if pools else None, prices=None, region="", options=Options())
+    return read_inputs(
+        names, pools=str(pools) if pools else None, prices=None, region="", options=Options(), seconds=seconds
+    )
 
 
 def test_a_document_has_a_say_in_the_time(tmp_path: Path) -> None:
     tree = json.loads((EXAMPLE / "scaling-advisor.json").read_bytes())
     path = tmp_path / "planner.json"
     path.write_text(json.dumps(tree | {"AdviceGenerationTimeout": 500_000_000}))
-    assert (_given(path).seconds(5.0), _given(path).seconds(0.1)) == (0.5, 0.1)
+    assert (_inputs(path).seconds, _inputs(path, seconds=0.1).seconds) == (0.5, 0.1)
     body = {"cluster": json.loads((EXAMPLE / "cluster.json").read_bytes()), "options": {"timeLimit": 9}}
     path.write_text(json.dumps(body))
-    assert _given(path).seconds(5.0) == 9
-    assert _given(EXAMPLE / "cluster.json").seconds(5.0) == 5.0
+    assert _inputs(path).seconds == 9
+    assert _inputs(EXAMPLE / "cluster.json").seconds == 5.0
 
 
 def test_a_constraint_is_answered_with_an_advice(tmp_path: Path) -> None:
-    given = _given(EXAMPLE / "scaling-advisor.json")
-    answer = ask(given.request, Deadline(time.process_time, 5))
-    advice = yaml.safe_load(advice_text(answer, given.request, source=given.constraint))
+    inputs = _inputs(EXAMPLE / "scaling-advisor.json")
+    answer = ask(inputs.request, Deadline(time.process_time, 5))
+    advice = yaml.safe_load(advice_text(answer, inputs.request, constraint=inputs.constraint))
     assert (advice["kind"], advice["metadata"]["name"]) == ("ScalingAdvice", "two-pool")
     assert advice["spec"]["scaleOutPlan"]["items"]
     pools = tmp_path / "constraint.json"
     pools.write_text(json.dumps(json.loads((EXAMPLE / "scaling-advisor.json").read_bytes())["constraint"]))
-    beside = _given(EXAMPLE / "cluster.json", pools=pools)
+    beside = _inputs(EXAMPLE / "cluster.json", pools=pools)
     assert beside.constraint is not None
     empty = Recommendation(strategy="optimal", objective="cost", binder="tutti")
-    assert yaml.safe_load(advice_text(empty, beside.request, source=beside.constraint))["metadata"] == {
+    assert yaml.safe_load(advice_text(empty, beside.request, constraint=beside.constraint))["metadata"] == {
         "name": "two-pool", "namespace": "default",
     }  # fmt: skip
-    for other in (_given(EXAMPLE / "cluster.json"), _given(EXAMPLE / "gardener-snapshot.json")):
+    for other in (_inputs(EXAMPLE / "cluster.json"), _inputs(EXAMPLE / "gardener-snapshot.json")):
         with pytest.raises(click.UsageError, match="want a planner request, or a ScalingConstraint"):
-            advice_text(answer, other.request, source=other.constraint)
+            advice_text(answer, other.request, constraint=other.constraint)

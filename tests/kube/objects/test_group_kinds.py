@@ -3,12 +3,13 @@
 import pytest
 
 from tests.support.gang_texts import objects, pod
+from tests.support.loading import load
 from tutti.cluster.spec_classes import spec_key
 from tutti.exceptions import InputError
 from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, CoschedulingPodGroup, KaiPodGroup, PodGroup, VolcanoPodGroup, Workload
-from tutti.kube.reading.decode import decode
-from tutti.kube.reading.loader import load
+from tutti.kube.reading.decode import decode_objects
+from tutti.kube.reading.parsed_file import parse_file
 from tutti.kube.reading.sources import Source
 
 
@@ -60,7 +61,7 @@ def test_notes_and_faults_read_well(tmp_path):
     file.write_text("\n---\n".join(group % (name, 2) for name in "ab"))
     assert load([str(file)]).notes == ("2 PodGroups without a namespace taken as in namespace default",)
     with pytest.raises(InputError, match=r"podgroup\.scheduling\.x-k8s\.io default/a: spec\.minMember: expected int"):
-        decode(Source("groups.yaml", (group % ("a", "many")).encode()))
+        decode_objects(parse_file(Source("groups.yaml", (group % ("a", "many")).encode())))
 
 
 def test_the_group_does_not_make_another_spec():

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import pytest
 
+from tests.support.loading import load
 from tutti.exceptions import InputError
 from tutti.kube.objects import Deployment, Node, PodDisruptionBudget, Service
-from tutti.kube.reading.loader import load
 
 
 def pod(name="web-1", **fields):

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from tests.support.loading import load
 from tutti.exceptions import InputError
 from tutti.kube.objects import KarpenterPool, LabelSelectorRequirement, Node
-from tutti.kube.reading.loader import load
 from tutti.kube.reading.sources import Source
 from tutti.market.instance_types import InstanceType, Offer
 from tutti.market.pool_context import Market

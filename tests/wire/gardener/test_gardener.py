@@ -31,13 +31,15 @@ from tests.support.wire_bodies import (
 )  # fmt: skip
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import PriorityClass
+from tutti.kube.reading.sources import Source
 from tutti.market.offerings import NODES
 from tutti.recommend.records.down_plan import DownPlan, Removal, Step, Why
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.recommendation import Left, Recommendation
-from tutti.recommend.records.request import Down, Options
+from tutti.recommend.records.request import Down, Options, Request
+from tutti.wire.document import WireFormat
 from tutti.wire.field_names import checker
-from tutti.wire.gardener.request import read_gardener
+from tutti.wire.formats import identify, parse_request
 from tutti.wire.gardener.response import gardener_answer, gardener_error
 from tutti.wire.gardener.text import SnapshotText
 
@@ -550,6 +552,11 @@ def test_what_is_wrong_is_named(path: str, value: Any, line: str):
     assert line in str(error.value)
 
 
+def read_snapshot(given: Source) -> Request:
+    """The request of a body that is posted to Gardener's route."""
+    return parse_request(identify(given, WireFormat.GARDENER)).read(BOOK)
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -562,7 +569,7 @@ def test_what_is_wrong_is_named(path: str, value: Any, line: str):
 )
 def test_text_that_is_no_snapshot(text: bytes, line: str):
     with pytest.raises(InputError, match=re.escape(line)):
-        read_gardener(source({})._replace(data=text), BOOK)
+        read_snapshot(source({})._replace(data=text))
 
 
 _ODD: list[Any] = [
@@ -610,7 +617,7 @@ def test_whatever_is_changed_there_is_a_request_or_an_input_error(seed: int):
             except (KeyError, IndexError, TypeError):
                 continue
         try:
-            read_gardener(source(tree), BOOK)
+            read_snapshot(source(tree))
             read_ones += 1
         except InputError as error:
             lines.append(str(error))

@@ -38,15 +38,30 @@ from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Options, Strategy
 from tutti.recommend.records.scale_ups import merge
-from tutti.wire.formats import Format, read_request, seconds_for
+from tutti.wire.formats import identify, parse_request, read_request
 from tutti.wire.merged_scale_ups import purchases
+from tutti.wire.scaling_advisor.request import constraint_of_request
 from tutti.wire.scaling_advisor.response import advisor_answer, advisor_error, scaling_advice
+from tutti.wire.scaling_advisor.text import ConstraintText, PlannerText
 
 EXAMPLE = EXAMPLES / "recommend" / "scaling-advisor.json"
 POOL, TEMPLATE = "sa.gardener.cloud/node-pool-name", "sa.gardener.cloud/node-template-name"
 BERRY, HALF, GRAPE = ("1", "5100Mi"), ("500m", "2500Mi"), ("3", "13Gi")
 TWO = [advisor_pool("a"), advisor_pool("b", kind="m5.xlarge", cpu="4", memory="16Gi", priority=1)]
 TUTTI = Options(binder=Binder.TUTTI)
+
+
+def parsed(tree: Any) -> PlannerText:
+    text = parse_request(identify(source(tree))).content
+    assert isinstance(text, PlannerText)
+    return text
+
+
+def constraint(tree: Any) -> ConstraintText:
+    request = parse_request(identify(source(tree)))
+    found = constraint_of_request(request.content, request.document)
+    assert found is not None
+    return found
 
 
 def there(name: str = "n1", pool: str = "a") -> dict[str, Any]:
@@ -263,7 +278,7 @@ def test_a_scoring_strategy_that_is_not_followed_is_told(options: Any, followed:
 def test_simulators_and_modes_are_told_and_not_looked_at():
     tree = planner(advisor_pod("a", *BERRY)) | {"simulatorStrategy": "single-node-multi-sim"}
     request = read(tree | {"adviceGenerationMode": "Incremental"})
-    told = advisor_answer(answer(request), request, source=source(tree), millis=1)
+    told = advisor_answer(answer(request), request, planner=parsed(tree), millis=1)
     notes = told["labels"]["sa.gardener.cloud/notes"]
     assert "simulatorStrategy single-node-multi-sim is not looked at: one search is made for all pods" in notes
     assert "adviceGenerationMode incremental is not looked at: the whole plan is one answer" in notes
@@ -279,11 +294,15 @@ def test_simulators_and_modes_are_told_and_not_looked_at():
         ({"AdviceGenerationTimeout": 60_000_000_000}, 5.0),
         ({"AdviceGenerationTimeout": 0}, 5.0),
         ({"AdviceGenerationTimeout": None}, 5.0),
-        ({"AdviceGenerationTimeout": "soon"}, 5.0),
     ],
 )
 def test_the_timeout_is_the_most_that_is_searched(more: dict[str, Any], seconds: float):
-    assert seconds_for(source(planner() | more), Format.ADVISOR, asked=5.0) == seconds
+    assert parse_request(identify(source(planner() | more))).seconds(5.0) == seconds
+
+
+def test_a_timeout_that_is_no_number_is_refused():
+    with pytest.raises(InputError, match="AdviceGenerationTimeout: want an integer"):
+        parse_request(identify(source(planner() | {"AdviceGenerationTimeout": "soon"})))
 
 
 def test_two_templates_of_one_type_are_two_things_to_buy():
@@ -294,7 +313,7 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     request = read(tree)
     told = answer(request)
     assert (told.placed, [each.template for each in told.scale_up]) == (1, ["p-large-eu-west-1a"])
-    (item,) = advisor_answer(told, request, source=source(tree), millis=1)["scaleOutPlan"]["items"]
+    (item,) = advisor_answer(told, request, planner=parsed(tree), millis=1)["scaleOutPlan"]["items"]
     assert item["templateName"] == "large"
     settled = settle(told, request)
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
@@ -340,7 +359,7 @@ def test_a_constraint_beside_a_pod_that_is_called_snapshot():
     tree = {"apiVersion": "v1", "kind": "List", "items": [pod, planner()["constraint"]]}
     request = read(tree)
     assert answer(request).placed == 1
-    advice = scaling_advice(answer(request), request, source=source(tree))
+    advice = scaling_advice(answer(request), request, constraint=constraint(tree))
     assert advice["metadata"] == {"name": "c", "namespace": "default"}
 
 
@@ -374,7 +393,7 @@ def test_the_response_field_for_field():
     tree = planner(advisor_pod("a", *BERRY), advisor_pod("b", "64", "1Gi"), nodes=[there()])
     tree["snapshot"]["pods"].append(advisor_pod("c", "1", "5100Mi", nodeName="n1"))
     request = read(tree)
-    told = advisor_answer(answer(request), request, source=source(tree), millis=12)
+    told = advisor_answer(answer(request), request, planner=parsed(tree), millis=12)
     plan = {
         "poolName": "a", "templateName": "m5.large", "instanceType": "m5.large", "region": "eu-west-1",
         "availabilityZone": "eu-west-1a", "currentReplicas": 1, "delta": 1,
@@ -389,7 +408,7 @@ def test_the_response_field_for_field():
     assert told["id"]
     assert "scaleInPlan" not in told
     assert "error" not in told
-    advice = scaling_advice(answer(request), request, source=source(tree))
+    advice = scaling_advice(answer(request), request, constraint=constraint(tree))
     assert (advice["apiVersion"], advice["kind"]) == ("sa.gardener.cloud/v1alpha1", "ScalingAdvice")
     assert advice["spec"]["constraintRef"] == {"name": "c", "namespace": "default"}
     assert advice["spec"]["scaleOutPlan"] == told["scaleOutPlan"]
@@ -401,7 +420,7 @@ def test_nodes_that_go_are_the_scale_in_plan_with_what_replaces_them():
     where = {"pool": "a", "zone": "eu-west-1a", "instance_type": "m5.large", "capacity_type": "on-demand"}
     gone = Removal(node="n1", why=Why.CONSOLIDATED, utilization=0.2, **where)
     down = DownPlan(removals=(gone,), scale_up=(ScaleUp(increment=1, node_names=("n2",), **where),))
-    told = advisor_answer(replace(answer(request), down=down), request, source=source(tree), millis=1)
+    told = advisor_answer(replace(answer(request), down=down), request, planner=parsed(tree), millis=1)
     placement = {
         "poolName": "a", "templateName": "m5.large", "instanceType": "m5.large", "region": "",
         "availabilityZone": "eu-west-1a",
@@ -411,10 +430,10 @@ def test_nodes_that_go_are_the_scale_in_plan_with_what_replaces_them():
 
 
 def test_an_error_names_the_request_as_far_as_it_can_be_read():
-    assert advisor_error("no", source=source(planner())) == {
+    assert advisor_error("no", planner=parsed(planner())) == {
         "RequestRef": {"id": "r-1", "correlationID": "c-1"}, "error": "no",
     }  # fmt: skip
-    assert advisor_error("no", source=Source("x", b"{")) == {"RequestRef": {"id": ""}, "error": "no"}
+    assert advisor_error("no") == {"RequestRef": {"id": ""}, "error": "no"}
 
 
 def test_the_example_is_answered():

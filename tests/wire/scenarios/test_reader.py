@@ -10,7 +10,8 @@ from tutti.kube.reading.sources import Source
 from tutti.kube.resources import allocatable
 from tutti.market.node_daemons import daemon_pods_for
 from tutti.recommend.build_request import price_book
-from tutti.wire.scenarios.reader import is_scenario, read_scenario
+from tutti.wire.document import WireFormat
+from tutti.wire.formats import identify, read_request
 
 PRICES = b"instance_type,usd_month,cpu,memory_ki,pods\nm5.large,18.204,1920m,6776184,110\n"
 
@@ -23,8 +24,8 @@ def case(**fields):
 
 def read(tree, prices=PRICES):
     source = Source("s.json", json.dumps(tree).encode())
-    assert is_scenario(source)
-    return read_scenario(source, price_book(Source("t.csv", prices) if prices else None))
+    assert identify(source).format is WireFormat.SCENARIO
+    return read_request(source, price_book(Source("t.csv", prices) if prices else None))
 
 
 def test_a_case_by_hand():

@@ -14,10 +14,15 @@ from tests.support.wire_bodies import BOOK, answer, planner, prices, read, small
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
 from tutti.recommend.records.request import Binder, Down, Objective, Options, Strategy
-from tutti.wire.formats import Format, format_of, read_request
-from tutti.wire.tutti_api.request import Body, read_ours, time_limit_of
+from tutti.wire.document import WireFormat
+from tutti.wire.formats import ParsedRequest, identify, parse_request, read_request
+from tutti.wire.tutti_api.request import Body
 
 POOL = {"name": "x", "instanceType": "m5.large", "zones": ["eu-west-1a"], "max": 3}
+
+
+def parsed(tree: Any) -> ParsedRequest:
+    return parse_request(identify(source(tree), WireFormat.TUTTI))
 
 
 def pod(name: str = "p", cpu: str = "1") -> dict[str, Any]:
@@ -90,8 +95,8 @@ def test_options_of_the_body_come_before_the_given_ones():
 
 
 def test_the_time_limit():
-    assert time_limit_of(source(body(options={"timeLimit": 2}))) == 2
-    assert time_limit_of(source(body())) is None
+    assert parsed(body(options={"timeLimit": 2})).seconds(5.0) == 2
+    assert parsed(body()).seconds(5.0) == 5.0
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_the_time_limit():
 def test_what_is_wrong_is_named(fields: dict[str, Any], line: str):
     tree = {key: value for key, value in body(**fields).items() if value is not ...}
     with pytest.raises(InputError) as error:
-        read_ours(source(tree), BOOK)
+        parsed(tree).read(BOOK)
     assert str(error.value).startswith(line)
 
 
@@ -151,39 +156,42 @@ def test_the_body_has_a_schema():
 @pytest.mark.parametrize(
     ("tree", "form"),
     [
-        (smallest(), Format.GARDENER),
-        ({"id": "x", "workerpools": []}, Format.GARDENER),
-        ({"PODS": []}, Format.GARDENER),
-        (planner(), Format.ADVISOR),
-        (planner()["constraint"], Format.ADVISOR),
-        ({"kind": "List", "items": [pod(), planner()["constraint"]]}, Format.ADVISOR),
-        (body(), Format.TUTTI),
-        ({"nodePools": [], "pods": []}, Format.SCENARIO),
-        ({"Name": "x", "Scenarios": []}, Format.SCENARIO),
-        (pod(), Format.KUBERNETES),
-        ({"items": []}, Format.KUBERNETES),
-        ([pod()], Format.KUBERNETES),
-        ({}, Format.KUBERNETES),
-        ({"kind": "Pod", "metadata": {"annotations": {"x": "ScalingConstraint sa.gardener.cloud"}}}, Format.KUBERNETES),
+        (smallest(), WireFormat.GARDENER),
+        ({"id": "x", "workerpools": []}, WireFormat.GARDENER),
+        ({"PODS": []}, WireFormat.GARDENER),
+        (planner(), WireFormat.ADVISOR),
+        (planner()["constraint"], WireFormat.ADVISOR),
+        ({"kind": "List", "items": [pod(), planner()["constraint"]]}, WireFormat.ADVISOR),
+        (body(), WireFormat.TUTTI),
+        ({"nodePools": [], "pods": []}, WireFormat.SCENARIO),
+        ({"Name": "x", "Scenarios": []}, WireFormat.SCENARIO),
+        (pod(), WireFormat.KUBERNETES),
+        ({"items": []}, WireFormat.KUBERNETES),
+        ([pod()], WireFormat.KUBERNETES),
+        ({}, WireFormat.KUBERNETES),
+        (
+            {"kind": "Pod", "metadata": {"annotations": {"x": "ScalingConstraint sa.gardener.cloud"}}},
+            WireFormat.KUBERNETES,
+        ),
     ],
 )
-def test_formats(tree: Any, form: Format):
-    assert format_of(source(tree)) is form
+def test_formats(tree: Any, form: WireFormat):
+    assert identify(source(tree)).format is form
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"kind: Pod\n", b"\xff\xfe", b"{kind: Pod}", b'{"kind": "Pod"} {"a": 1}'])
 def test_anything_else_is_taken_for_kubernetes_objects(text: bytes):
-    assert format_of(Source("x", text)) is Format.KUBERNETES
+    assert identify(Source("x", text)).format is WireFormat.KUBERNETES
 
 
 def test_the_examples_are_read():
     forms = {
-        "recommend/gardener-snapshot.json": Format.GARDENER, "recommend/scaling-advisor.json": Format.ADVISOR,
-        "recommend/cluster.json": Format.KUBERNETES,
+        "recommend/gardener-snapshot.json": WireFormat.GARDENER, "recommend/scaling-advisor.json": WireFormat.ADVISOR,
+        "recommend/cluster.json": WireFormat.KUBERNETES,
     }  # fmt: skip
     for name, form in forms.items():
         given = Source(name, (EXAMPLES / name).read_bytes())
-        assert format_of(given) is form
+        assert identify(given).format is form
         assert read_request(given, BOOK).objects
 
 
@@ -200,7 +208,7 @@ def test_the_examples_are_read():
 def test_a_byte_order_mark_is_nothing(tree: Any):
     given = source(tree)
     marked = Source(given.name, b"\xef\xbb\xbf" + given.data)
-    assert format_of(marked) is format_of(given)
+    assert identify(marked).format is identify(given).format
     assert read_request(marked, BOOK) == read_request(given, BOOK)
 
 

@@ -14,7 +14,7 @@ import click
 from tutti.cli import options
 
 if TYPE_CHECKING:
-    from tutti.cli.loading import Loaded
+    from tutti.cli.loading import LoadedCluster
     from tutti.engine.placement.engine import Engine
 
 
@@ -65,7 +65,7 @@ def command(
         _explain_pod(engine, loaded, what, namespace=namespace, form=form)
 
 
-def _explain_pod(engine: Engine, loaded: Loaded, what: str, *, namespace: str | None, form: str) -> None:
+def _explain_pod(engine: Engine, loaded: LoadedCluster, what: str, *, namespace: str | None, form: str) -> None:
     from tutti.app.explain_pod import account_of, find_pod
     from tutti.app.missing_kinds import missing_kinds
     from tutti.cli.loading import remark
@@ -84,7 +84,7 @@ def _explain_pod(engine: Engine, loaded: Loaded, what: str, *, namespace: str | 
         click.echo(account_text(account, cluster, wide=form == "wide"))
 
 
-def _explain_gang(engine: Engine, loaded: Loaded, name: str, *, namespace: str | None, form: str) -> None:
+def _explain_gang(engine: Engine, loaded: LoadedCluster, name: str, *, namespace: str | None, form: str) -> None:
     from tutti.app.missing_kinds import missing_kinds
     from tutti.cli.loading import busy, remark
     from tutti.engine.explain.gang_explanation import explain_gang

@@ -13,21 +13,21 @@ import click
 from tutti.present.tables import structured
 
 if TYPE_CHECKING:
-    from tutti.kube.reading.sources import Source
     from tutti.recommend.records.recommendation import Recommendation
     from tutti.recommend.records.request import Request
+    from tutti.wire.scaling_advisor.text import ConstraintText
 
 
-def check_constraint(source: Source | None) -> Source:
-    """The document with the constraint; refuse when there is none."""
-    if source is None:
+def check_constraint(constraint: ConstraintText | None) -> ConstraintText:
+    """The constraint; refuse when there is none."""
+    if constraint is None:
         wanted = "a planner request, or a ScalingConstraint with -f or --pools"
         raise click.UsageError(f"-o advice answers gardener/scaling-advisor: want {wanted}.")
-    return source
+    return constraint
 
 
-def advice_text(answer: Recommendation, request: Request, *, source: Source | None) -> str:
-    """The advice for the constraint in a document, as YAML."""
+def advice_text(answer: Recommendation, request: Request, *, constraint: ConstraintText | None) -> str:
+    """The advice for a constraint, as YAML."""
     from tutti.wire.scaling_advisor.response import scaling_advice
 
-    return structured(scaling_advice(answer, request, source=check_constraint(source)), "yaml")
+    return structured(scaling_advice(answer, request, constraint=check_constraint(constraint)), "yaml")

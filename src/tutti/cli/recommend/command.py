@@ -144,7 +144,7 @@ def command(
     tutti recommend -f cluster.json --pools pools.yaml --down
     """
     from tutti.cli.recommend.advice import advice_text, check_constraint
-    from tutti.cli.recommend.inputs import read_given
+    from tutti.cli.recommend.inputs import read_inputs
     from tutti.cli.recommend.output import print_answer
 
     _check([*paths, pools, prices], form=form, applied=applied, beside=beside, report=report)
@@ -153,14 +153,16 @@ def command(
         from msgspec.structs import replace
 
         chosen = replace(chosen, down=down_options.down_of(down_settings))
-    given = read_given(paths, pools=pools, prices=prices, region=region or "", options=chosen)
-    request = given.request if chosen.down is None else _dated(given.request, chosen.down)
+    inputs = read_inputs(
+        paths, pools=pools, prices=prices, region=region or "", options=chosen, seconds=time_limit
+    )  # fmt: skip
+    request = inputs.request if chosen.down is None else _dated(inputs.request, chosen.down)
     if form == "advice":
-        check_constraint(given.constraint)
-    answer = _ask(request, given.seconds(time_limit))
+        check_constraint(inputs.constraint)
+    answer = _ask(request, inputs.seconds)
     others = _compare(answer, request, time_limit) if beside or report is not None else None
     if form == "advice":
-        click.echo(advice_text(answer, request, source=given.constraint))
+        click.echo(advice_text(answer, request, constraint=inputs.constraint))
     else:
         print_answer(answer, request, form=form, applied=applied, others=others if beside else None)
     if report is not None:

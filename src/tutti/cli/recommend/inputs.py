@@ -1,9 +1,9 @@
 """From the files of `tutti recommend` to a request.
 
 Contract: `-f` is a cluster, as for every command, or one document of another format that says itself what can be bought
-(`recommend.wire.reader` knows them): a Gardener snapshot, a planner request, a scenario file, the body of a request to
-the server; from a file or from standard input alike. Whatever cannot be read raises `InputError`; remarks about the
-input go to standard error.
+(`wire.formats` knows them): a Gardener snapshot, a planner request, a scenario file, the body of a request to the
+server; from a file or from standard input alike. Every file is decoded once. A file that cannot be read raises
+`InputError`; notes about the input go to standard error.
 """
 
 from __future__ import annotations
@@ -15,76 +15,71 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from tutti.app.missing_kinds import missing_kinds
-from tutti.cli.loading import busy, load_cluster, remark
+from tutti.cli.loading import busy, load_parsed_files, remark
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.turns import not_considered as left_out
 from tutti.exceptions import InputError
-from tutti.kube.admission.unknown_volumes import KnownVolumes
-from tutti.kube.objects import Pod
 from tutti.kube.reading.sources import Source, read_sources
 from tutti.recommend.build_request import assemble, is_pending, price_book
-from tutti.wire import formats as reader
-from tutti.wire.catalogue import catalogue_for
-from tutti.wire.document import plain
-from tutti.wire.scaling_advisor.request import has_constraint
+from tutti.wire.catalogue import read_pools_for
+from tutti.wire.document import WireDocument, WireFormat, without_byte_order_mark
+from tutti.wire.formats import identify, parse_request
+from tutti.wire.scaling_advisor.request import constraint_of_request
 
 if TYPE_CHECKING:
     from tutti.kube.reading.snapshot import Snapshot
     from tutti.recommend.records.request import Options, Request
+    from tutti.wire.scaling_advisor.text import ConstraintText
 
-_CALLED = {
-    reader.Format.GARDENER: "a Gardener snapshot",
-    reader.Format.SCENARIO: "a scenario file",
-    reader.Format.ADVISOR: "a ScalingConstraint",
-    reader.Format.TUTTI: "the body of a request",
+_FORMAT_NAMES = {
+    WireFormat.GARDENER: "a Gardener snapshot",
+    WireFormat.SCENARIO: "a scenario file",
+    WireFormat.ADVISOR: "a ScalingConstraint",
+    WireFormat.TUTTI: "the body of a request",
 }
 
 
-class Given(NamedTuple):
-    """What a recommendation is made from, and the document that says how."""
+class RecommendInputs(NamedTuple):
+    """What a recommendation is made from."""
 
     request: Request
-    source: Source | None = None
-    """The document that says everything itself, or the one with a ScalingConstraint for the cluster."""
-    form: reader.Format = reader.Format.KUBERNETES
-    """What the source is."""
-
-    @property
-    def constraint(self) -> Source | None:
-        """The document with the ScalingConstraint that is asked about, if one is."""
-        return self.source if self.form is reader.Format.ADVISOR else None
-
-    def seconds(self, asked: float) -> float:
-        """For how many seconds to search if so many are asked for: the document has its own say."""
-        return asked if self.source is None else reader.seconds_for(self.source, self.form, asked=asked)
+    seconds: float
+    """For how many seconds to search."""
+    constraint: ConstraintText | None = None
+    """The ScalingConstraint that says what can be bought, if one does."""
 
 
-def read_given(paths: Sequence[str], *, pools: str | None, prices: str | None, region: str, options: Options) -> Given:
-    """Read everything that a recommendation is made from."""
+def read_inputs(
+    paths: Sequence[str],
+    *,
+    pools: str | None,
+    prices: str | None,
+    region: str,
+    options: Options,
+    seconds: float,
+) -> RecommendInputs:
+    """Read everything that a recommendation is made from; a document may say otherwise than to search for `seconds`."""
     table = one_source(prices) if prices is not None else None
     with busy("reading"):
-        sources = [plain(source) for source in read_sources(paths)]
-    whole = _whole(sources)
+        sources = list(read_sources(paths))
+    documents, whole = _identify(sources)
     if whole is not None:
-        source, form = whole
-        for option, given in (("--pools", pools), ("--region", region)):
-            if given:
-                raise click.UsageError(f"{option} cannot be given with {_CALLED[form]}, which has pools of its own.")
+        for option, value in (("--pools", pools), ("--region", region)):
+            if value:
+                name = _FORMAT_NAMES[whole.format]
+                raise click.UsageError(f"{option} cannot be given with {name}, which has pools of its own.")
         with busy("reading"):
-            return Given(reader.read_request(source, price_book(table), options=options), source, form)
-    snapshot = load_cluster(paths, sources=sources).snapshot
+            parsed = parse_request(whole)
+            request = parsed.read(price_book(table), options=options)
+            return RecommendInputs(request, parsed.seconds(seconds), constraint_of_request(parsed.content, whole))
+    loaded = load_parsed_files(paths, (document.kubernetes_objects() for document in documents))
     with busy("reading pools and prices"):
-        bought_from = one_source(pools) if pools is not None else None
-        within = _within(snapshot)
-        catalogue = catalogue_for(within, price_book(table), pools=bought_from, region=region, called="--region")
-        request = assemble(within, catalogue, options=options)
-    profile = Profile.default()
-    asked = [pod for pod in snapshot.pods if is_pending(pod) and left_out(pod, profile) is None]
-    for line in missing_kinds(snapshot, asked):
-        remark(line)
-    if bought_from is not None and has_constraint(bought_from):
-        return Given(request, bought_from, reader.Format.ADVISOR)
-    return Given(request)
+        pools_file = one_source(pools) if pools is not None else None
+        snapshot = loaded.schedulable
+        read = read_pools_for(snapshot, price_book(table), pools=pools_file, region=region, option="--region")
+        request = assemble(snapshot, read.catalogue, options=options)
+    _tell_missing_kinds(loaded.snapshot)
+    return RecommendInputs(request, seconds, read.constraint)
 
 
 def one_source(path: str) -> Source:
@@ -92,23 +87,24 @@ def one_source(path: str) -> Source:
     if path != "-" and Path(path).is_dir():
         raise InputError("want one file, not a directory", file=path)
     (source,) = read_sources([path])
-    return plain(source)
+    return without_byte_order_mark(source)
 
 
-def _within(snapshot: Snapshot) -> Snapshot:
-    """The cluster without volumes that nothing is known about."""
-    from msgspec.structs import replace
-
-    known = KnownVolumes(snapshot)
-    return replace(snapshot, objects=snapshot.objects | {Pod.KIND: [known.within(pod) for pod in snapshot.pods]})
-
-
-def _whole(sources: Sequence[Source]) -> tuple[Source, reader.Format] | None:
-    """The document that says everything itself, if that is what was given."""
+def _identify(sources: Sequence[Source]) -> tuple[list[WireDocument], WireDocument | None]:
+    """The documents of the sources, and the one that says everything itself, if that is what was given."""
+    documents: list[WireDocument] = []
     for source in sources:
-        form = reader.format_of(source)
-        if form is not reader.Format.KUBERNETES:
+        document = identify(source)
+        if document.format is not WireFormat.KUBERNETES:
             if len(sources) > 1:
-                raise InputError(f"{_CALLED[form]} stands alone: give one -f", file=source.name)
-            return source, form
-    return None
+                raise InputError(f"{_FORMAT_NAMES[document.format]} stands alone: give one -f", file=source.name)
+            return [], document
+        documents.append(document)
+    return documents, None
+
+
+def _tell_missing_kinds(snapshot: Snapshot) -> None:
+    profile = Profile.default()
+    pods = [pod for pod in snapshot.pods if is_pending(pod) and left_out(pod, profile) is None]
+    for line in missing_kinds(snapshot, pods):
+        remark(line)

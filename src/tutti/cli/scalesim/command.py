@@ -19,6 +19,7 @@ from tutti.cli import options
 
 if TYPE_CHECKING:
     from tutti.kube.reading.sources import Source
+    from tutti.wire.document import WireDocument
 
 _FILE = click.Path(allow_dash=True)
 
@@ -71,15 +72,15 @@ def command(
     from tutti.present.scaling_story_text import end_text, outcome_data, picture_text, round_text
     from tutti.present.tables import structured
     from tutti.recommend.build_request import price_book
-    from tutti.wire.gardener.request import read_gardener
+    from tutti.wire.gardener.request import parse_gardener, read_gardener
 
     if [path, prices].count("-") > 1:
         raise click.UsageError("only one of -f and --prices can be - (standard input).")
     token = _token(token_file)
     source, table = one_source(path), one_source(prices) if prices is not None else None
-    _check_format(source)
+    document = _identified(source)
     with busy("reading"):
-        request = read_gardener(source, price_book(table))
+        request = read_gardener(parse_gardener(document), price_book(table), file=source.name)
     for note in (*request.notes, *request.catalogue.notes):
         remark(note)
     with _recommender(url, table, token=token) as (address, bears), busy("asking the recommender") as tell:
@@ -97,16 +98,20 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _check_format(source: Source) -> None:
+def _identified(source: Source) -> WireDocument:
+    """The document, refused if it is sound and not a Gardener snapshot."""
     from tutti.exceptions import InputError
-    from tutti.wire.formats import Format, format_of
+    from tutti.wire.document import WireFormat
+    from tutti.wire.formats import identify
 
     if not source.data.strip():
         raise InputError("it is empty", file=source.name)
-    form = format_of(source)
-    if form is not Format.GARDENER and not (form is Format.KUBERNETES and _is_malformed(source)):
+    document = identify(source)
+    form = document.format
+    if form is not WireFormat.GARDENER and not (form is WireFormat.KUBERNETES and _is_malformed(source)):
         problem = f"want a Gardener ClusterSnapshot (AutoscalerConfig, WorkerPools, Pods, Nodes), not the {form} format"
         raise InputError(problem, file=source.name)
+    return document
 
 
 def _is_malformed(source: Source) -> bool:

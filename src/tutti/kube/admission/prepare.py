@@ -1,9 +1,11 @@
-"""From what files say to what the scheduler would see.
+"""Loaded objects as the scheduler would see them: with defaults, the pods of workloads, and admission.
 
 Contract: `prepare` is pure and gives a snapshot in which every object has its defaults, workloads have the pods they
 would make, and new pods and claims are admitted as by an API server. Objects that an API server has stored are not
 changed by it, and its controllers have done their work, so a dump comes out as it went in: stored workloads make pods
 only when the dump holds no pods at all, or when asked. Kinds that were looked for in vain are named in ``missing``.
+`prepare_files` does the same for files that a user gives: CronJobs of manifests start one run, CronJobs of a dump
+have started theirs.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
 from tutti.kube.admission.pod_admission import SYSTEM_PRIORITIES, Admission, is_stored
 from tutti.kube.generated_names import made_uid
@@ -78,6 +81,15 @@ def prepare(snapshot: Snapshot, *, cron_jobs: bool = False, complete: bool | Non
     )
 
 
+def prepare_files(snapshot: Snapshot, *, file: str) -> Snapshot:
+    """The snapshot of a user's files, prepared; faults name `file`, for objects no longer know theirs."""
+    new: list[Object] = [each for each in snapshot.of(CronJob) if not is_stored(each)]
+    try:
+        return prepare(replace(snapshot, objects=snapshot.objects | {CronJob.KIND: new}), cron_jobs=True)
+    except InputError as error:
+        raise InputError(error.problem, file=file, obj=error.obj, field=error.field) from None
+
+
 def admission_of(snapshot: Snapshot) -> Admission:
     """The admission of the cluster that a snapshot shows."""
     return Admission(
@@ -127,14 +139,14 @@ def ephemeral_claims(pod: Pod) -> list[PersistentVolumeClaim]:
 
 
 def _missing(pods: Iterable[Pod], present: frozenset[str]) -> frozenset[str]:
-    """Kinds that the admission of these pods asked for and nobody gave."""
-    asked = set()
+    """Kinds that the admission of these pods looks up and the input does not have."""
+    needed = set()
     for pod in pods:
         if pod.spec.priority_class_name and pod.spec.priority_class_name not in SYSTEM_PRIORITIES:
-            asked.add(PriorityClass.KIND)
+            needed.add(PriorityClass.KIND)
         if pod.spec.runtime_class_name:
-            asked.add(RuntimeClass.KIND)
-    return frozenset(asked) - present
+            needed.add(RuntimeClass.KIND)
+    return frozenset(needed) - present
 
 
 def _notes(pods: Iterable[Pod]) -> list[str]:

@@ -1,9 +1,9 @@
-"""Volumes that the input does not tell enough about: they are left out of the question instead of refusing the pod.
+"""Volumes of which the input lacks the claim, volume or storage class: pods are placed without them.
 
 Contract: pure. A dump without any claims (or volumes, or storage classes) does not mean that there are none, but that
 nobody dumped them. A pod's volume that leads to a kind of which the input has nothing is dropped from the pod, which is
-then placed by everything else it asks for; `cli.missing` names the kind. A claim that is missing among others that are
-there is a fault of the cluster, and refuses the pod as in kube-scheduler.
+then placed by everything else it asks for; `app.missing_kinds` names the kind. A claim that is missing among other
+claims is a fault of the cluster, and refuses the pod as in kube-scheduler.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from tutti.kube.objects import Object, PersistentVolume, PersistentVolumeClaim, 
 from tutti.kube.reading.snapshot import Snapshot
 
 
+def drop_unknown_volumes(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with pods that have only the volumes about which it has objects."""
+    known = KnownVolumes(snapshot)
+    pods: list[Object] = [known.without_unknown(pod) for pod in snapshot.pods]
+    return replace(snapshot, objects=snapshot.objects | {Pod.KIND: pods})
+
+
 class KnownVolumes:
-    """What a snapshot tells about volumes."""
+    """Claims of a snapshot, and which of the kinds behind a volume it lacks altogether."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._lacks = {
@@ -27,7 +34,7 @@ class KnownVolumes:
         self._claims = {claim.key: claim for claim in snapshot.of(PersistentVolumeClaim)}
         self._all = not any(self._lacks.values())
 
-    def within(self, pod: Pod) -> Pod:
+    def without_unknown(self, pod: Pod) -> Pod:
         """The pod without the volumes that nothing is known about."""
         volumes = pod.spec.volumes
         if self._all or not volumes:

@@ -1,55 +1,25 @@
-"""Bytes of JSON or YAML as typed Kubernetes objects.
+"""Parsed files as typed Kubernetes objects.
 
-Contract: `decode` takes one file with any number of documents, each an object, a list of objects (``List``,
-``PodList``, items with or without their own kind) or a JSON array of them, and gives the objects of the kinds that
-Tutti knows in their order; objects of other kinds or API groups are counted. A null means an absent field. Faults raise
-`InputError` with file, object and field. Big JSON lists are decoded item by item straight from the file's bytes.
+Contract: `decode_objects` takes one parsed file with any number of documents, each an object, a list of objects
+(``List``, ``PodList``, items with or without their own kind) or a JSON array of them, and gives the objects of the
+kinds that Tutti knows in their order; objects of other kinds or API groups are counted. Every object is decoded once:
+JSON straight from the file's bytes into its record. A null means an absent field. Faults raise `InputError` with file,
+object and field.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import KINDS, Object
 from tutti.kube.reading.convert import convert, fault
+from tutti.kube.reading.parsed_file import TOO_DEEP, JsonDocument, ParsedFile, kind_and_version
 from tutti.kube.reading.sources import Source
-from tutti.kube.reading.yaml_text import parse_yaml
 
-_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
-_BYTE = re.compile(r" \(byte (\d+)\)")
-_USUAL_START = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
-
-
-class _Header(msgspec.Struct, rename="camel"):
-    """What an object is, without reading the rest."""
-
-    kind: str | None = None
-    api_version: str | None = None
-    items: list[msgspec.Raw] | None = None
-
-
-class _Document(NamedTuple):
-    """One JSON value of a file and what it is."""
-
-    header: _Header
-    text: memoryview
-
-
-class _Kind(msgspec.Struct, rename="camel"):
-    """The kind alone."""
-
-    kind: str | None = None
-    api_version: str | None = None
-
-
-_HEADER = msgspec.json.Decoder(_Header)
-_KIND = msgspec.json.Decoder(_Kind)
-_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _TYPED: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
 _BY_GROUP: dict[str, dict[str, str]] = {}
 """Kinds by what objects call them, then by API group."""
@@ -58,7 +28,7 @@ for _cls in KINDS.values():
 
 
 class Decoded:
-    """What one file holds."""
+    """The objects of one file, with the kinds that it has and counts of what was left out."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -90,81 +60,22 @@ def _known(kind: str, api_version: str | None) -> str | None:
     return groups.get(api_version.rpartition("/")[0])
 
 
-def decode(source: Source) -> Decoded:
-    """All objects of a file."""
+def decode_objects(parsed: ParsedFile) -> Decoded:
+    """All objects of a parsed file."""
+    decoded = Decoded(parsed.source.name)
     try:
-        return _decode(source)
+        for document in parsed.json:
+            _add_json(decoded, document, source=parsed.source)
+        for tree in parsed.trees:
+            _add_tree(decoded, tree, source=parsed.source)
     except RecursionError:
-        problem = "it is nested too deeply (does a YAML alias contain itself?)"
-        raise InputError(problem, file=source.name) from None
-
-
-def _decode(source: Source) -> Decoded:
-    decoded = Decoded(source.name)
-    start = source.data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if source.is_json or start in (b"{", b"["):
-        documents = _json_documents(source)
-        if not isinstance(documents, InputError):
-            for document in documents:
-                _add_json(decoded, document, source=source)
-            return _with_something(decoded, len(documents), source=source)
-        if source.is_json:
-            raise documents
-        # Braces can also start YAML, so the fault may be none.
-    trees = [tree for tree in parse_yaml(source) if tree is not None]
-    for tree in trees:
-        _add_tree(decoded, tree, source=source)
-    return _with_something(decoded, len(trees), source=source)
-
-
-def _with_something(decoded: Decoded, documents: int, *, source: Source) -> Decoded:
-    if not documents:
-        raise InputError("there is no object in it", file=source.name)
+        raise InputError(TOO_DEEP, file=parsed.source.name) from None
+    if not parsed.json and not parsed.trees:
+        raise InputError("there is no object in it", file=parsed.source.name)
     return decoded
 
 
-# JSON -----------------------------------------------------------------------------------------------------------------
-
-
-def _json_documents(source: Source) -> list[_Document] | InputError:
-    """The JSON values of a file, one after another; or what is wrong with the text."""
-    rest = memoryview(source.data.removeprefix(b"\xef\xbb\xbf"))
-    found = []
-    offset = 0
-    while rest[:4096].tobytes().strip() or rest.tobytes().strip():
-        end = len(rest)
-        try:
-            header = _header(rest)
-        except msgspec.ValidationError as error:
-            raise fault(error, source) from None
-        except msgspec.DecodeError as error:
-            trailing = _TRAILING.search(str(error))
-            if trailing is None:
-                return InputError(_with_line(str(error), source.data, offset=offset), file=source.name)
-            end = int(trailing[1]) - 1  # the byte after the one that is too much
-            header = _header(rest[:end])
-        found.append(_Document(header, rest[:end]))
-        rest = rest[end:]
-        offset += end
-    return found
-
-
-def _header(text: memoryview) -> _Header:
-    if text[:64].tobytes().lstrip()[:1] == b"[":
-        return _Header(kind="List", items=_ITEMS.decode(text))
-    return _HEADER.decode(text)
-
-
-def _with_line(message: str, data: bytes, *, offset: int) -> str:
-    """A parser's message with the line instead of the byte."""
-    place = _BYTE.search(message)
-    if place is None:
-        return "JSON is malformed: it ends too early" if "truncated" in message else message
-    line = data.count(b"\n", 0, offset + int(place[1])) + 1
-    return _BYTE.sub(f" (line {line})", message)
-
-
-def _add_json(decoded: Decoded, document: _Document, *, source: Source) -> None:
+def _add_json(decoded: Decoded, document: JsonDocument, *, source: Source) -> None:
     header = document.header
     kind = header.kind or "List"
     listed = kind.removesuffix("List")
@@ -181,15 +92,10 @@ def _add_json(decoded: Decoded, document: _Document, *, source: Source) -> None:
 
 
 def _kind_of(item: msgspec.Raw, source: Source) -> tuple[str | None, str | None]:
-    """An item's kind and API version, from its first bytes where they are in the usual order."""
-    usual = _USUAL_START.match(memoryview(item)[:256])
-    if usual is not None:
-        return usual[2].decode(), usual[1].decode()
     try:
-        header = _KIND.decode(item)
+        return kind_and_version(item)
     except msgspec.ValidationError as error:
         raise fault(error, source) from None
-    return header.kind, header.api_version
 
 
 def _add_item(
@@ -201,11 +107,11 @@ def _add_item(
     try:
         decoded.objects.append(_TYPED[kind].decode(item))
     except msgspec.ValidationError:
-        # A null for an absent part, or a real fault: the slow way tells.
+        # Either a null stands for an absent part, which a tree can do without, or the tree tells what is wrong.
         decoded.objects.append(convert(msgspec.json.decode(item), kind, source=source))
 
 
-# YAML, and whatever has become a tree ---------------------------------------------------------------------------------
+# Trees ----------------------------------------------------------------------------------------------------------------
 
 
 def _add_tree(decoded: Decoded, tree: Any, *, source: Source) -> None:

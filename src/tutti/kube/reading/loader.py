@@ -1,8 +1,7 @@
-"""Files into a snapshot: everything is read and checked, or nothing.
+"""Parsed files into a snapshot: everything is decoded and checked, or nothing.
 
-Contract: `load` takes paths as `-f` gives them, `load_sources` what was read already; both return the objects just as
-they are written. Defaults, expansion of workloads and admission of new pods are the next step (`kube.prepare`). Rules
-for what is ambiguous:
+Contract: `load_files` gives the objects just as they are written. Defaults, expansion of workloads and admission of new
+pods are the next step (`kube.admission.prepare`). Rules for what is ambiguous:
 
 - An object that comes twice: in two files the later one replaces the earlier one, so that a second ``-f`` can
   override a dump (noted). Twice in one file it must say the same, else the file contradicts itself and is refused.
@@ -17,7 +16,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -25,32 +24,27 @@ from msgspec.structs import replace
 from tutti.exceptions import InputError
 from tutti.kube.generated_names import suffixed
 from tutti.kube.objects import KINDS, Object
-from tutti.kube.reading.decode import Decoded, decode
+from tutti.kube.reading.decode import Decoded, decode_objects
+from tutti.kube.reading.parsed_file import ParsedFile
 from tutti.kube.reading.snapshot import Snapshot, by_kind
-from tutti.kube.reading.sources import Source, read_sources
 from tutti.kube.reading.validation import validate
 
 _Key = tuple[str, str]
 
 
-def load(paths: Sequence[str]) -> Snapshot:
-    """All objects of files, directories and standard input (``-``)."""
-    return load_sources(read_sources(paths))
-
-
-def load_sources(sources: Iterable[Source]) -> Snapshot:
-    """All objects of documents."""
+def load_files(files: Iterable[ParsedFile]) -> Snapshot:
+    """All objects of files; a file is taken from the iterable only when all objects before it are decoded."""
     found: dict[_Key, Object] = {}
     skipped: Counter[str] = Counter()
     present: set[str] = set()
-    homeless: Counter[str] = Counter()
+    without_namespace: Counter[str] = Counter()
     replaced: Counter[str] = Counter()
     with _without_collector():
-        for source in sources:
-            decoded = decode(source)
+        for file in files:
+            decoded = decode_objects(file)
             skipped += decoded.skipped
             present |= decoded.present
-            objects = _checked(decoded, source.name, homeless)
+            objects = _checked(decoded, file.source.name, without_namespace)
             replaced.update(kind for kind, key in objects if (kind, key) in found)
             found.update(objects)
     return Snapshot(
@@ -58,13 +52,13 @@ def load_sources(sources: Iterable[Source]) -> Snapshot:
         present=frozenset(present),
         skipped=dict(sorted(skipped.items())),
         notes=(
-            *_counted(homeless, "without a namespace taken as in namespace default"),
+            *_counted(without_namespace, "without a namespace taken as in namespace default"),
             *_counted(replaced, "replaced by a later file"),
         ),
     )
 
 
-def _checked(decoded: Decoded, file: str, homeless: Counter[str]) -> dict[_Key, Object]:
+def _checked(decoded: Decoded, file: str, without_namespace: Counter[str]) -> dict[_Key, Object]:
     """The objects of one file by kind and key, each of them sound."""
     objects: dict[_Key, Object] = {}
     for place, obj in enumerate(decoded.objects):
@@ -75,18 +69,18 @@ def _checked(decoded: Decoded, file: str, homeless: Counter[str]) -> dict[_Key, 
         try:
             validate(obj)
         except InputError as error:
-            raise InputError(error.problem, file=file, obj=_called(obj), field=error.field) from None
+            raise InputError(error.problem, file=file, obj=_object_name(obj), field=error.field) from None
         if obj.NAMESPACED and not metadata.namespace:
-            homeless[obj.KIND] += 1
+            without_namespace[obj.KIND] += 1
             obj = replace(obj, metadata=replace(obj.metadata, namespace="default"))
         key = (obj.KIND, obj.key)
         before = objects.setdefault(key, obj)
         if before is not obj and before != obj:
-            raise InputError("it is there twice, with different content", file=file, obj=_called(obj))
+            raise InputError("it is there twice, with different content", file=file, obj=_object_name(obj))
     return objects
 
 
-def _called(obj: Object) -> str:
+def _object_name(obj: Object) -> str:
     name = obj.key if obj.metadata.name else f"{obj.key}without a name"
     return f"{obj.KIND.lower()} {name}"
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 import msgspec
 
 from tutti.exceptions import InputError, PoolError, TuttiError
-from tutti.kube.reading.sources import Source
 from tutti.serve.workers.messages import Route
 from tutti.wire.gardener.response import gardener_error
 from tutti.wire.scaling_advisor.response import advisor_error
+from tutti.wire.scaling_advisor.text import PlannerText
 
 BAD_REQUEST, UNAUTHORIZED, REQUEST_TIMEOUT, TOO_LARGE, UNSUPPORTED, UNPROCESSABLE = 400, 401, 408, 413, 415, 422
 INTERNAL, UNAVAILABLE, TIMED_OUT = 500, 503, 504
@@ -77,13 +77,13 @@ def route_of(path: str) -> Route:
 
 
 def envelope(
-    route: Route, refusal: RefusedError, *, request_id: str, millis: int, source: Source | None = None
+    route: Route, refusal: RefusedError, *, request_id: str, millis: int, planner: PlannerText | None = None
 ) -> bytes:
-    """The body of an answer without a plan; `source` is what was asked, as far as that is known."""
+    """The body of an answer without a plan; `planner` is the planner request, where it can be read."""
     line = ": ".join(part for part in (refusal.obj, refusal.field, refusal.problem) if part)
     if route is Route.GARDENER:
         return msgspec.json.encode(gardener_error(line, millis=millis))
     if route is Route.ADVISOR:
-        return msgspec.json.encode(advisor_error(line, source=source))
+        return msgspec.json.encode(advisor_error(line, planner=planner))
     told = Problem(error=refusal.problem, object=refusal.obj, field=refusal.field, request_id=request_id)
     return msgspec.json.encode(told)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 import traceback
 import zlib
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -24,15 +25,16 @@ from tutti.recommend.build_request import price_book
 from tutti.recommend.records.request import Binder, Down, Objective, Options, Request, Weights
 from tutti.serve.http.refusals import BAD_REQUEST, INTERNAL, RefusedError, envelope, refusal_of, too_large
 from tutti.serve.workers.messages import Asked, Job, Reply, Route, Setup
-from tutti.wire.document import are_objects, first_level, plain
-from tutti.wire.formats import Format, format_of, read_request, seconds_for
-from tutti.wire.gardener.request import read_gardener
+from tutti.wire.document import WireFormat, has_kubernetes_fields
+from tutti.wire.formats import ParsedRequest, identify, parse_request
 from tutti.wire.gardener.response import gardener_answer
-from tutti.wire.scaling_advisor.request import read_advisor
 from tutti.wire.scaling_advisor.response import advisor_answer
+from tutti.wire.scaling_advisor.text import PlannerText, reference_of
+from tutti.wire.tutti_api.request import UndecodedBody
 from tutti.wire.tutti_api.response import recommendation_data
 
-_NULL = msgspec.Raw(b"null")
+_FORMATS = {Route.GARDENER: WireFormat.GARDENER, Route.ADVISOR: WireFormat.ADVISOR}
+"""Routes whose bodies have one format."""
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 _MALFORMED = "JSON is malformed"
@@ -51,7 +53,7 @@ class Planner:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._book = price_book(setup.prices)
-        self._pools = None if setup.pools is None else _tree(setup.pools)
+        self._pools = None if setup.pools is None else _as_json(setup.pools)
         """The server's pools as a body would have them."""
 
     def warm_up(self) -> None:
@@ -63,18 +65,21 @@ class Planner:
     def answer(self, job: Job, body: bytes) -> tuple[Reply, bytes]:
         """The answer to a job."""
         started = time.monotonic()
-        source: Source | None = None
+        planner: PlannerText | None = None
         pods: int | None = None
         fault = ""
         try:
-            source = self._opened(job, body)
-            request, seconds = self._read(job, source)
+            with _reading():
+                parsed = parse_request(identify(self._opened(job, body), _FORMATS.get(job.route)))
+                planner = reference_of(parsed.content) if isinstance(parsed.content, PlannerText) else None
+                request, seconds = self._read(job, parsed)
+                del parsed  # its records need as much memory as the request
             pods = sum(isinstance(each, Pod) for each in request.objects)
             plan = ask(request, Deadline(time.process_time, seconds))
             if job.route is Route.GARDENER:
                 data = gardener_answer(plan, request, millis=_millis(started))
             elif job.route is Route.ADVISOR:
-                data = advisor_answer(plan, request, source=source, millis=_millis(started))
+                data = advisor_answer(plan, request, planner=planner or PlannerText(), millis=_millis(started))
             else:
                 data = recommendation_data(plan, request.catalogue.currency)
             return Reply(status=200, pods=pods), msgspec.json.encode(data)
@@ -85,7 +90,7 @@ class Planner:
         except Exception as error:  # a fault of Tutti's: it is the server's log that tells
             fault = _account(error)
             refusal = RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {job.id}")
-        text = envelope(job.route, refusal, request_id=job.id, millis=_millis(started), source=source)
+        text = envelope(job.route, refusal, request_id=job.id, millis=_millis(started), planner=planner)
         return Reply(status=refusal.status, pods=pods, fault=fault), text
 
     def _opened(self, job: Job, body: bytes) -> Source:
@@ -95,49 +100,23 @@ class Planner:
             raise InputError("the body is empty")
         if data.startswith(_GZIP_MAGIC):
             raise InputError("not JSON but gzip: the service reads JSON; send Content-Encoding: gzip")
-        return plain(Source(_BODY, data))
+        return Source(_BODY, data)
 
-    def _read(self, job: Job, source: Source) -> tuple[Request, float]:
-        """What is asked, and for how many seconds to search."""
-        try:
-            return self._request(job, source)
-        except RecursionError:
-            raise InputError("nested too deeply") from None
-        except UnicodeError:
-            raise InputError("not text in UTF-8") from None
-        except InputError as error:
-            if not error.problem.startswith(_MALFORMED):
-                raise
-            raise InputError(f"{error.problem}; the service reads JSON", obj=error.obj, field=error.field) from None
-
-    def _request(self, job: Job, source: Source) -> tuple[Request, float]:
-        options = _options(job.asked, is_down=job.asked.down is True)
-        if job.route is Route.GARDENER:
-            options = _options(job.asked, is_down=job.asked.down is not False)
-            return read_gardener(source, self._book, options=options), self._seconds(job.asked.time_limit)
-        form = Format.ADVISOR if job.route is Route.ADVISOR else format_of(source)
-        seconds = self._seconds(seconds_for(source, form, asked=self._seconds(job.asked.time_limit)))
-        if job.route is Route.ADVISOR:
-            return read_advisor(source, self._book, options=options), seconds
+    def _read(self, job: Job, parsed: ParsedRequest) -> tuple[Request, float]:
+        """The request of a decoded body, and for how many seconds to search."""
+        document, query = parsed.document, job.asked
+        is_down = query.down is not False if job.route is Route.GARDENER else query.down is True
+        seconds = self._seconds(parsed.seconds(self._seconds(query.time_limit)))
         pools, region = None, ""
-        if form is Format.KUBERNETES:
-            names = first_level(source)
-            if names is not None and not are_objects(names):
+        if document.format is WireFormat.KUBERNETES:
+            if document.fields is not None and not has_kubernetes_fields(document.fields):
                 raise InputError('want a kubectl List, a Gardener snapshot, or {"cluster": ...}')
             pools, region = self._setup.pools, self._setup.region
-        elif form is Format.TUTTI:
-            source = self._with_defaults(source)
-        request = read_request(source, self._book, options=options, pools=pools, region=region)
+        elif isinstance(parsed.content, UndecodedBody):
+            body = parsed.content.with_defaults(pools=self._pools, region=self._setup.region)
+            parsed = ParsedRequest(document, body)
+        request = parsed.read(self._book, options=_options(query, is_down=is_down), pools=pools, region=region)
         return request, seconds
-
-    def _with_defaults(self, source: Source) -> Source:
-        """A body of ours with the server's pools and region where it has none; the rest of it is not decoded."""
-        defaults = {"pools": self._pools, "region": self._setup.region}
-        if not any(defaults.values()):
-            return source
-        body = msgspec.json.decode(source.data, type=dict[str, msgspec.Raw])
-        missing = {name: each for name, each in defaults.items() if each and body.get(name, _NULL) == _NULL}
-        return Source(source.name, msgspec.json.encode({**body, **missing})) if missing else source
 
     def _seconds(self, asked: float | None) -> float:
         if asked is None:
@@ -158,10 +137,25 @@ def _options(asked: Asked, *, is_down: bool) -> Options:
     )
 
 
-def _tree(source: Source) -> Any:
-    """A file as one tree: its only document, or the list of them."""
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Put faults of a body's text into the words of the service."""
+    try:
+        yield
+    except RecursionError:
+        raise InputError("nested too deeply") from None
+    except UnicodeError:
+        raise InputError("not text in UTF-8") from None
+    except InputError as error:
+        if not error.problem.startswith(_MALFORMED):
+            raise
+        raise InputError(f"{error.problem}; the service reads JSON", obj=error.obj, field=error.field) from None
+
+
+def _as_json(source: Source) -> msgspec.Raw:
+    """A YAML file as JSON: its only document, or the list of its documents."""
     trees = [tree for tree in parse_yaml(source) if tree is not None]
-    return trees[0] if len(trees) == 1 else trees
+    return msgspec.Raw(msgspec.json.encode(trees[0] if len(trees) == 1 else trees))
 
 
 def unpacked(data: bytes, limit: int) -> bytes:

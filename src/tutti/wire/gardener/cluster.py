@@ -67,7 +67,7 @@ def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
     present = [Node.KIND, Pod.KIND] + ([PriorityClass.KIND] if classes else [])
     bare = Snapshot(present=frozenset(present))
     known = KnownVolumes(bare)
-    ready: list[Object] = [_admitted(known.within(pod), admission, file=file) for pod in pods]
+    ready: list[Object] = [_admitted(known.without_unknown(pod), admission, file=file) for pod in pods]
     objects: dict[str, list[Object]] = {PriorityClass.KIND: [*classes], Node.KIND: [*nodes], Pod.KIND: ready}
     return replace(bare, objects=objects, notes=(*_notes(text.pods or (), pods, nodes), *_volume_note(text)))
 

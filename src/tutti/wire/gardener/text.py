@@ -1,21 +1,25 @@
 """The text of Gardener's ClusterSnapshot: its records, and how they are decoded.
 
-Contract: pure. `parse_gardener` gives the records of a document or raises `InputError` with the path of the field.
-Names are Go's and Kubernetes', in any case; unknown names are accepted; a null is an absent field. A document with the
-usual names is decoded straight into records. The first name that is not one of them, at whatever depth (`usual_names`),
-makes the whole document go the slower way on which the case of names does not matter.
+Contract: pure. `parse_snapshot` gives the records of a document or raises `InputError` with the path of the field.
+Names are Go's and Kubernetes', in any case; unknown names are accepted; a null is an absent field. The fields of a
+document with the usual names are decoded once, straight into records; `field_names` only compares names. The first name
+that is not one of them, at whatever depth, makes the whole document go the slower way on which the case of names does
+not matter.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import ObjectMeta, PodSpec, Quantities, Taint
 from tutti.kube.reading.sources import Source
-from tutti.wire.case_folding import fault_at, fold, malformed, parse_json
+from tutti.wire.case_folding import fault_at, fold, malformed, tree_of
+from tutti.wire.document import WireDocument
 from tutti.wire.field_names import checker
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
@@ -167,22 +171,65 @@ class SnapshotText(_Text, frozen=True):
 _DECODER = msgspec.json.Decoder(SnapshotText)
 
 
-def parse_gardener(source: Source) -> SnapshotText:
+class _FieldDecoders(NamedTuple):
+    """How one top-level field of a snapshot is decoded."""
+
+    attribute: str
+    value: msgspec.json.Decoder[Any]
+    names: msgspec.json.Decoder[Any]
+    """Makes no values: it raises at the first name that is not a usual one."""
+
+
+@cache
+def _field_decoders() -> dict[str, _FieldDecoders]:
+    return {
+        field.encode_name: _FieldDecoders(field.name, msgspec.json.Decoder(field.type), checker(field.type))
+        for field in msgspec.structs.fields(SnapshotText)
+    }
+
+
+def parse_snapshot(document: WireDocument) -> SnapshotText:
     """The records of a document."""
+    if document.fields is None:
+        _refuse_malformed(document.source)
+    else:
+        try:
+            if (text := _with_usual_names(document.fields)) is not None:
+                return text
+        except msgspec.ValidationError:  # a name in another case, a null, or a fault that the slower way names
+            pass
+        except (msgspec.DecodeError, RecursionError):
+            _refuse_malformed(document.source)
+    return _in_any_case(document)
+
+
+def _refuse_malformed(source: Source) -> None:
+    """Raise `InputError` with the line where text is not JSON."""
     try:
-        text = _DECODER.decode(source.data)
-        checker(SnapshotText).decode(source.data)
+        _DECODER.decode(source.data)
     except msgspec.ValidationError:
-        return _in_any_case(source)
+        pass
     except msgspec.DecodeError as error:
         raise malformed(error, source) from None
     except RecursionError:
         raise InputError("it is nested too deeply", file=source.name) from None
-    return text
 
 
-def _in_any_case(source: Source) -> SnapshotText:
-    tree = parse_json(source)
+def _with_usual_names(fields: Mapping[str, msgspec.Raw]) -> SnapshotText | None:
+    """The records of a snapshot with the usual names; None where one on the top level is another."""
+    decoders = _field_decoders()
+    if not fields.keys() <= decoders.keys():
+        return None
+    values = {}
+    for name, field in fields.items():
+        values[decoders[name].attribute] = decoders[name].value.decode(field)
+        decoders[name].names.decode(field)
+    return SnapshotText(**values)
+
+
+def _in_any_case(document: WireDocument) -> SnapshotText:
+    source = document.source
+    tree = tree_of(document)
     if not isinstance(tree, dict):
         raise InputError("want an object, a ClusterSnapshot", file=source.name)
     folded = fold(tree, SnapshotText)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tutti.engine.plugins.volume_binding import BOUND
 from tutti.exceptions import InputError
 from tutti.kube.admission.prepare import prepare
-from tutti.kube.admission.unknown_volumes import KnownVolumes
+from tutti.kube.admission.unknown_volumes import drop_unknown_volumes
 from tutti.kube.objects import (
     ClaimSpec,
     ClaimStatus,
@@ -72,9 +72,7 @@ def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
         snapshot = prepare(Snapshot(objects=by_kind(found.values()), present=frozenset(present)))
     except InputError as error:
         raise InputError(error.problem, file=file, obj=error.obj, field=error.field) from None
-    known = KnownVolumes(snapshot)
-    pods: list[Object] = [known.within(pod) for pod in snapshot.pods]
-    return replace(snapshot, objects=snapshot.objects | {Pod.KIND: pods})
+    return drop_unknown_volumes(snapshot)
 
 
 def _objects(text: SnapshotText) -> Iterator[Object]:

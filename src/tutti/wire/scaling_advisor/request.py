@@ -1,12 +1,12 @@
 """The planner request of gardener/scaling-advisor, or its ScalingConstraint beside a cluster, as a request.
 
-Contract: pure. `read_advisor` takes a planner request (``constraint`` and ``snapshot``), or Kubernetes objects of which
-one is a ScalingConstraint. `read_constraint` gives what a constraint says can be bought, for a cluster that is told
-elsewhere. One offering for each template and zone of a pool; a node has the template's capacity less what kubelet and
-the system reserve, the labels that every node has, and those of the pool. A quota is a limit, and so
-is the number of volumes that a template takes (`advisor_drivers`). Priorities of pools and templates do not count,
-because price decides; a note says so where they differ. Notes also say which wishes of a planner request are not
-followed (`advisor_wishes`).
+Contract: pure. `parse_advisor` decodes a document once: a planner request (``constraint`` and ``snapshot``), or
+Kubernetes objects of which one is a ScalingConstraint. `read_advisor` makes the request of it. `constraint_catalogue`
+gives what a constraint says can be bought, for a cluster from elsewhere. One offering for each template and zone of a
+pool; a node has the template's capacity less what kubelet and the system reserve, the labels that every node has, and
+those of the pool. A quota is a limit, and so is the number of volumes that a template takes (`volume_limits`).
+Priorities of pools and templates do not count, because price decides; a note says so where they differ. Notes also say
+which options of a planner request are not followed (`planner_options`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import Quantities
 from tutti.kube.reading.pod_validation import EFFECTS, check_quantities
 from tutti.kube.reading.snapshot import Snapshot
-from tutti.kube.reading.sources import Source
 from tutti.market.instance_types import (
     ARCH,
     INSTANCE_TYPE,
@@ -38,16 +37,16 @@ from tutti.market.pool_members import members_of
 from tutti.market.price_book import ON_DEMAND, PriceBook, region_of
 from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import Options, Request
-from tutti.wire.kubernetes_objects import snapshot_of
+from tutti.wire.document import WireDocument
+from tutti.wire.kubernetes_objects import read_snapshot
 from tutti.wire.scaling_advisor.cluster import read_cluster
-from tutti.wire.scaling_advisor.planner_options import wished
+from tutti.wire.scaling_advisor.planner_options import planner_options
 from tutti.wire.scaling_advisor.text import (
     ConstraintText,
+    PlannerText,
     PoolText,
     SnapshotText,
     TemplateText,
-    constraint_beside,
-    constraint_of,
     parse_constraint,
     parse_planner,
 )
@@ -58,39 +57,38 @@ TEMPLATE = "sa.gardener.cloud/node-template-name"
 _DEFAULT = Options()
 
 
-def read_advisor(source: Source, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
+def parse_advisor(document: WireDocument) -> PlannerText:
+    """The records of a planner request; an empty one where the constraint is among Kubernetes objects."""
+    return parse_planner(document) if document.constraint is None else PlannerText()
+
+
+def read_advisor(text: PlannerText, document: WireDocument, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
     """The request that a planner request, or a constraint among the objects of a cluster, stands for."""
-    tree = constraint_beside(source)
-    if tree is not None:
-        snapshot = snapshot_of(source)
-        catalogue = _catalogue(parse_constraint(tree, source), snapshot, book, file=source.name)
+    file = document.source.name
+    if document.constraint is not None:
+        snapshot = read_snapshot(document.kubernetes_objects())
+        constraint = parse_constraint(document.constraint, document.source)
+        catalogue = constraint_catalogue(constraint, snapshot, book, file=file)
         return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)
-    text = parse_planner(source)
     if text.constraint is None:
-        raise InputError("it is required: a ScalingConstraint", file=source.name, field="constraint")
-    options, notes = wished(text, options, file=source.name)
-    snapshot = read_cluster(text.snapshot or SnapshotText(), file=source.name)
-    catalogue = _catalogue(text.constraint, snapshot, book, file=source.name, under="constraint.")
+        raise InputError("it is required: a ScalingConstraint", file=file, field="constraint")
+    options, notes = planner_options(text, options, file=file)
+    snapshot = read_cluster(text.snapshot or SnapshotText(), file=file)
+    catalogue = constraint_catalogue(text.constraint, snapshot, book, file=file, under="constraint.")
     return assemble(snapshot, catalogue, options=options, notes=(*snapshot.notes, *notes))
 
 
-def has_constraint(source: Source) -> bool:
-    """Whether there is a ScalingConstraint among the objects of a document."""
-    return constraint_of(source) is not None
+def constraint_of_request(text: object, document: WireDocument) -> ConstraintText | None:
+    """The constraint that a decoded document has, whatever its format."""
+    if document.constraint is not None:
+        return parse_constraint(document.constraint, document.source)
+    return text.constraint if isinstance(text, PlannerText) else None
 
 
-def read_constraint(source: Source, snapshot: Snapshot, book: PriceBook) -> Catalogue | None:
-    """What the constraint among the objects of a document says can be bought; None when there is no constraint.
-
-    `snapshot` is the cluster that it is for.
-    """
-    tree = constraint_of(source)
-    if tree is None:
-        return None
-    return _catalogue(parse_constraint(tree, source), snapshot, book, file=source.name)
-
-
-def _catalogue(text: ConstraintText, snapshot: Snapshot, book: PriceBook, *, file: str, under: str = "") -> Catalogue:
+def constraint_catalogue(
+    text: ConstraintText, snapshot: Snapshot, book: PriceBook, *, file: str, under: str = ""
+) -> Catalogue:
+    """What a constraint says can be bought for a cluster; `under` is the path of the constraint in its document."""
     market, drivers = Market(book, nodes=snapshot.nodes), drivers_of(snapshot)
     counted = drivers if has_limits(text) else []
     pools: dict[str, NodePool] = {}
@@ -108,7 +106,7 @@ def _catalogue(text: ConstraintText, snapshot: Snapshot, book: PriceBook, *, fil
 
 
 def _priority_note(text: ConstraintText) -> Iterator[str]:
-    """What priorities would change: scaling-advisor buys from a rank until it helps no more, then from the next."""
+    """Tell where priorities differ: scaling-advisor buys from a rank until it helps no more, then from the next."""
     ranks: dict[tuple[int, int], list[str]] = {}
     for pool in text.spec.node_pools or ():
         for each in pool.node_templates or ():

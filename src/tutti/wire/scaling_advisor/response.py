@@ -1,6 +1,6 @@
 """A recommendation in the words of gardener/scaling-advisor: its planner's response, and a ScalingAdvice object.
 
-Contract: pure. ``source`` is the document that was asked; its id comes back. The scale-out plan has also the nodes that
+Contract: pure. ``planner`` is the request that was sent; its id comes back. The scale-out plan has also the nodes that
 replace those of the scale-in plan; that one is there only when nodes that can go were asked for and found. Notes are a
 label of the response.
 """
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tutti.exceptions import InputError
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import Node
-from tutti.kube.reading.sources import Source
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE
 from tutti.market.pool_context import label_of
 from tutti.recommend.after_purchase import Offered
@@ -21,24 +19,16 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 from tutti.wire.merged_scale_ups import purchases, removals
 from tutti.wire.scaling_advisor.request import POOL, TEMPLATE
-from tutti.wire.scaling_advisor.text import (
-    GROUP,
-    ConstraintText,
-    PlannerText,
-    constraint_beside,
-    parse_constraint,
-    parse_planner,
-)
+from tutti.wire.scaling_advisor.text import GROUP, ConstraintText, PlannerText
 
 Data = dict[str, Any]
 
 
-def advisor_answer(answer: Recommendation, request: Request, *, source: Source, millis: int) -> Data:
+def advisor_answer(answer: Recommendation, request: Request, *, planner: PlannerText, millis: int) -> Data:
     """The planner's response."""
-    text = _asked(source)
     labels = {
-        "request-id": text.id or "",
-        "correlation-id": text.correlation_id or "",
+        "request-id": planner.id or "",
+        "correlation-id": planner.correlation_id or "",
         "total-simulation-runs": "1",
         "plan-generate-duration": f"{millis}ms",
         "constraint-num-pools": str(len(request.catalogue.pools)),
@@ -46,21 +36,20 @@ def advisor_answer(answer: Recommendation, request: Request, *, source: Source, 
         "notes": "; ".join((*answer.notes, *(answer.down.notes if answer.down is not None else ()))),
     }
     return {
-        "RequestRef": _reference(text),
+        "RequestRef": _reference(planner),
         "labels": {f"{GROUP}/{name}": value for name, value in labels.items() if value},
         **_plans(answer, request),
-        "id": made_uid(f"ScalingAdvice/{text.id or ''}"),
+        "id": made_uid(f"ScalingAdvice/{planner.id or ''}"),
     }
 
 
-def advisor_error(text: str, *, source: Source | None = None) -> Data:
-    """The planner's response where there is no plan."""
-    return {"RequestRef": _reference(_asked(source)), "error": text}
+def advisor_error(text: str, *, planner: PlannerText | None = None) -> Data:
+    """The planner's response where there is no plan; `planner` is None where the request cannot be read."""
+    return {"RequestRef": _reference(planner or PlannerText()), "error": text}
 
 
-def scaling_advice(answer: Recommendation, request: Request, *, source: Source) -> Data:
-    """The ScalingAdvice object (sa.gardener.cloud/v1alpha1) for the constraint that was asked about."""
-    constraint = _asked(source).constraint or ConstraintText()
+def scaling_advice(answer: Recommendation, request: Request, *, constraint: ConstraintText) -> Data:
+    """The ScalingAdvice object (sa.gardener.cloud/v1alpha1) for a constraint."""
     name, namespace = constraint.metadata.name or "tutti", constraint.metadata.namespace or "default"
     return {
         "apiVersion": f"{GROUP}/v1alpha1",
@@ -68,18 +57,6 @@ def scaling_advice(answer: Recommendation, request: Request, *, source: Source) 
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"constraintRef": {"name": name, "namespace": namespace}, **_plans(answer, request)},
     }
-
-
-def _asked(source: Source | None) -> PlannerText:
-    """What was asked, as far as it can be read: an answer that something is wrong must not fail for it."""
-    if source is None:
-        return PlannerText()
-    try:
-        if (tree := constraint_beside(source)) is not None:
-            return PlannerText(constraint=parse_constraint(tree, source))
-        return parse_planner(source)
-    except (InputError, RecursionError, UnicodeError):
-        return PlannerText()
 
 
 def _reference(text: PlannerText) -> Data:

@@ -2,13 +2,13 @@
 
 Contract: pure. `parse_planner` and `parse_constraint` give records or raise `InputError` with the path of the field.
 Names may be in any case, as Go reads them and as older samples have them; unknown names are accepted; a null is an
-absent field. `constraint_of` finds the constraint among Kubernetes objects, `constraint_beside` that of a document
-which is no planner request. Documents begin without a byte order mark.
+absent field. `find_constraint` finds the constraint among Kubernetes objects and decodes none of the others.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -32,15 +32,14 @@ from tutti.kube.objects import (
     TopologySpreadConstraint,
     Volume,
 )
+from tutti.kube.reading.parsed_file import ParsedFile, kind_and_version, parse_file
 from tutti.kube.reading.sources import Source
-from tutti.kube.reading.yaml_text import parse_yaml
-from tutti.wire.case_folding import fault_at, fold, parse_json
-from tutti.wire.document import first_level, is_planner
+from tutti.wire.case_folding import fault_at, fold, tree_of
+from tutti.wire.document import WireDocument
 
 GROUP = "sa.gardener.cloud"
-TIMEOUT = "AdviceGenerationTimeout"
 _KINDS = ("ScalingConstraint", "ClusterScalingConstraint")
-Nanos = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Nanos = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -183,14 +182,19 @@ class PlannerText(_Text, frozen=True):
     simulator_strategy: str | None = None
     scoring_strategy: str | None = None
     advice_generation_mode: str | None = None
-    timeout: Nanos | None = msgspec.field(default=None, name=TIMEOUT)
+    timeout: _Nanos | None = msgspec.field(default=None, name="AdviceGenerationTimeout")
     """In nanoseconds; 0 stands for none, as in Go."""
     snapshot: SnapshotText | None = None
 
 
-def parse_planner(source: Source) -> PlannerText:
+def parse_planner(document: WireDocument) -> PlannerText:
     """The records of a planner request."""
-    return _converted(parse_json(source), PlannerText, source)
+    return _converted(tree_of(document), PlannerText, document.source)
+
+
+def reference_of(text: PlannerText) -> PlannerText:
+    """A planner request without its cluster and its options: what a response refers to."""
+    return PlannerText(id=text.id, correlation_id=text.correlation_id)
 
 
 def parse_constraint(tree: Any, source: Source) -> ConstraintText:
@@ -208,40 +212,50 @@ def _converted(tree: Any, kind: type[_Some], source: Source) -> _Some:
         raise fault_at(error, source, tree=folded) from None
 
 
-def constraint_beside(source: Source) -> Any | None:
-    """The tree of the constraint among the objects of a document; None as well for a planner request."""
-    names = first_level(source)
-    return None if names is not None and is_planner(names) else constraint_of(source)
+class ConstraintSearch(NamedTuple):
+    """The result of a search for a ScalingConstraint: its tree, and the objects that were parsed to find it."""
+
+    constraint: Any | None = None
+    objects: ParsedFile | None = None
 
 
-def constraint_of(source: Source) -> Any | None:
-    """The tree of the ScalingConstraint among the Kubernetes objects of a document; None when there is none."""
+def find_constraint(source: Source, fields: Mapping[str, msgspec.Raw] | None = None) -> ConstraintSearch:
+    """Find the ScalingConstraint among the Kubernetes objects of a document; several are an `InputError`.
+
+    `fields` are the document's top-level fields, where the caller has them. Whoever reads the objects of a malformed
+    document says what is wrong with it.
+    """
     if GROUP.encode() not in source.data or b"ScalingConstraint" not in source.data:
-        return None
+        return ConstraintSearch()
     try:
-        documents = _documents(source)
-    except InputError:  # whoever reads the objects says what is wrong
-        return None
-    found = [tree for tree in documents if _is_constraint(tree)]
+        objects = parse_file(source, fields)
+    except InputError:
+        return ConstraintSearch()
+    found = [*_constraints_in_json(objects), *filter(_is_constraint, _listed(objects.trees))]
     if len(found) > 1:
         raise InputError("want one ScalingConstraint, not several", file=source.name)
-    return found[0] if found else None
+    return ConstraintSearch(found[0] if found else None, objects)
 
 
-def _documents(source: Source) -> list[Any]:
-    looks_like_json = source.data[:64].lstrip()[:1] in (b"{", b"[")
-    try:
-        trees = [parse_json(source)] if looks_like_json or source.is_json else list(parse_yaml(source))
-    except InputError:
-        if source.is_json or not looks_like_json:
-            raise
-        trees = list(parse_yaml(source))
-    listed = [each for tree in trees for each in (tree if isinstance(tree, list) else [tree])]
-    found = []
-    for tree in listed:
-        items = tree.get("items") if isinstance(tree, dict) else None
-        found += items if isinstance(items, list) else [tree]
-    return found
+def _constraints_in_json(objects: ParsedFile) -> Iterator[Any]:
+    if len(objects.json) != 1:
+        return
+    header, text = objects.json[0]
+    for item in [text] if header.items is None else header.items:
+        try:
+            kind, _ = kind_and_version(item)
+            if kind in _KINDS and _is_constraint(tree := msgspec.json.decode(item)):
+                yield tree
+        except msgspec.DecodeError:  # whoever reads the objects says what is wrong
+            continue
+
+
+def _listed(trees: Iterable[Any]) -> Iterator[Any]:
+    """The objects of trees, of which each may be a list of objects."""
+    for tree in trees:
+        for each in tree if isinstance(tree, list) else [tree]:
+            items = each.get("items") if isinstance(each, dict) else None
+            yield from items if isinstance(items, list) else [each]
 
 
 def _is_constraint(tree: Any) -> bool:

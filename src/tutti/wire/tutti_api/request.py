@@ -1,10 +1,9 @@
 """The body of ``POST /v1/recommendations``: a cluster, and optionally pools, prices, region and options.
 
-Contract: pure. `read_ours` gives the request that a body stands for: what the body's options say comes before those
-that are given, its prices before those of the book. `time_limit_of` gives the seconds that the body allows the search,
-or None. Faults raise `InputError` that begins with the part of the body: ``cluster: pod shop/web: spec.priority: ...``.
-A field that is not one is refused. `Body` and what it holds describe the format; `read_ours` decodes the cluster once,
-straight from the bytes.
+Contract: pure. `parse_body` decodes a document as far as its parts, `read_body` makes the request of it and decodes
+cluster and pools once, straight from their bytes. The body's options come before those that a caller has, its prices
+before those of the book. Faults raise `InputError` that begins with the part of the body:
+``cluster: pod shop/web: spec.priority: ...``. An unknown field is refused. `Body` describes the format.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.exceptions import InputError
+from tutti.kube.reading.parsed_file import parse_file
 from tutti.kube.reading.sources import Source
 from tutti.kube.times import micros
 from tutti.market.money import NANO
@@ -26,8 +26,9 @@ from tutti.market.price_csv import read_price_table
 from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import Binder, Down, Objective, Options, Request, Strategy
 from tutti.wire.case_folding import fault_at, malformed
-from tutti.wire.catalogue import catalogue_for
-from tutti.wire.kubernetes_objects import snapshot_of
+from tutti.wire.catalogue import read_pools_for
+from tutti.wire.document import WireDocument
+from tutti.wire.kubernetes_objects import read_snapshot
 
 _DEFAULT = Options()
 _LINE = re.compile(r"line (\d+)")
@@ -36,6 +37,9 @@ _Seconds = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 _Amount = Annotated[float, msgspec.Meta(ge=0, le=10**6)]
 _Cell = str | int | float | None
+_NULL = msgspec.Raw(b"null")
+_OBJECTS = ("cluster", "pools")
+"""Parts that are left as bytes."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -96,42 +100,46 @@ class Body(_Part, frozen=True):
     options: OptionsBody | None = None
 
 
-class _Raw(_Part, frozen=True):
+class UndecodedBody(_Part, frozen=True):
     """A body whose objects are left as bytes."""
 
     cluster: msgspec.Raw
-    pools: msgspec.Raw = msgspec.Raw(b"null")
+    pools: msgspec.Raw = _NULL
     prices: list[dict[str, _Cell]] | str | None = None
     region: str | None = None
     options: OptionsBody | None = None
 
+    @property
+    def time_limit(self) -> float | None:
+        """For how many seconds the body allows to search; None when it does not say."""
+        return self.options.time_limit if self.options is not None else None
 
-_DECODER = msgspec.json.Decoder(_Raw)
-
-
-def read_ours(source: Source, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
-    """The request that a body stands for."""
-    body = _parse(source)
-    chosen = _options(body.options or OptionsBody(), options)
-    if body.prices is not None:
-        book = PriceBook([*book.rows, *read_prices(body.prices)])
-    cluster = bytes(body.cluster)
-    if cluster.lstrip()[:1] not in (b"{", b"["):
-        raise InputError("want an object or a list of objects", field="cluster")
-    snapshot = snapshot_of(Source("cluster", cluster))
-    given = bytes(body.pools).strip()
-    pools = Source("pools", given) if given != b"null" else None
-    catalogue = catalogue_for(snapshot, book, pools=pools, region=body.region or "")
-    return assemble(snapshot, catalogue, options=chosen, notes=snapshot.notes)
+    def with_defaults(self, *, pools: msgspec.Raw | None, region: str) -> UndecodedBody:
+        """The body with these pools and this region where it has none."""
+        body = self
+        if pools is not None and body.pools == _NULL:
+            body = replace(body, pools=pools)
+        return replace(body, region=region) if region and body.region is None else body
 
 
-def time_limit_of(source: Source) -> float | None:
-    """For how many seconds the body allows to search; None when it does not say."""
-    options = _parse(source).options
-    return options.time_limit if options is not None else None
+_DECODER = msgspec.json.Decoder(UndecodedBody)
 
 
-def _parse(source: Source) -> _Raw:
+def parse_body(document: WireDocument) -> UndecodedBody:
+    """The parts of a body; its objects are not decoded."""
+    if document.fields is not None:
+        try:
+            parts = {
+                name: field if name in _OBJECTS else msgspec.json.decode(field)
+                for name, field in document.fields.items()
+            }
+            return msgspec.convert(parts, UndecodedBody)
+        except (msgspec.DecodeError, RecursionError):
+            pass  # the whole text tells where the fault is
+    return _decode_whole(document.source)
+
+
+def _decode_whole(source: Source) -> UndecodedBody:
     try:
         return _DECODER.decode(source.data)
     except msgspec.ValidationError as error:
@@ -144,6 +152,20 @@ def _parse(source: Source) -> _Raw:
         raise malformed(error, Source("", source.data)) from None
     except RecursionError:
         raise InputError("it is nested too deeply") from None
+
+
+def read_body(body: UndecodedBody, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
+    """The request that a body stands for."""
+    chosen = _options(body.options or OptionsBody(), options)
+    if body.prices is not None:
+        book = PriceBook([*book.rows, *read_prices(body.prices)])
+    cluster = bytes(body.cluster)
+    if cluster.lstrip()[:1] not in (b"{", b"["):
+        raise InputError("want an object or a list of objects", field="cluster")
+    snapshot = read_snapshot(parse_file(Source("cluster", cluster)))
+    pools = Source("pools", bytes(body.pools).strip()) if body.pools != _NULL else None
+    read = read_pools_for(snapshot, book, pools=pools, region=body.region or "")
+    return assemble(snapshot, read.catalogue, options=chosen, notes=snapshot.notes)
 
 
 def read_prices(prices: list[dict[str, _Cell]] | str) -> Any:
@@ -167,10 +189,10 @@ def read_prices(prices: list[dict[str, _Cell]] | str) -> Any:
 
 def _options(body: OptionsBody, options: Options) -> Options:
     changes: dict[str, Any] = {
-        field: given for field in ("objective", "strategy", "binder") if (given := getattr(body, field)) is not None
+        field: value for field in ("objective", "strategy", "binder") if (value := getattr(body, field)) is not None
     }
     if body.weights is not None:
-        weights = replace(options.weights, **_given(body.weights))
+        weights = replace(options.weights, **_set_fields(body.weights))
         if not (weights.cpu or weights.memory or weights.gpu):
             raise InputError("one of them must be above 0", field="options.weights")
         changes["weights"] = weights
@@ -182,7 +204,7 @@ def _options(body: OptionsBody, options: Options) -> Options:
 def _down(body: bool | DownBody, default: Down) -> Down | None:
     if isinstance(body, bool):
         return default if body else None
-    changes = _given(body)
+    changes = _set_fields(body)
     if "move_cost" in changes:
         changes["move_cost"] = round(changes["move_cost"] * NANO)
     if "now" in changes:
@@ -193,6 +215,6 @@ def _down(body: bool | DownBody, default: Down) -> Down | None:
     return replace(default, **changes)
 
 
-def _given(part: msgspec.Struct) -> dict[str, Any]:
-    """The fields that were given."""
+def _set_fields(part: msgspec.Struct) -> dict[str, Any]:
+    """The fields that are not None."""
     return {field: value for field in part.__struct_fields__ if (value := getattr(part, field)) is not None}
