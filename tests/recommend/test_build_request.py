@@ -5,7 +5,7 @@ import msgspec
 from tutti.kube.objects import KINDS
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.sources import Source
-from tutti.recommend.build_request import build_request, parse_priorities
+from tutti.recommend.build_request import build_request
 
 
 def objects(*trees):
@@ -14,24 +14,6 @@ def objects(*trees):
 
 def pod(name, **spec):
     return {"kind": "Pod", "metadata": {"name": name, "namespace": "x"}, "spec": spec}
-
-
-def test_priorities_are_levels_of_pending_pods_highest_first():
-    found = parse_priorities(
-        objects(
-            {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100},
-            {"kind": "PriorityClass", "metadata": {"name": "unused"}, "value": 7},
-            pod("a", priority=100), pod("b"), pod("c", priority=100, nodeName="n"), pod("d"),
-        )
-    )  # fmt: skip
-    assert [(each.value, each.names, each.pods) for each in found] == [
-        (100, ("high",), ("x/a",)), (0, (), ("x/b", "x/d")),
-    ]  # fmt: skip
-
-
-def test_without_priorities_there_is_one_level():
-    assert len(parse_priorities(objects(pod("a"), pod("b")))) == 1
-    assert len(parse_priorities([])) == 1
 
 
 def test_a_request_has_cluster_catalogue_and_notes():

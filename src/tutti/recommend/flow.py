@@ -4,7 +4,7 @@
    Where kube-scheduler binds, whoever fits gets a node now: it does not wait for what is yet to be bought.
 2. *Pose the problem*: every class of waiting pods on a node of every offering, in one pass (`problem`, `rules`).
 3. *Filter the pools* that can help (`eligible`).
-4. *Simulate*: strategies buy node by node (`greedy`, whose literal form is `simulate`), as the peers would (`peers`),
+4. *Simulate*: strategies buy node by node (`greedy`), as the peers would (`peers`),
    and by column generation (`optimum`): drafts (`drafts`).
 5. *Bind*: what becomes of each draft when its binder has had its say, mended and pruned (`followed`, `replayed`).
 6. *Select* the best, and prove how near to the optimum it is (`selection`).

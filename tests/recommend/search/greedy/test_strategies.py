@@ -5,6 +5,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.literal_greedy import simulate
 
 from tutti.cluster.work_budget import Deadline
 from tutti.kube import objects as k
@@ -13,7 +14,6 @@ from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
 from tutti.recommend.records.request import Options, Request, Strategy
 from tutti.recommend.request_cluster import planning_cluster
-from tutti.recommend.search.greedy.simulate import simulate
 from tutti.recommend.search.greedy.strategies import greedy
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
