@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from tutti.autoscalers.karpenter.instancetypes import HOSTNAME
-from tutti.autoscalers.karpenter.scheduler import Pass
+from tutti.autoscalers.karpenter.label_rows import HOSTNAME
+from tutti.autoscalers.karpenter.scheduler import Scheduler
 from tutti.autoscalers.karpenter.state import cluster_state
 from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.purchase import Purchase
@@ -61,9 +61,9 @@ def karpenter(
     prefix = _free_prefix(cluster.nodes.row_of)
     with borrowed(cluster):
         for number in range(1, options.passes + 1):
-            found = Pass(
+            found = Scheduler(
                 cluster_state(cluster), catalogue, daemon_sets, order=options.order, as_in_go=options.as_in_go
-            ).run(deadline)
+            ).solve(deadline)
             for pod, node in found.on_existing:
                 if node in place_of:
                     bought[place_of[node]][1].append(pod)
