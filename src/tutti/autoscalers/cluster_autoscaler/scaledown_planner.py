@@ -165,7 +165,7 @@ class _ScaleDown:
         # Whether a node is empty is asked without budgets and without looking for controllers.
         plain = EvictionRules(BudgetsLeft(), now=now)
         ranks = {name: (not self._is_empty(name, plain), name not in self._before) for name in named}
-        return go_sort(named, lambda one, other: ranks[one] < ranks[other])
+        return go_sort(named, ranks.__getitem__)
 
     def _is_empty(self, name: str, rules: EvictionRules) -> bool:
         fates = {rules.verdict(pod).fate for pod in self._moves.pods(name)}

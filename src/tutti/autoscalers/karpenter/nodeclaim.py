@@ -89,7 +89,7 @@ class NodeClaimsAsInGo(NodeClaims):
 
     def __iter__(self) -> Iterator[NodeClaim]:
         """The claims in the order in which they are tried; the next order is made from this one."""
-        self._claims = go_sort(self._claims, lambda one, other: len(one.pods) < len(other.pods))
+        self._claims = go_sort(self._claims, lambda claim: len(claim.pods))
         return iter(self._claims)
 
     def add(self, claim: NodeClaim) -> None:
