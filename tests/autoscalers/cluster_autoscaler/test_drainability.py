@@ -12,9 +12,9 @@ from tutti.autoscalers.cluster_autoscaler.drainability import (
     MIRROR,
     SAFE_LOCAL_VOLUMES,
     SAFE_TO_EVICT,
-    BudgetsLeft,
     EvictionRules,
     Fate,
+    RemainingBudgets,
     Verdict,
     latest_moment,
 )
@@ -69,7 +69,7 @@ def budget(
 
 def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> EvictionRules:
     known = None if now is None else micros(now)
-    return EvictionRules(BudgetsLeft(budgets), now=known, gone=frozenset(filter(None, [gone])))
+    return EvictionRules(RemainingBudgets(budgets), now=known, gone=frozenset(filter(None, [gone])))
 
 
 EMPTY_DIR, HOST_PATH = {"name": "scratch", "emptyDir": {}}, {"name": "data", "hostPath": {"path": "/var"}}
@@ -165,26 +165,26 @@ def test_budgets_come_last() -> None:
 
 
 def test_a_budget_is_spent_by_every_move_and_asked_for_one() -> None:
-    budgets = BudgetsLeft([budget(1), budget(3, name="c")])
+    budgets = RemainingBudgets([budget(1), budget(3, name="c")])
     found = EvictionRules(budgets)
-    assert (budgets.left(pod()), budgets.has_budget(pod())) == (1, True)
-    assert budgets.allows_together([pod()])
-    assert not budgets.allows_together([pod("p"), pod("q")])
+    assert (budgets.left(pod()), budgets.number(pod())) == (1, 2)
+    assert budgets.allow_together([pod()])
+    assert not budgets.allow_together([pod("p"), pod("q")])
     assert found.verdict(pod("q")) == MOVES, "one is left, and that is all that is asked"
     kept = budgets.copy()
     budgets.spend(pod("p"))
     budgets.spend(pod("q"))
     assert (budgets.left(pod()), kept.left(pod())) == (-1, 1)
     assert found.verdict(pod("q")) == blocks("NotEnoughPdb")
-    assert not budgets.allows_together([pod()])
+    assert not budgets.allow_together([pod()])
 
 
 def test_which_pods_a_budget_selects() -> None:
-    whole = BudgetsLeft([budget(2, app=None)])
+    whole = RemainingBudgets([budget(2, app=None)])
     assert whole.left(pod()) == 2, "an empty selector is the whole namespace"
     assert whole.left(pod(namespace="other")) is None
-    assert BudgetsLeft().left(pod()) is None
-    assert BudgetsLeft([budget(None)]).left(pod()) == 0, "a status that says nothing allows nothing"
+    assert RemainingBudgets().left(pod()) is None
+    assert RemainingBudgets([budget(None)]).left(pod()) == 0, "a status that says nothing allows nothing"
 
 
 def test_without_a_clock_nobody_is_old() -> None:

@@ -18,8 +18,8 @@ from enum import StrEnum
 
 import msgspec
 
-from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
-from tutti.kube.selectors import parse_label_selector
+from tutti.engine.preemption.disruption_budgets import RemainingBudgets
+from tutti.kube.objects import Node, Object, Pod
 from tutti.kube.times import micros
 from tutti.kube.workloads.owners import controller_of
 
@@ -68,66 +68,6 @@ _SYSTEM, _UNSAFE = Verdict(Fate.BLOCKS, "UnmovableKubeSystemPod"), Verdict(Fate.
 _LOCAL, _SPENT = Verdict(Fate.BLOCKS, "LocalStorageRequested"), Verdict(Fate.BLOCKS, "NotEnoughPdb")
 
 
-class BudgetsLeft:
-    """How many disruptions each budget still allows; `copy` costs no more than the numbers.
-
-    A budget is asked what its status says, never its spec. One with an empty selector selects its whole namespace, as
-    for the eviction API; kube-scheduler's preemption (`engine.budgets`) ignores such a budget.
-    """
-
-    def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
-        ordered = sorted(budgets, key=lambda budget: budget.key)
-        self._left = [budget.status.disruptions_allowed or 0 for budget in ordered]
-        self._selectors = [
-            (budget.metadata.namespace or "default", parse_label_selector(budget.spec.selector)) for budget in ordered
-        ]
-        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]] = {}
-
-    def copy(self) -> BudgetsLeft:
-        """The same budgets, to be spent apart."""
-        twin = BudgetsLeft()
-        twin._left, twin._selectors, twin._known = self._left.copy(), self._selectors, self._known
-        return twin
-
-    def has_budget(self, pod: Pod) -> bool:
-        """Whether some budget selects a pod."""
-        return bool(self._of(pod))
-
-    def number(self, pod: Pod) -> int:
-        """How many budgets select a pod; the eviction API refuses one with several."""
-        return len(self._of(pod))
-
-    def left(self, pod: Pod) -> int | None:
-        """How many disruptions the tightest budget of a pod still allows; None if no budget selects it."""
-        return min((self._left[place] for place in self._of(pod)), default=None)
-
-    def spend(self, pod: Pod) -> None:
-        """Count one disruption; what is left may become less than nothing, for nobody stops a simulated move."""
-        for place in self._of(pod):
-            self._left[place] -= 1
-
-    def allows_together(self, pods: Iterable[Pod]) -> bool:
-        """Whether pods can be evicted at once, without one waiting for the replacement of another."""
-        needed: dict[int, int] = {}
-        for pod in pods:
-            for place in self._of(pod):
-                needed[place] = needed.get(place, 0) + 1
-        return all(count <= self._left[place] for place, count in needed.items())
-
-    def _of(self, pod: Pod) -> tuple[int, ...]:
-        """The budgets that select a pod; pods with the same labels are looked at once."""
-        namespace, labels = pod.metadata.namespace or "default", pod.metadata.labels or {}
-        key = (namespace, tuple(sorted(labels.items())))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = tuple(
-                place
-                for place, (home, selector) in enumerate(self._selectors)
-                if home == namespace and selector.matches(labels)
-            )
-        return found
-
-
 class EvictionRules:
     """The rules at one moment; see the module's contract.
 
@@ -137,7 +77,9 @@ class EvictionRules:
     others it is believed that they are there.
     """
 
-    def __init__(self, budgets: BudgetsLeft, *, now: int | None = None, gone: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, budgets: RemainingBudgets, *, now: int | None = None, gone: frozenset[str] = frozenset()
+    ) -> None:
         self.budgets = budgets
         self._now, self._gone = now, gone
 
@@ -165,7 +107,7 @@ class EvictionRules:
         owner = controller_of(pod)
         if owner is None or owner.kind not in REPLICATED:
             return _NAKED
-        if pod.metadata.namespace == KUBE_SYSTEM and not self.budgets.has_budget(pod):
+        if pod.metadata.namespace == KUBE_SYSTEM and not self.budgets.number(pod):
             return _MOVES if self._is_older_than(pod.metadata.creation_timestamp, _SYSTEM_GRACE) else _SYSTEM
         if (pod.metadata.annotations or {}).get(SAFE_TO_EVICT) == "false":
             return _UNSAFE

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tutti.autoscalers.cluster_autoscaler.drainability import BudgetsLeft, EvictionRules, Fate
+from tutti.autoscalers.cluster_autoscaler.drainability import EvictionRules, Fate
 from tutti.autoscalers.cluster_autoscaler.orchestrator import EXPENDABLE_BELOW
 from tutti.autoscalers.cluster_autoscaler.removal_simulator import Moves
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
@@ -23,6 +23,7 @@ from tutti.autoscalers.shared.go_sort import go_sort
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
 from tutti.cluster.work_budget import Deadline
+from tutti.engine.preemption.disruption_budgets import RemainingBudgets
 from tutti.kube.objects import Pod, PodDisruptionBudget
 
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -119,7 +120,7 @@ class _ScaleDown:
         deadline: Deadline | None,
     ) -> None:
         budgets = cluster.objects[PodDisruptionBudget.KIND].values()
-        self._budgets = BudgetsLeft(each for each in budgets if isinstance(each, PodDisruptionBudget))
+        self._budgets = RemainingBudgets(each for each in budgets if isinstance(each, PodDisruptionBudget))
         self._moves = Moves(cluster)
         self._groups = {name: group for group in groups for name in group.members}
         self._options, self._gone = options, gone
@@ -163,7 +164,7 @@ class _ScaleDown:
             else:
                 named.append(name)
         # Whether a node is empty is asked without budgets and without looking for controllers.
-        plain = EvictionRules(BudgetsLeft(), now=now)
+        plain = EvictionRules(RemainingBudgets(), now=now)
         ranks = {name: (not self._is_empty(name, plain), name not in self._before) for name in named}
         return go_sort(named, ranks.__getitem__)
 
@@ -201,7 +202,7 @@ class _ScaleDown:
                 moving.append(pod)
         if not self._moves.leave(name, moving):
             return Kept("NoPlaceToMovePods")
-        risky = not rules.budgets.allows_together(moving)
+        risky = not rules.budgets.allow_together(moving)
         for pod in moving:
             rules.budgets.spend(pod)
         return _Unneeded(len(moving), waits, risky)

@@ -115,9 +115,9 @@ class Drainage:
                 if (blocked := blocking(each, self._rules)) is not None:
                     word, why = blocked
                     raise _StuckError(Stuck(node=name, reason=word, message=f"pod {each.key} {why}", pod=each.key))
-            if self._rules.budgets.allows_together([*taken.values(), *unit]):
+            if self._rules.budgets.allow_together([*taken.values(), *unit]):
                 taken |= {each.key: each for each in unit}
-            elif not self._rules.budgets.allows_together(unit):
+            elif not self._rules.budgets.allow_together(unit):
                 message = f"a disruption budget does not allow that the {len(unit)} pods of its gang leave at once"
                 raise _StuckError(Stuck(node=name, reason="BlockedByPod", message=message, pod=pod.key))
         return list(taken.values())
