@@ -12,10 +12,10 @@ from tutti.autoscalers.cluster_autoscaler.drainability import (
     MIRROR,
     SAFE_LOCAL_VOLUMES,
     SAFE_TO_EVICT,
-    EvictionRules,
-    Fate,
+    DrainabilityOutcome,
+    DrainabilityRules,
+    DrainabilityStatus,
     RemainingBudgets,
-    Verdict,
     latest_moment,
 )
 from tutti.cluster.spec_classes import spec_key
@@ -24,11 +24,15 @@ from tutti.kube.times import micros
 
 NOW = "2026-08-01T12:00:00Z"
 OLD, YOUNG = "2026-08-01T02:00:00Z", "2026-08-01T11:30:00Z"
-STAYS, MOVES, WAITS = Verdict(Fate.STAYS_WITH_NODE), Verdict(Fate.MOVES), Verdict(Fate.WAITS)
+STAYS, DRAIN_OK, WAIT_FOR_COMPLETION = (
+    DrainabilityStatus(DrainabilityOutcome.SKIP_DRAIN),
+    DrainabilityStatus(DrainabilityOutcome.DRAIN_OK),
+    DrainabilityStatus(DrainabilityOutcome.WAIT_FOR_COMPLETION),
+)
 
 
-def blocks(reason: str) -> Verdict:
-    return Verdict(Fate.BLOCKS, reason)
+def blocks(reason: str) -> DrainabilityStatus:
+    return DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, reason)
 
 
 def pod(
@@ -67,9 +71,9 @@ def budget(
     return msgspec.convert(raw, PodDisruptionBudget)
 
 
-def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> EvictionRules:
+def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> DrainabilityRules:
     known = None if now is None else micros(now)
-    return EvictionRules(RemainingBudgets(budgets), now=known, gone=frozenset(filter(None, [gone])))
+    return DrainabilityRules(RemainingBudgets(budgets), now=known, gone=frozenset(filter(None, [gone])))
 
 
 EMPTY_DIR, HOST_PATH = {"name": "scratch", "emptyDir": {}}, {"name": "data", "hostPath": {"path": "/var"}}
@@ -79,10 +83,10 @@ IN_MEMORY = {"name": "shm", "emptyDir": {"medium": "Memory"}}
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (pod(), MOVES),
-        (pod(kind="StatefulSet"), MOVES),
-        (pod(kind="Job"), MOVES),
-        (pod(kind="ReplicationController"), MOVES),
+        (pod(), DRAIN_OK),
+        (pod(kind="StatefulSet"), DRAIN_OK),
+        (pod(kind="Job"), DRAIN_OK),
+        (pod(kind="ReplicationController"), DRAIN_OK),
         (pod(kind=None), blocks("NotReplicated")),
         (pod(kind="Workflow"), blocks("NotReplicated")),
         (pod(kind="DaemonSet"), STAYS),
@@ -98,23 +102,23 @@ IN_MEMORY = {"name": "shm", "emptyDir": {"medium": "Memory"}}
         (pod(deleted="2026-08-01T11:49:29Z", kind=None, grace=3600), blocks("NotReplicated")),  # no cap here
         (pod(deleted="2026-08-01T11:59:29Z", kind=None, grace=0), STAYS),
         (pod(deleted="2026-08-01T11:59:28Z", kind=None, grace=-1), STAYS),
-        (pod(evict="true"), MOVES),
+        (pod(evict="true"), DRAIN_OK),
         (pod(evict="false"), blocks("NotSafeToEvictAnnotation")),
-        (pod(evict="on-completion"), WAITS),
-        (pod(namespace="kube-system"), MOVES),
+        (pod(evict="on-completion"), WAIT_FOR_COMPLETION),
+        (pod(namespace="kube-system"), DRAIN_OK),
         (pod(namespace="kube-system", created=YOUNG), blocks("UnmovableKubeSystemPod")),
         (pod(namespace="kube-system", created="2026-08-01T11:00:00Z"), blocks("UnmovableKubeSystemPod")),
-        (pod(namespace="kube-system", created="2026-08-01T10:59:59Z"), MOVES),
+        (pod(namespace="kube-system", created="2026-08-01T10:59:59Z"), DRAIN_OK),
         (pod(namespace="kube-system", created=None), blocks("UnmovableKubeSystemPod")),
         (pod(volumes=[EMPTY_DIR]), blocks("LocalStorageRequested")),
         (pod(volumes=[HOST_PATH]), blocks("LocalStorageRequested")),
-        (pod(volumes=[IN_MEMORY, {"name": "other"}]), MOVES),
-        (pod(volumes=[EMPTY_DIR, HOST_PATH], local="scratch,data"), MOVES),
+        (pod(volumes=[IN_MEMORY, {"name": "other"}]), DRAIN_OK),
+        (pod(volumes=[EMPTY_DIR, HOST_PATH], local="scratch,data"), DRAIN_OK),
         (pod(volumes=[EMPTY_DIR, HOST_PATH], local="scratch"), blocks("LocalStorageRequested")),
     ],
 )  # fmt: skip
-def test_each_rule(given: Pod, expected: Verdict) -> None:
-    assert rules().verdict(given) == expected
+def test_each_rule(given: Pod, expected: DrainabilityStatus) -> None:
+    assert rules().drainable(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -130,52 +134,52 @@ def test_each_rule(given: Pod, expected: Verdict) -> None:
         (pod(deleted="2026-08-01T10:00:00Z"), STAYS),
     ],
 )
-def test_a_controller_that_is_gone(given: Pod, expected: Verdict) -> None:
+def test_a_controller_that_is_gone(given: Pod, expected: DrainabilityStatus) -> None:
     owner = (given.metadata.owner_references or [])[0]
-    assert rules(gone=f"default/{owner.kind}/own").verdict(given) == expected
+    assert rules(gone=f"default/{owner.kind}/own").drainable(given) == expected
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         (pod(kind="DaemonSet", evict="false", volumes=[HOST_PATH]), STAYS),
-        (pod(kind=None, evict="true", namespace="kube-system", created=YOUNG, volumes=[EMPTY_DIR]), MOVES),
-        (pod(kind=None, evict="on-completion", namespace="kube-system", created=YOUNG), WAITS),
+        (pod(kind=None, evict="true", namespace="kube-system", created=YOUNG, volumes=[EMPTY_DIR]), DRAIN_OK),
+        (pod(kind=None, evict="on-completion", namespace="kube-system", created=YOUNG), WAIT_FOR_COMPLETION),
         (pod(kind=None, namespace="kube-system", created=OLD), blocks("NotReplicated")),
-        (pod(namespace="kube-system", evict="false", volumes=[EMPTY_DIR]), MOVES),
+        (pod(namespace="kube-system", evict="false", volumes=[EMPTY_DIR]), DRAIN_OK),
         (pod(namespace="kube-system", created=YOUNG, evict="false"), blocks("UnmovableKubeSystemPod")),
         (pod(evict="false", volumes=[EMPTY_DIR]), blocks("NotSafeToEvictAnnotation")),
     ],
 )
-def test_the_order_of_the_rules(given: Pod, expected: Verdict) -> None:
-    assert rules().verdict(given) == expected
+def test_the_order_of_the_rules(given: Pod, expected: DrainabilityStatus) -> None:
+    assert rules().drainable(given) == expected
 
 
 def test_budgets_come_last() -> None:
     spent = (budget(0), budget(0, namespace="kube-system"))
-    assert rules(*spent).verdict(pod()) == blocks("NotEnoughPdb")
-    assert rules(*spent).verdict(pod(volumes=[EMPTY_DIR])) == blocks("LocalStorageRequested")
-    assert rules(*spent).verdict(pod(evict="true")) == MOVES
+    assert rules(*spent).drainable(pod()) == blocks("NotEnoughPdb")
+    assert rules(*spent).drainable(pod(volumes=[EMPTY_DIR])) == blocks("LocalStorageRequested")
+    assert rules(*spent).drainable(pod(evict="true")) == DRAIN_OK
     # A kube-system pod with a budget is judged by it, however young or old.
-    assert rules(*spent).verdict(pod(namespace="kube-system")) == blocks("NotEnoughPdb")
+    assert rules(*spent).drainable(pod(namespace="kube-system")) == blocks("NotEnoughPdb")
     left = budget(1, namespace="kube-system")
-    assert rules(left).verdict(pod(namespace="kube-system", created=YOUNG)) == MOVES
-    assert rules(left).verdict(pod(namespace="kube-system", evict="false")) == blocks("NotSafeToEvictAnnotation")
-    assert rules(budget(0, app="b"), budget(0, namespace="other")).verdict(pod()) == MOVES
+    assert rules(left).drainable(pod(namespace="kube-system", created=YOUNG)) == DRAIN_OK
+    assert rules(left).drainable(pod(namespace="kube-system", evict="false")) == blocks("NotSafeToEvictAnnotation")
+    assert rules(budget(0, app="b"), budget(0, namespace="other")).drainable(pod()) == DRAIN_OK
 
 
 def test_a_budget_is_spent_by_every_move_and_asked_for_one() -> None:
     budgets = RemainingBudgets([budget(1), budget(3, name="c")])
-    found = EvictionRules(budgets)
+    found = DrainabilityRules(budgets)
     assert (budgets.left(pod()), budgets.number(pod())) == (1, 2)
     assert budgets.allow_together([pod()])
     assert not budgets.allow_together([pod("p"), pod("q")])
-    assert found.verdict(pod("q")) == MOVES, "one is left, and that is all that is asked"
+    assert found.drainable(pod("q")) == DRAIN_OK, "one is left, and that is all that is asked"
     kept = budgets.copy()
     budgets.spend(pod("p"))
     budgets.spend(pod("q"))
     assert (budgets.left(pod()), kept.left(pod())) == (-1, 1)
-    assert found.verdict(pod("q")) == blocks("NotEnoughPdb")
+    assert found.drainable(pod("q")) == blocks("NotEnoughPdb")
     assert not budgets.allow_together([pod()])
 
 
@@ -189,9 +193,9 @@ def test_which_pods_a_budget_selects() -> None:
 
 def test_without_a_clock_nobody_is_old() -> None:
     timeless = rules(now=None)
-    assert timeless.verdict(pod(namespace="kube-system")) == blocks("UnmovableKubeSystemPod")
-    assert timeless.verdict(pod(kind=None, deleted=OLD)) == blocks("NotReplicated")
-    assert timeless.verdict(pod()) == MOVES
+    assert timeless.drainable(pod(namespace="kube-system")) == blocks("UnmovableKubeSystemPod")
+    assert timeless.drainable(pod(kind=None, deleted=OLD)) == blocks("NotReplicated")
+    assert timeless.drainable(pod()) == DRAIN_OK
     assert latest_moment([]) is None
     assert latest_moment([pod(), pod(created=YOUNG), budget(0)]) == micros(YOUNG)
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.support.paths import VECTORS
 from tutti.autoscalers.cluster_autoscaler import orchestrator as module
 from tutti.autoscalers.cluster_autoscaler.balancing_processor import split
-from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import in_turns
-from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUp, ScaleUpOptions, cluster_autoscaler
-from tutti.autoscalers.shared.cluster_snapshot import Columns, Live
+from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import round_robin
+from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpOptions, ScaleUpOrchestrator, cluster_autoscaler
+from tutti.autoscalers.shared.cluster_snapshot import ColumnSnapshot, EngineSnapshot
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import Deadline
 from tutti.conformance.case_files import read_lines
@@ -57,7 +57,7 @@ class Recorded(NamedTuple):
         expect: dict[str, Any] = self.raw["expect"]
         return expect
 
-    def scale_up(self) -> ScaleUp:
+    def scale_up(self) -> ScaleUpOrchestrator:
         return self.scaled.scale_up()
 
     def checks(self, what: str) -> list[Check]:
@@ -103,10 +103,10 @@ def test_it_buys_what_the_real_one_bought(family: str) -> None:
 def test_numbers_and_the_engine_agree(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for each in of_kind("scale-up", family):
         run = each.scale_up()
-        if isinstance(run._ground, Columns):
+        if isinstance(run._snapshot, ColumnSnapshot):
             by_numbers = [(loop.options, loop.deltas) for loop in run.loops()]
             with monkeypatch.context() as patch:
-                patch.setattr(module, "ground_of", Live)
+                patch.setattr(module, "snapshot_of", EngineSnapshot)
                 again = each.scale_up()
             assert [(loop.options, loop.deltas) for loop in again.loops()] == by_numbers
             assert again.purchase() == run.purchase()
@@ -146,7 +146,7 @@ def test_in_turns_is_one_by_one(copies: list[int], wanted: int, start: int) -> N
         left[found] -= 1
         given_[found] += 1
         last, at = found, found + 1
-    counted, who = in_turns(np.array(copies, dtype=np.int64), wanted, start)
+    counted, who = round_robin(np.array(copies, dtype=np.int64), wanted, start)
     assert counted.tolist() == given_
     if wanted:
         assert who == last

@@ -6,7 +6,7 @@ import pytest
 
 from tutti.autoscalers.original import recommender as original
 from tutti.autoscalers.original.recommender import original_recommender, worth
-from tutti.autoscalers.shared.cluster_snapshot import Live
+from tutti.autoscalers.shared.cluster_snapshot import EngineSnapshot
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import Deadline
 from tutti.kube import objects as k
@@ -109,7 +109,7 @@ def test_numbers_and_the_engine_agree(seed: int, monkeypatch: pytest.MonkeyPatch
         objects += pods(f"p{number}", 7 + seed, f"{300 * number + 200}m", f"{900 * (number + 1) + 512 * seed}Mi")
     asked = request(objects, large=(*LARGE, 9), largest=(*LARGEST, 2), middle=(4, 16, 36_000_000_000, 3))
     by_numbers = bought_for(asked)
-    monkeypatch.setattr(original, "ground_of", Live)
+    monkeypatch.setattr(original, "snapshot_of", EngineSnapshot)
     assert bought_for(asked) == by_numbers
 
 

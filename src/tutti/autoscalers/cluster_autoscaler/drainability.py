@@ -6,7 +6,7 @@ that should long be gone; a pod whose controller is known to be gone blocks; a D
 true` moves whatever else holds; a finished pod stays; `safe-to-evict: on-completion` makes the node wait; a pod without
 a controller that would make it again blocks; a kube-system pod that no budget selects blocks while it is younger than
 an hour and moves afterwards; `safe-to-evict: false` blocks; local storage blocks; a budget with nothing left blocks.
-All other pods move. The rules decide and move nobody: nodes are emptied by `down.drainage`.
+All other pods move. The rules only decide; they move no pod.
 
 A budget has to have one disruption left, not one for every pod of the node, as in Cluster Autoscaler.
 """
@@ -43,32 +43,45 @@ MOST_GRACE = 600
 _LOOKED_UP = REPLICATED | {"DaemonSet"}
 
 
-class Fate(StrEnum):
+class DrainabilityOutcome(StrEnum):
     """What becomes of a pod when its node goes."""
 
-    STAYS_WITH_NODE = "stays"
+    SKIP_DRAIN = "stays"
     """It needs no other place: it goes with the node."""
-    MOVES = "moves"
-    WAITS = "waits"
+    DRAIN_OK = "moves"
+    WAIT_FOR_COMPLETION = "waits"
     """It is let finish; the node goes afterwards."""
-    BLOCKS = "blocks"
+    BLOCK_DRAIN = "blocks"
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
+class DrainabilityStatus(msgspec.Struct, frozen=True, gc=False):
     """What the rules say about a pod."""
 
-    fate: Fate
+    outcome: DrainabilityOutcome
     reason: str = ""
     """Cluster Autoscaler's word for why it blocks."""
 
 
-_STAYS, _MOVES, _WAITS = Verdict(Fate.STAYS_WITH_NODE), Verdict(Fate.MOVES), Verdict(Fate.WAITS)
-_GONE, _NAKED = Verdict(Fate.BLOCKS, "ControllerNotFound"), Verdict(Fate.BLOCKS, "NotReplicated")
-_SYSTEM, _UNSAFE = Verdict(Fate.BLOCKS, "UnmovableKubeSystemPod"), Verdict(Fate.BLOCKS, "NotSafeToEvictAnnotation")
-_LOCAL, _SPENT = Verdict(Fate.BLOCKS, "LocalStorageRequested"), Verdict(Fate.BLOCKS, "NotEnoughPdb")
+_STAYS, _MOVES, _WAITS = (
+    DrainabilityStatus(DrainabilityOutcome.SKIP_DRAIN),
+    DrainabilityStatus(DrainabilityOutcome.DRAIN_OK),
+    DrainabilityStatus(DrainabilityOutcome.WAIT_FOR_COMPLETION),
+)
+_GONE, _NAKED = (
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "ControllerNotFound"),
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "NotReplicated"),
+)
+_SYSTEM, _UNSAFE = (
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "UnmovableKubeSystemPod"),
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "NotSafeToEvictAnnotation"),
+)
+_LOCAL, _SPENT = (
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "LocalStorageRequested"),
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "NotEnoughPdb"),
+)
 
 
-class EvictionRules:
+class DrainabilityRules:
     """The rules at one moment; see the module's contract.
 
     `now` is in microseconds since 1970. Without it ages cannot be told: then no pod has been terminating for long, and
@@ -83,11 +96,11 @@ class EvictionRules:
         self.budgets = budgets
         self._now, self._gone = now, gone
 
-    def verdict(self, pod: Pod) -> Verdict:
+    def drainable(self, pod: Pod) -> DrainabilityStatus:
         """What becomes of a pod when its node is drained."""
         return self._stays_or_safe(pod) or self._blocks(pod) or _MOVES
 
-    def _stays_or_safe(self, pod: Pod) -> Verdict | None:
+    def _stays_or_safe(self, pod: Pod) -> DrainabilityStatus | None:
         """The rules that end the questions before anything about the pod could block, with the one that comes first."""
         marks = pod.metadata.annotations or {}
         if MIRROR in marks or self.is_long_terminating(pod):
@@ -103,7 +116,7 @@ class EvictionRules:
             return _STAYS
         return _WAITS if evict == ON_COMPLETION else None
 
-    def _blocks(self, pod: Pod) -> Verdict | None:
+    def _blocks(self, pod: Pod) -> DrainabilityStatus | None:
         owner = controller_of(pod)
         if owner is None or owner.kind not in REPLICATED:
             return _NAKED

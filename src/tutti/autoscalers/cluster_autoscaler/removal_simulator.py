@@ -27,7 +27,7 @@ from tutti.market.planning_cluster import PlanningCluster
 TO_BE_DELETED = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
 
 
-class Moves:
+class RemovalSimulator:
     """See the module's contract. The pods of each node are in the order in which they came to it."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -78,7 +78,7 @@ class Moves:
         """Where pods were put in this pass, each the last time."""
         return dict(self._hints)
 
-    def leave(self, node: str, moving: Sequence[Pod]) -> bool:
+    def remove(self, node: str, moving: Sequence[Pod]) -> bool:
         """Let a node go if there is a place for those of its pods that move; say whether there is."""
         cluster, went = self._cluster, list[tuple[Pod, str]]()
         with Trial(cluster) as trial:

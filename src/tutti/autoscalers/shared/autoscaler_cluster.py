@@ -1,4 +1,4 @@
-"""The site: the picture of a request as peers look at it, with pods in shapes and offerings by number."""
+"""A cluster as autoscalers look at it: pending pods in equivalence groups, offerings by number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tutti.autoscalers.shared.equivalence_groups import shapes_of
+from tutti.autoscalers.shared.equivalence_groups import build_pod_groups
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Rows
 from tutti.cluster.counters.label_classes import Role
@@ -43,7 +43,7 @@ class AutoscalerCluster:
         self.rows: Rows = np.array(list(cluster.nodes.row_of.values()), dtype=np.intp)
         """The existing nodes, in the order of the cluster's node table."""
         pending = set(self._picture.pending)
-        self.shapes = shapes_of(cluster, [key for key in cluster.pods.row_of if key in pending])
+        self.pod_groups = build_pod_groups(cluster, [key for key in cluster.pods.row_of if key in pending])
 
     def is_plain(self, asked: Asked) -> bool:
         """Say whether how a pod is judged depends on the node and its room alone."""

@@ -15,8 +15,13 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import LATER, ScaleDownOptions, cluster_autoscaler_down
-from tutti.autoscalers.cluster_autoscaler.scaledown_records import DownGroup, Kept, Removals
+from tutti.autoscalers.cluster_autoscaler.planner import LATER, cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
+    ScaleDownDecision,
+    ScaleDownNodeGroup,
+    ScaleDownOptions,
+    UnremovableNode,
+)
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Remove, Unbind
 from tutti.cluster.work_budget import Deadline
@@ -78,11 +83,11 @@ def cluster_autoscaler_beside(request: Request, answer: Recommendation, deadline
 
 def _rounds(
     request: Request, answer: Recommendation, cluster: Cluster, *, deadline: Deadline, down: Down
-) -> list[Removals]:
+) -> list[ScaleDownDecision]:
     """What goes in each round; the last one finds nothing, unless time is up."""
     groups, options = tuple(_groups(request.catalogue, answer)), ScaleDownOptions(threshold=down.threshold)
     now = down.now if down.now is not None else latest_moment(request.objects)
-    gone, found = gone_controllers(cluster), list[Removals]()
+    gone, found = gone_controllers(cluster), list[ScaleDownDecision]()
     while not found or (_deleted(found[-1]) and not deadline.is_over()):
         twin = copied(cluster, meter=deadline.effort.meter)
         found.append(cluster_autoscaler_down(twin, groups, options=options, now=now, gone=gone, deadline=deadline))
@@ -93,7 +98,7 @@ def _rounds(
     return found
 
 
-def _deleted(found: Removals) -> tuple[str, ...]:
+def _deleted(found: ScaleDownDecision) -> tuple[str, ...]:
     return (*found.deleted.empty, *found.deleted.drain)
 
 
@@ -112,7 +117,7 @@ def _after(cluster: Cluster, left: frozenset[str], places: Mapping[str, str]) ->
         yield Remove(Node.KIND, name)
 
 
-def _groups(catalogue: Catalogue, answer: Recommendation) -> Iterator[DownGroup]:
+def _groups(catalogue: Catalogue, answer: Recommendation) -> Iterator[ScaleDownNodeGroup]:
     for pool in catalogue.pools:
         if pool.down_rules.disabled:
             continue
@@ -126,11 +131,11 @@ def _groups(catalogue: Catalogue, answer: Recommendation) -> Iterator[DownGroup]
             yield _group(pool, f"{pool.name}/{zone}", pool.zone_minimums.get(zone, 0), names)
 
 
-def _group(pool: NodePool, name: str, minimum: int, members: tuple[str, ...]) -> DownGroup:
-    return DownGroup(name=name, minimum=minimum, members=members, threshold=pool.down_rules.threshold)
+def _group(pool: NodePool, name: str, minimum: int, members: tuple[str, ...]) -> ScaleDownNodeGroup:
+    return ScaleDownNodeGroup(name=name, minimum=minimum, members=members, threshold=pool.down_rules.threshold)
 
 
-def _told(rounds: Sequence[Removals], request: Request, cluster: Cluster, *, down: Down) -> PeerDown:
+def _told(rounds: Sequence[ScaleDownDecision], request: Request, cluster: Cluster, *, down: Down) -> PeerDown:
     homes = {member.node: (pool, member) for pool in request.catalogue.pools for member in pool.members}
     gone = [
         _gone(name, homes[name], cluster, down=down, number=number, empty=name in found.deleted.empty)
@@ -160,7 +165,7 @@ def _gone(name: str, home: tuple[NodePool, Member], cluster: Cluster, *, down: D
     return Gone(node=name, pool=pool.name, price=member.price, wait=wait, empty=empty)
 
 
-def _why(kept: Kept, share: float | None) -> str:
+def _why(kept: UnremovableNode, share: float | None) -> str:
     if kept.reason == "NotUnderutilized" and share is not None:
         return f"{share:.0%} of it is asked for"
     if kept.pod:

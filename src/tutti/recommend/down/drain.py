@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.drainability import MOST_GRACE, EvictionRules, grace_of
+from tutti.autoscalers.cluster_autoscaler.drainability import MOST_GRACE, DrainabilityRules, grace_of
 from tutti.cluster.edits import Put, Remove, Unbind
 from tutti.cluster.node_edits import cordoned, node_of, pods_on
 from tutti.cluster.trial import Trial
@@ -52,7 +52,7 @@ class _StuckError(Exception):
 class Drainage:
     """See the module's contract."""
 
-    def __init__(self, picture: PlanningCluster, rules: EvictionRules) -> None:
+    def __init__(self, picture: PlanningCluster, rules: DrainabilityRules) -> None:
         self._picture, self._cluster, self._rules = picture, picture.cluster, rules
         self._nodes: Sequence[str] = ()
         """Those that are being drained."""

@@ -89,7 +89,7 @@ def _drained(
 
 
 def _joined(steps: Iterable[Step]) -> list[Step]:
-    """Removals of empty nodes that follow each other are one step."""
+    """ScaleDownDecision of empty nodes that follow each other are one step."""
     joined: list[Step] = []
     for step in steps:
         last = joined[-1] if joined else None

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.drainability import REPLICATED, EvictionRules, latest_moment
+from tutti.autoscalers.cluster_autoscaler.drainability import REPLICATED, DrainabilityRules, latest_moment
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import Deadline
@@ -72,7 +72,7 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     picture = settle(answer, request, meter=deadline.effort.meter).picture
     cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
-    rules = EvictionRules(remaining_budgets(cluster), now=now, gone=gone_controllers(cluster))
+    rules = DrainabilityRules(remaining_budgets(cluster), now=now, gone=gone_controllers(cluster))
     every = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
     takers = {each.node for each in answer.on_existing}
     candidates = [each for each in every.candidates if each.node not in takers]

@@ -11,9 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.paths import VECTORS
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import ScaleDownOptions, cluster_autoscaler_down
-from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
-from tutti.autoscalers.cluster_autoscaler.utilization import utilisation
+from tutti.autoscalers.cluster_autoscaler.planner import cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
+    NodesToDelete,
+    ScaleDownDecision,
+    ScaleDownNodeGroup,
+    ScaleDownOptions,
+    UnremovableNode,
+)
+from tutti.autoscalers.cluster_autoscaler.utilization import utilization_of
 from tutti.conformance.case_files import read_lines
 from tutti.conformance.scale_down_cases import RemovalCase, is_removal, read_removal
 from tutti.conformance.scale_down_parts import DELETED, PARTS, REASONS, REMOVABLE, UTILIZATION, could_be, removal_parts
@@ -115,9 +121,9 @@ def budget(app: str, allowed: int) -> PodDisruptionBudget:
     return msgspec.convert(raw, PodDisruptionBudget)
 
 
-def down(*objects: Object, minimum: int = 0, without: tuple[str, ...] = (), **more: Any) -> Removals:
+def down(*objects: Object, minimum: int = 0, without: tuple[str, ...] = (), **more: Any) -> ScaleDownDecision:
     names = tuple(each.metadata.name for each in objects if isinstance(each, Node))
-    group = DownGroup(name="g", minimum=minimum, members=tuple(name for name in names if name not in without))
+    group = ScaleDownNodeGroup(name="g", minimum=minimum, members=tuple(name for name in names if name not in without))
     options = ScaleDownOptions(ignore_daemons=more.pop("ignore_daemons", False), threshold=more.pop("threshold", 0.5))
     return cluster_autoscaler_down(build_cluster(objects), [group], options=options, **{"now": NOW, **more})
 
@@ -130,24 +136,24 @@ def test_pods_move_to_what_is_left_until_there_is_no_room() -> None:
         "c": "NoPlaceToMovePods",
     }
     assert found.utilization == {"a": 0.4, "b": 0.4, "c": 0.4}
-    assert found.deleted == Deleted(drain=("a",), first_drain=("a",))
+    assert found.deleted == NodesToDelete(drain=("a",), first_drain=("a",))
 
 
 def test_exactly_at_the_threshold_is_underused() -> None:
     objects = (node("a"), node("b"), pod("p", "a", 5), pod("q", "b", 6))
-    assert down(*objects).kept["b"] == Kept("NotUnderutilized")
-    assert down(*objects).kept["a"] == Kept("NoPlaceToMovePods"), "it was tried"
-    assert down(*objects, threshold=0.49).kept["a"] == Kept("NotUnderutilized")
+    assert down(*objects).kept["b"] == UnremovableNode("NotUnderutilized")
+    assert down(*objects).kept["a"] == UnremovableNode("NoPlaceToMovePods"), "it was tried"
+    assert down(*objects, threshold=0.49).kept["a"] == UnremovableNode("NotUnderutilized")
 
 
 def test_daemons_count_unless_they_are_ignored() -> None:
     daemon = pod("d", "a", 4, owner="DaemonSet", app="d")
-    assert utilisation(node("a"), [daemon, pod("p", "a", 2)]) == 0.6
-    assert utilisation(node("a"), [daemon, pod("p", "a", 2)], ignore_daemons=True) == 2 / 6
-    assert utilisation(node("a"), [replace(daemon)]) == 0.4
-    assert utilisation(msgspec.convert({"metadata": {"name": "x"}}, Node), []) is None
+    assert utilization_of(node("a"), [daemon, pod("p", "a", 2)]) == 0.6
+    assert utilization_of(node("a"), [daemon, pod("p", "a", 2)], ignore_daemons=True) == 2 / 6
+    assert utilization_of(node("a"), [replace(daemon)]) == 0.4
+    assert utilization_of(msgspec.convert({"metadata": {"name": "x"}}, Node), []) is None
     gpu = msgspec.convert({"metadata": {"name": "x", "labels": {"k8s.amazonaws.com/accelerator": "a"}}}, Node)
-    assert utilisation(gpu, [pod("p", "x", 9)]) == 0.0, "a GPU that is not ready keeps no node"
+    assert utilization_of(gpu, [pod("p", "x", 9)]) == 0.0, "a GPU that is not ready keeps no node"
     found = down(node("a"), daemon, pod("p", "a", 2), ignore_daemons=True)
     assert found.kept["a"].reason == "NoPlaceToMovePods"
 
@@ -156,10 +162,15 @@ def test_who_is_not_looked_at() -> None:
     marked = node("m", **{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
     found = down(node("free"), marked, node("own"), without=("own",))
     assert found.removable == ("free",)
-    assert found.kept == {"own": Kept("NotAutoscaled", prefiltered=True), "m": Kept("ScaleDownDisabledAnnotation")}
-    assert down(node("a"), node("b"), minimum=2).kept["a"] == Kept("NodeGroupMinSizeReached", prefiltered=True)
+    assert found.kept == {
+        "own": UnremovableNode("NotAutoscaled", prefiltered=True),
+        "m": UnremovableNode("ScaleDownDisabledAnnotation"),
+    }
+    assert down(node("a"), node("b"), minimum=2).kept["a"] == UnremovableNode(
+        "NodeGroupMinSizeReached", prefiltered=True
+    )
     nothing = msgspec.convert({"metadata": {"name": "x"}}, Node)
-    assert down(nothing).kept["x"] == Kept("UnexpectedError")
+    assert down(nothing).kept["x"] == UnremovableNode("UnexpectedError")
 
 
 def test_expendable_and_finished_pods_are_not_seen() -> None:
@@ -176,7 +187,7 @@ def test_empty_nodes_first_and_no_more_than_twenty() -> None:
     found = down(*full, *empty, *(pod(f"p{each.metadata.name}", each.metadata.name) for each in full))
     assert len(found.removable) == 20
     assert set(found.removable) <= {each.metadata.name for each in empty}
-    assert sum(kept == Kept("NotSimulated", prefiltered=True) for kept in found.kept.values()) == 5
+    assert sum(kept == UnremovableNode("NotSimulated", prefiltered=True) for kept in found.kept.values()) == 5
     assert len(found.deleted.empty) == 20
     assert (len(found.deleted.first_empty), found.deleted.first_drain) == (10, ())
 
@@ -192,7 +203,7 @@ def test_a_pod_that_is_let_finish_holds_its_node_back() -> None:
     waiting = pod("p", "a", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "on-completion"})
     found = down(node("a"), waiting)
     assert found.removable == ("a",)
-    assert found.deleted == Deleted(held={"a": "BlockedByOnCompletionPod"})
+    assert found.deleted == NodesToDelete(held={"a": "BlockedByOnCompletionPod"})
 
 
 def test_a_budget_of_one_lets_a_node_with_two_go_but_not_the_next() -> None:
@@ -207,7 +218,7 @@ def test_a_budget_of_one_lets_a_node_with_two_go_but_not_the_next() -> None:
         pod("x", "c", 30),
     )
     assert found.removable == ("a",)
-    assert found.kept["b"] == Kept("BlockedByPod", "default/r", "NotEnoughPdb")
+    assert found.kept["b"] == UnremovableNode("BlockedByPod", "default/r", "NotEnoughPdb")
 
 
 def test_what_can_be_evicted_at_once_is_drained_first() -> None:
@@ -221,10 +232,12 @@ def test_what_can_be_evicted_at_once_is_drained_first() -> None:
 
 def test_controllers_that_are_gone_and_clocks_that_nobody_has() -> None:
     objects = (node("a"), node("b"), pod("p", "a"), pod("s", "b", namespace="kube-system"))
-    assert down(*objects, gone=frozenset(["default/ReplicaSet/a"])).kept["a"] == Kept(
+    assert down(*objects, gone=frozenset(["default/ReplicaSet/a"])).kept["a"] == UnremovableNode(
         "BlockedByPod", "default/p", "ControllerNotFound"
     )
-    assert down(*objects, now=None).kept["b"] == Kept("BlockedByPod", "kube-system/s", "UnmovableKubeSystemPod")
+    assert down(*objects, now=None).kept["b"] == UnremovableNode(
+        "BlockedByPod", "kube-system/s", "UnmovableKubeSystemPod"
+    )
 
 
 def test_the_leaving_node_is_still_a_domain() -> None:
@@ -238,7 +251,7 @@ def test_the_leaving_node_is_still_a_domain() -> None:
     nodes = node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})
     pods = [pod(name, on, topologySpreadConstraints=spread) for name, on in (("p", "a"), ("q", "b"))]
     found = down(*nodes, *pods, pod("big", "b", 6, app="b"))
-    assert found.kept["a"] == Kept("NoPlaceToMovePods")
+    assert found.kept["a"] == UnremovableNode("NoPlaceToMovePods")
 
 
 def test_a_pod_goes_where_it_went_before() -> None:
@@ -255,10 +268,10 @@ def test_a_pod_goes_where_it_went_before() -> None:
 
 def test_what_is_left_to_chance_is_not_compared() -> None:
     groups = {"a": "g", "b": "g", "c": "h"}
-    theirs = Deleted(
+    theirs = NodesToDelete(
         empty=("a",), drain=("c",), held={"b": "NodeGroupMinSizeReached"}, first_empty=("a",), first_drain=("c",)
     )
-    other = Deleted(
+    other = NodesToDelete(
         empty=("b",), drain=("c",), held={"a": "NodeGroupMinSizeReached"}, first_empty=("b",), first_drain=("c",)
     )
     assert could_be(other, theirs, groups)
@@ -274,12 +287,12 @@ def test_a_part_that_is_otherwise_is_told() -> None:
     wrong = replace(
         ours,
         removable=tuple(rest),
-        kept={**ours.kept, name: Kept("NoPlaceToMovePods")},
+        kept={**ours.kept, name: UnremovableNode("NoPlaceToMovePods")},
         utilization={},
-        deleted=Deleted(),
+        deleted=NodesToDelete(),
     )
     parts = removal_parts(case, wrong)
     assert not any(part.exact or part.agrees for part in parts.values())
     assert parts[REASONS].recorded == {name: None}
-    assert parts[REASONS].ours == {name: Kept("NoPlaceToMovePods")}
+    assert parts[REASONS].ours == {name: UnremovableNode("NoPlaceToMovePods")}
     assert set(parts[REMOVABLE].recorded) - set(parts[REMOVABLE].ours) == {name}
