@@ -73,7 +73,7 @@ bench: $(RUN) $(if $(GO),$(ORACLE) $(KARPENTER)) ## Run the benchmarks, beside k
 	$(BIN)/python benchmarks/gangs.py
 	$(BIN)/python benchmarks/gang_brute_force.py
 	$(BIN)/python benchmarks/purchases.py $(if $(GO),--oracle $(KARPENTER))
-	$(BIN)/python benchmarks/effort.py
+	$(BIN)/python benchmarks/counted_work.py
 
 .PHONY: fuzz-oracle
 fuzz-oracle: $(RUN) $(ORACLE) ## Compare with kube-scheduler on fresh cases (SEED="1 2", CASES=20; needs Go)

@@ -21,14 +21,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from tutti.engine.session.attempts import Attempts
+
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put, Remove
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.attempts import Attempts
 from tutti.engine.session.context import Options
+from tutti.engine.session.passes import pending
 from tutti.engine.session.plan import Plan
-from tutti.engine.session.schedule import pending, schedule
-from tutti.engine.session.turns import turns
+from tutti.engine.session.queue_order import turns
+from tutti.engine.session.schedule import schedule
 from tutti.kube.gangs.coscheduling import LABEL
 from tutti.kube.gangs.tutti_annotations import DISRUPTION, REQUIRED
 from tutti.kube.objects import (

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from plan_audit import needless, problems, unreachable
 from scenario_instances import BEST, scenarios
 
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.money import a_month, dollars
 from tutti.recommend.flow import recommend
 from tutti.recommend.records.recommendation import Recommendation
@@ -94,7 +94,7 @@ class Bench:
 def planned(request: Request, seconds: float, check_minimal: int) -> Result:
     """Make and audit one plan; the audit is not timed."""
     begin = time.perf_counter()
-    told = recommend(request, Deadline(time.process_time, seconds))
+    told = recommend(request, WorkBudget.of_seconds(seconds, time.process_time))
     took = time.perf_counter() - begin
     wrong = problems(request, told)
     if not wrong and len(told.nodes) <= REPLAYED:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.command_line import Object, Run
+from tests.support.command_line import Run
+from tests.support.documents import Document
 from tests.support.paths import EXAMPLES
 from tutti.cli.main import main
 
@@ -42,7 +43,7 @@ def tutti(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 def write(tmp_path: Path) -> Callable[..., str]:
     """Write objects as a list into a file, and give its path."""
 
-    def written(*objects: Object, name: str = "cluster.json") -> str:
+    def written(*objects: Document, name: str = "cluster.json") -> str:
         path = tmp_path / name
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}), "utf-8")
         return str(path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.command_line import Object, Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import Document, node, pod
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -16,7 +17,7 @@ def notes(run: Run) -> list[str]:
     return run.err.splitlines()
 
 
-def claim(name: str = "c", **spec: Any) -> Object:
+def claim(name: str = "c", **spec: Any) -> Document:
     metadata = {"name": name, "namespace": "default", "uid": name}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.command_line import Object, Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import Document, node, pod
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -17,7 +18,7 @@ def binds(run: Run) -> dict[str, str]:
     return {bind["pod"]: bind["node"] for bind in run.json["binds"]}
 
 
-def replica_set(name: str, deployment: str, replicas: int, namespace: str = "default") -> Object:
+def replica_set(name: str, deployment: str, replicas: int, namespace: str = "default") -> Document:
     labels = {"app": deployment}
     container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
     return {

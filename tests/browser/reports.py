@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.support.builders import offering, pod, pool
 from tutti.kube.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements
 from tutti.market.offerings import Catalogue, NodePool, Offering
 from tutti.present.report.page import Report
@@ -46,24 +47,13 @@ def hostile() -> Report:
 
 def large(nodes: int, pods: int, *, kinds: int) -> Report:
     """So many nodes with so many pods each; every node is one of so many kinds."""
-    made = Offering(
-        pool="p",
-        instance_type="m5.24xlarge",
-        zone="z",
-        price=10**9,
-        node=Node(
-            metadata=ObjectMeta(name="t"),
-            status=NodeStatus(allocatable={"cpu": "96", "memory": "384Gi", "pods": "250"}),
-        ),
-    )
+    made = offering("p", 10**9, kind="m5.24xlarge", zone="z", cpu="96", memory="384Gi", pods="250")
     objects, new = [], []
     for number in range(nodes):
         keys = []
         for each in range(pods):
-            cpu = f"{100 + number % kinds}m"
-            meta = ObjectMeta(name=f"w{each % 30}-{number * pods + each}", namespace="team")
-            resources = ResourceRequirements(requests={"cpu": cpu, "memory": "1Gi"})
-            objects.append(Pod(metadata=meta, spec=PodSpec(containers=[Container(resources=resources)])))
+            name, cpu = f"w{each % 30}-{number * pods + each}", f"{100 + number % kinds}m"
+            objects.append(pod(name, cpu, memory="1Gi", namespace="team"))
             keys.append(objects[-1].key)
         new.append(
             NewNode(
@@ -75,15 +65,12 @@ def large(nodes: int, pods: int, *, kinds: int) -> Report:
         strategy="optimal", objective="cost", binder="tutti", nodes=tuple(new), pods=nodes * pods,
         placed=nodes * pods, cost=nodes * 10**9,
     )  # fmt: skip
-    return Report(
-        Request(objects=tuple(objects), catalogue=Catalogue(pools=(NodePool(name="p", offerings=(made,)),))), answer
-    )
+    return Report(Request(objects=tuple(objects), catalogue=Catalogue(pools=(pool(made),))), answer)
 
 
 def beside(nodes: int = 0) -> Report:
     """A pod that waits, ours and two peers with so many nodes each, one of which did not get done; nodes that go."""
-    node = Node(metadata=ObjectMeta(name="t"))
-    made = Offering(pool="general", instance_type="m6i.xlarge", zone="us-east-1a", price=2 * 10**8, node=node)
+    made = offering("general", 2 * 10**8, kind="m6i.xlarge", zone="us-east-1a")
     bought = ((made, nodes),) if nodes else ()
     cost = nodes * 2 * 10**8
     peer = "cluster-autoscaler/least-waste"

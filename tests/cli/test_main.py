@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 from tests.support.interrupts import INPUT, interrupted
 from tutti import __version__
 from tutti.cli.main import COMMANDS, cli
@@ -149,7 +150,7 @@ def test_output_that_cannot_be_written_leaves_no_traceback(write: Write, where: 
         ("schedule -f -", INPUT),
         ("explain p -f -", INPUT),
         ("conformance -", INPUT),
-        ("demo", "tutti.cli.demo.cluster:build"),
+        ("demo", "tutti.cli.demo.cluster:build_cluster"),
     ],
 )
 def test_ctrl_c_is_130_without_a_word(command: str, at: str) -> None:

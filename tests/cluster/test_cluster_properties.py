@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.worlds import World, picture
+from tests.support.cluster_state import cluster_state
+from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
-from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.preemption.default_preemption import preempt
 from tutti.exceptions import ConflictError, NotFoundError
@@ -21,7 +22,7 @@ SEQUENCES, EDITS = 20, 500
 def answers(cluster: Cluster, engine: Engine, most: int = 4) -> list[object]:
     """Ask about some pending pods."""
     pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
-    return [(explain(engine, key), preempt(engine, key)) for key in pending[:most]]
+    return [(node_verdicts(engine, key), preempt(engine, key)) for key in pending[:most]]
 
 
 def rebuilt(cluster: Cluster) -> Cluster:
@@ -32,90 +33,90 @@ def rebuilt(cluster: Cluster) -> Cluster:
     return fresh
 
 
-def apply(cluster: Cluster, world: World) -> None:
+def apply(cluster: Cluster, drawn: RandomCluster) -> None:
     # An edit that contradicts the cluster is refused, and the cluster stays as it was.
     with suppress(ConflictError, NotFoundError):
-        cluster.apply(world.edit(cluster))
+        cluster.apply(drawn.edit(cluster))
 
 
 @pytest.mark.parametrize("seed", range(SEQUENCES))
 def test_after_every_edit_the_cluster_answers_as_one_built_from_scratch(seed: int) -> None:
     """20 sequences of 500 edits: 10,000 edits of every kind."""
     # Ports are left out: where two pods are forced onto one port, kube-scheduler's answer depends on history.
-    world = World(seed, ports=False)
-    cluster = Cluster(world.objects())
+    drawn = RandomCluster(seed, ports=False)
+    cluster = Cluster(drawn.objects())
     engine = Engine(cluster)
     for number in range(EDITS):
-        apply(cluster, world)
+        apply(cluster, drawn)
         fresh = rebuilt(cluster)
-        assert picture(cluster) == picture(fresh), number
+        assert cluster_state(cluster) == cluster_state(fresh), number
         assert answers(cluster, engine, most=2) == answers(fresh, Engine(fresh), most=2), number
 
 
 @given(seed=st.integers(0, 10**6), before=st.integers(0, 20), inner=st.integers(0, 15), outer=st.integers(0, 15))
 def test_rollback_brings_everything_back(seed: int, before: int, inner: int, outer: int) -> None:
-    world = World(seed)
-    cluster = Cluster(world.objects())
+    drawn = RandomCluster(seed)
+    cluster = Cluster(drawn.objects())
     engine = Engine(cluster)
     for _ in range(before):
-        apply(cluster, world)
-    seen, said = picture(cluster), answers(cluster, engine)
+        apply(cluster, drawn)
+    seen, said = cluster_state(cluster), answers(cluster, engine)
     first = cluster.mark()
     for _ in range(outer):
-        apply(cluster, world)
-    between, told = picture(cluster), answers(cluster, engine)
+        apply(cluster, drawn)
+    between, told = cluster_state(cluster), answers(cluster, engine)
     second = cluster.mark()
     for _ in range(inner):
-        apply(cluster, world)
+        apply(cluster, drawn)
     answers(cluster, engine)
     cluster.rollback(second)
-    assert picture(cluster) == between
+    assert cluster_state(cluster) == between
     assert answers(cluster, engine) == told
     cluster.rollback(first)
-    assert picture(cluster) == seen
+    assert cluster_state(cluster) == seen
     assert answers(cluster, engine) == said
 
 
 @given(seed=st.integers(0, 10**6), edits=st.integers(0, 25))
 def test_a_committed_mark_can_be_undone_by_an_outer_one(seed: int, edits: int) -> None:
-    world = World(seed)
-    cluster = Cluster(world.objects())
-    seen = picture(cluster)
+    drawn = RandomCluster(seed)
+    cluster = Cluster(drawn.objects())
+    seen = cluster_state(cluster)
     outer = cluster.mark()
     inner = cluster.mark()
     for _ in range(edits):
-        apply(cluster, world)
+        apply(cluster, drawn)
     cluster.commit(inner)
     cluster.rollback(outer)
-    assert picture(cluster) == seen
+    assert cluster_state(cluster) == seen
 
 
 @given(seed=st.integers(0, 10**6), edits=st.integers(0, 25))
 @settings(max_examples=30)
 def test_a_copy_goes_its_own_way(seed: int, edits: int) -> None:
-    world = World(seed)
-    cluster = Cluster(world.objects())
+    drawn = RandomCluster(seed)
+    cluster = Cluster(drawn.objects())
     answers(cluster, Engine(cluster))
     twin = cluster.copy()
-    seen = picture(cluster)
-    assert picture(twin) == seen
+    seen = cluster_state(cluster)
+    assert cluster_state(twin) == seen
     assert answers(twin, Engine(twin)) == answers(cluster, Engine(cluster))
     for _ in range(edits):
-        apply(twin, world)
-    assert picture(cluster) == seen
+        apply(twin, drawn)
+    assert cluster_state(cluster) == seen
     fresh = rebuilt(twin)
     assert answers(twin, Engine(twin)) == answers(fresh, Engine(fresh))
 
 
 @given(seed=st.integers(0, 10**6))
 def test_placing_and_removing_is_the_identity(seed: int) -> None:
-    world = World(seed)
-    cluster = Cluster(world.objects())
+    drawn = RandomCluster(seed)
+    cluster = Cluster(drawn.objects())
     engine = Engine(cluster)
-    seen, said = picture(cluster), answers(cluster, engine)
+    seen, said = cluster_state(cluster), answers(cluster, engine)
     mark = cluster.mark()
     pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
     engine.place(pending)
     cluster.rollback(mark)
-    assert picture(cluster) == seen
+    assert cluster_state(cluster) == seen
     assert answers(cluster, engine) == said

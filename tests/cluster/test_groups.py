@@ -8,8 +8,9 @@ from contextlib import suppress
 import pytest
 from msgspec.structs import replace
 
-from tests.support.gang_worlds import GONE, GangWorld, named
-from tests.support.worlds import picture
+from tests.support.cluster_state import cluster_state
+from tests.support.gang_dialects import membership_of
+from tests.support.random_gang_clusters import GONE, RandomGangCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Hold, Put, Release, Remove, Unbind
 from tutti.engine.gangs.gang_state import Gangs
@@ -26,7 +27,7 @@ class Editor:
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
-        self.world = GangWorld(seed)
+        self.drawn = RandomGangCluster(seed)
         self._gangs = 0
 
     def edit(self, cluster: Cluster) -> Edit:
@@ -34,7 +35,7 @@ class Editor:
         draw = self.draw
         anyone = sorted(cluster.pods.row_of)
         pod = draw.choice(anyone) if anyone else "default/nobody"
-        node = draw.choice(self.world.nodes).metadata.name
+        node = draw.choice(self.drawn.nodes).metadata.name
         match draw.randrange(10):
             case 0 | 1 if anyone:
                 return Put(self._renamed(cluster.pod(pod)))
@@ -43,15 +44,15 @@ class Editor:
             case 3:
                 return Remove("Pod", pod)
             case 4:
-                return Put(draw.choice(self.world.pods))
+                return Put(draw.choice(self.drawn.pods))
             case 5:
                 return draw.choice((Bind(pod, node), Unbind(pod), Hold(pod, node), Release(pod)))
             case 6:
                 return self._object(cluster)
             case 7:
-                return Put(draw.choice(self.world.groups)) if self.world.groups else Remove("Pod", pod)
+                return Put(draw.choice(self.drawn.groups)) if self.drawn.groups else Remove("Pod", pod)
             case 8:
-                return draw.choice((Remove("Node", node), Put(draw.choice(self.world.nodes))))
+                return draw.choice((Remove("Node", node), Put(draw.choice(self.drawn.nodes))))
             case _:
                 return Put(self._new_pod())
 
@@ -71,12 +72,12 @@ class Editor:
     def _renamed(self, pod: k.Pod) -> k.Pod:
         """Put a pod into another gang, into none, or into two."""
         draw = self.draw
-        if draw.random() < 0.25 or not self.world.sketches:
+        if draw.random() < 0.25 or not self.drawn.gangs:
             meta = replace(pod.metadata, labels=None, annotations=None)
             return replace(pod, metadata=meta, spec=replace(pod.spec, scheduling_group=None))
-        made = draw.choice(self.world.sketches)
+        made = draw.choice(self.drawn.gangs)
         part = draw.choice(made.parts)[0] if made.parts else ""
-        labels, annotations, fields = named(made, part)
+        labels, annotations, fields = membership_of(made, part)
         if draw.random() < 0.1:
             annotations = {**annotations, "pod-group": "another"}
         meta = replace(pod.metadata, labels=labels or None, annotations=annotations or None)
@@ -91,15 +92,15 @@ class Editor:
             case 1:
                 return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=draw.choice((None, GONE))))
             case _:
-                node = draw.choice((None, draw.choice(self.world.nodes).metadata.name))
+                node = draw.choice((None, draw.choice(self.drawn.nodes).metadata.name))
                 return replace(pod, spec=replace(pod.spec, node_name=node))
 
     def _new_pod(self) -> k.Pod:
         """Make a member of a gang that nobody has named before."""
         self._gangs += 1
-        made = self.world.sketch(f"more-{self._gangs}")
-        self.world.add(made, running=False)
-        return self.world.pods[-1]
+        made = self.drawn.draw_gang(f"more-{self._gangs}")
+        self.drawn.add(made, running=False)
+        return self.drawn.pods[-1]
 
 
 def apply(cluster: Cluster, editor: Editor) -> None:
@@ -149,7 +150,7 @@ def objects(cluster: Cluster) -> list[Object]:
 @pytest.mark.parametrize("seed", range(12))
 def test_after_every_edit_groups_are_as_if_built_from_scratch(seed: int) -> None:
     editor = Editor(seed)
-    cluster = Cluster(editor.world.objects)
+    cluster = Cluster(editor.drawn.objects)
     gangs = Gangs(cluster)
     for number in range(EDITS):
         apply(cluster, editor)
@@ -161,7 +162,7 @@ def test_after_every_edit_groups_are_as_if_built_from_scratch(seed: int) -> None
 @pytest.mark.parametrize("seed", range(12))
 def test_the_column_says_what_the_pods_say(seed: int) -> None:
     editor = Editor(seed)
-    cluster = Cluster(editor.world.objects)
+    cluster = Cluster(editor.drawn.objects)
     gangs = Gangs(cluster)
     for number in range(EDITS):
         apply(cluster, editor)
@@ -175,13 +176,19 @@ def test_the_column_says_what_the_pods_say(seed: int) -> None:
 def test_rollback_brings_groups_back(seed: int) -> None:
     editor = Editor(seed)
     draw = random.Random(seed)
-    cluster = Cluster(editor.world.objects)
+    cluster = Cluster(editor.drawn.objects)
     gangs = Gangs(cluster)
     for _ in range(draw.randrange(20)):
         apply(cluster, editor)
 
     def seen() -> object:
-        return picture(cluster), column(cluster), records(cluster, gangs), list(cluster.events), dict(cluster.holds)
+        return (
+            cluster_state(cluster),
+            column(cluster),
+            records(cluster, gangs),
+            list(cluster.events),
+            dict(cluster.holds),
+        )
 
     first = seen()
     outer = cluster.mark()
@@ -201,7 +208,7 @@ def test_rollback_brings_groups_back(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_copy_has_groups_of_its_own(seed: int) -> None:
     editor = Editor(seed)
-    cluster = Cluster(editor.world.objects)
+    cluster = Cluster(editor.drawn.objects)
     twin = cluster.copy()
     before = column(cluster)
     assert column(twin) == before

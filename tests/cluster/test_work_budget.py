@@ -6,13 +6,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tests.recommend.search.greedy.test_strategies import node, offering, pod
-from tutti.app.recommend import ask
+from tests.support.builders import node, offering, pod, pool
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster import meter as rates_module
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
+from tutti.cluster.meter import SECOND, Meter, work_units
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import AT_LEAST, PATIENCE, Deadline, Effort
-from tutti.market.offerings import Catalogue, NodePool
+from tutti.cluster.work_budget import CLOCK_FACTOR, CLOCK_MINIMUM, WorkBudget
+from tutti.market.offerings import Catalogue
 from tutti.recommend.records.request import Binder, Down, Options, Request
 
 
@@ -23,15 +25,12 @@ def crowd(seed, *, pods=300, shapes=25):
     waiting = []
     for number in range(pods):
         cpu, memory = asks[number % shapes]
-        waiting.append(pod(f"p{number}", cpu=cpu, memory=memory))
+        waiting.append(pod(f"p{number}", f"{cpu}m", memory=f"{memory}Mi", priority=0))
     sizes = [(2, 4, 5), (4, 8, 10), (4, 16, 13), (8, 16, 19), (8, 64, 34), (16, 64, 51)]
     pools = tuple(
-        NodePool(
-            name=f"n{cpu}-{memory}", offerings=(offering(f"n{cpu}-{memory}", cpu=cpu, memory=memory, price=price),)
-        )
-        for cpu, memory, price in sizes
+        pool(offering(f"n{cpu}-{memory}", cpu=cpu, memory=f"{memory}Gi", price=price)) for cpu, memory, price in sizes
     )
-    standing = [node(f"old{number}", cpu=8, memory=32) for number in range(3)]
+    standing = [node(f"old{number}", "8", memory="32Gi", zone="a") for number in range(3)]
     return Request(objects=(*standing, *waiting), catalogue=Catalogue(pools=pools))
 
 
@@ -41,7 +40,7 @@ def shaky(seed, seconds):
 
     def clock():
         nonlocal now
-        now = min(now + chance.choice((0, 0, 1e-4, 0.01, 0.3)), 0.99 * PATIENCE * seconds)
+        now = min(now + chance.choice((0, 0, 1e-4, 0.01, 0.3)), 0.99 * CLOCK_FACTOR * seconds)
         return now
 
     return clock
@@ -51,69 +50,116 @@ def shaky(seed, seconds):
 def test_the_same_plan_whatever_the_clock_does(binder):
     request = replace(crowd(1), options=Options(binder=binder, down=Down()))
     seconds = 0.5
-    answer = ask(request, Deadline(lambda: 0.0, seconds))
+    answer = make_recommendation(request, WorkBudget.of_seconds(seconds, lambda: 0.0))
     assert answer.gap > 1e-3  # a search that was cut, and not one that came to its end
     plan = msgspec.json.encode(answer)
     for seed in range(2):
-        assert msgspec.json.encode(ask(request, Deadline(shaky(seed, seconds), seconds))) == plan
+        assert (
+            msgspec.json.encode(make_recommendation(request, WorkBudget.of_seconds(seconds, shaky(seed, seconds))))
+            == plan
+        )
 
 
 def test_more_work_is_not_worse():
     request = replace(crowd(2), options=Options(binder=Binder.TUTTI))
-    costs = [ask(request, Deadline(lambda: 0.0, seconds)).cost for seconds in (0.05, 1.5)]
+    costs = [make_recommendation(request, WorkBudget.of_seconds(seconds, lambda: 0.0)).cost for seconds in (0.05, 1.5)]
     assert costs[1] <= costs[0]
 
 
 def test_the_clock_has_the_last_word():
     request = crowd(3)
     clock = iter(range(0, 10**9, 60))
-    answer = ask(request, Deadline(lambda: float(next(clock)), 5.0))
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, lambda: float(next(clock))))
     assert any("cut by the clock" in note for note in answer.notes)
-    assert not any("cut by the clock" in note for note in ask(request, Deadline(lambda: 0.0, 0.2)).notes)
+    assert not any(
+        "cut by the clock" in note
+        for note in make_recommendation(request, WorkBudget.of_seconds(0.2, lambda: 0.0)).notes
+    )
 
 
-def test_deadlines_share_their_work():
+def test_budgets_made_from_one_another_count_on_one_meter():
     now = [0.0]
-    whole = Deadline(lambda: now[0], 10.0)
-    half = whole.part(0.5)
-    half.effort.spend(4.0)
-    assert (half.left, whole.left) == (1.0, 6.0)
-    assert whole.within(2.0).left == 2.0
-    assert whole.within(20.0) is whole
-    half.effort.spend(1.5)
-    assert half.is_over()
-    assert not half.is_past(1.0)
-    assert whole.at_least(5.0).left == 5.0
-    now[0] = 10.0 * PATIENCE  # a part has no clock of its own
-    assert whole.is_over()
-    assert whole.left == whole.part(0.5).left == 0.0
-    assert whole.effort.was_cut
-    later = whole.at_least(1.0)  # what must be done still has its time
-    assert not later.is_over()
+    whole = WorkBudget.of_seconds(10.0, lambda: now[0])
+    half = whole.share(0.5)
+    half.meter.count += 4 * SECOND
+    assert (half.remaining, whole.remaining) == (SECOND, 6 * SECOND)
+    assert whole.limited_to(2 * SECOND).remaining == 2 * SECOND
+    assert whole.limited_to(20 * SECOND) is whole
+    assert not half.is_below(0.19)
+    assert half.is_below(0.2)
+    half.meter.count += 3 * SECOND // 2
+    assert half.is_exhausted()
+    assert not half.is_exceeded_by(SECOND)
+    assert half.is_exceeded_by(SECOND // 2)
+    assert whole.extended_to(5 * SECOND).remaining == 5 * SECOND
+    assert whole.extended_to(4 * SECOND) is whole
+    now[0] = 10.0 * CLOCK_FACTOR  # a share has no clock of its own
+    assert whole.is_exhausted()
+    assert whole.remaining == whole.share(0.5).remaining == 0
+    assert whole.cut_by_clock
+    later = whole.extended_to(SECOND)  # what must be done still has its time
+    assert not later.is_exhausted()
+
+
+def test_a_nested_budget_spends_from_its_parent_and_ends_with_it():
+    session = WorkBudget(100)
+    search = session.limited_to(60)
+    step = search.limited_to(50)
+    assert step.spend(50)
+    assert step.is_exhausted()
+    assert (search.remaining, session.remaining) == (10, 50)
+    assert not search.spend(30)  # no more is counted than there was
+    assert session.remaining == 40
+    last = session.limited_to(60)
+    assert last.remaining == 40
+    assert session.spend(40)
+    assert last.is_exhausted()
+    assert not last.spend(1)
+    assert session.meter.count == 100
+
+
+def test_a_budget_without_a_limit_is_never_exhausted():
+    budget = WorkBudget(None)
+    assert budget.spend(10**12)
+    assert not budget.is_exhausted()
+    assert budget.limited_to(7).remaining == 7
+    assert not budget.cut_by_clock
+
+
+def test_seconds_become_units_and_back():
+    assert work_units(0.05) == SECOND // 20
+    for seconds in (0.0, 0.1, 0.7, 5.0, 30.0):
+        assert WorkBudget.of_seconds(seconds, lambda: 0.0).seconds == seconds
+
+
+def test_rates_are_whole_numbers():
+    rates = {name: rate for name, rate in vars(rates_module).items() if name.isupper()}
+    assert len(rates) > 30
+    assert all(type(rate) is int and rate > 0 for rate in rates.values())
 
 
 def test_a_small_budget_is_not_cut_by_a_slow_start():
     now = [0.0]
-    deadline = Deadline(lambda: now[0], 0.1)
-    now[0] = AT_LEAST - 0.1
-    assert not deadline.is_over()
-    now[0] = AT_LEAST
-    assert deadline.is_over()
-    assert deadline.effort.was_cut
+    budget = WorkBudget.of_seconds(0.1, lambda: now[0])
+    now[0] = CLOCK_MINIMUM - 0.1
+    assert not budget.is_exhausted()
+    now[0] = CLOCK_MINIMUM
+    assert budget.is_exhausted()
+    assert budget.cut_by_clock
 
 
 def test_work_that_is_done_is_no_cut():
-    deadline = Deadline(lambda: 100.0, 1.0)
-    deadline.effort.spend(1.0)
-    assert deadline.is_over()
-    assert not deadline.effort.was_cut
+    budget = WorkBudget.of_seconds(1.0, lambda: 100.0)
+    budget.meter.count += SECOND
+    assert budget.is_exhausted()
+    assert not budget.cut_by_clock
 
 
 def test_clusters_count_their_edits_for_whoever_asks():
-    effort = Effort()
-    cluster = Cluster((node("a", cpu=4, memory=8), pod("p")), meter=effort.meter)
-    built = effort.done
+    meter = Meter()
+    cluster = Cluster((node("a", memory="8Gi"), pod("p", memory="1Gi")), meter=meter)
+    built = meter.count
     with Trial(cluster):
         cluster.apply(Bind("default/p", "a"))
-        tried = effort.done
-    assert 0 < built < tried < effort.done
+        tried = meter.count
+    assert 0 < built < tried < meter.count

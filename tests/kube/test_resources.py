@@ -5,15 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.kube.objects import Node, Pod
+from tests.support.builders import new_pod
+from tutti.kube.objects import Node
 from tutti.kube.resource_names import is_counted, is_scalar
 from tutti.kube.resources import allocatable, host_ports, incoming_requests, placed_requests, score_requests
 
 MIB = 2**20
-
-
-def pod(spec, status=None):
-    return msgspec.convert({"metadata": {"name": "p"}, "spec": spec, "status": status or {}}, Pod)
 
 
 def container(name="c", *, restart=None, **requests):
@@ -22,14 +19,14 @@ def container(name="c", *, restart=None, **requests):
 
 
 def test_a_plain_pod():
-    plain = pod({"containers": [container(cpu="100m", memory="50Mi")]})
+    plain = new_pod(containers=[container(cpu="100m", memory="50Mi")])
     assert incoming_requests(plain) == {"cpu": 100, "memory": 50 * MIB}
     assert placed_requests(plain).requests == {"cpu": 100, "memory": 50 * MIB}
     assert score_requests(plain) == {"cpu": 100, "memory": 50 * MIB}
 
 
 def test_sums_are_rounded_once():
-    fine = pod({"containers": [container("a", cpu="333u", memory="0.3"), container("b", cpu="333u", memory="0.3")]})
+    fine = new_pod(containers=[container("a", cpu="333u", memory="0.3"), container("b", cpu="333u", memory="0.3")])
     assert incoming_requests(fine) == {"cpu": 1, "memory": 1}
 
 
@@ -42,7 +39,9 @@ def test_init_containers_need_the_sidecars_before_them_only():
             container("second", cpu="4"),
         ],
     }
-    assert incoming_requests(pod(spec)) == {"cpu": 6000}  # second + sidecar, more than main + sidecar and than first
+    assert incoming_requests(new_pod(**spec)) == {
+        "cpu": 6000
+    }  # second + sidecar, more than main + sidecar and than first
 
 
 def test_pod_level_replaces_the_sum_and_overhead_comes_on_top():
@@ -51,13 +50,13 @@ def test_pod_level_replaces_the_sum_and_overhead_comes_on_top():
         "resources": {"requests": {"cpu": "3", "nvidia.com/gpu": "8"}},
         "overhead": {"cpu": "250m"},
     }
-    assert incoming_requests(pod(spec)) == {"cpu": 3250, "memory": 2**30, "ephemeral-storage": 2**30}
-    assert score_requests(pod(spec))["cpu"] == 1250  # this score looks at containers alone
+    assert incoming_requests(new_pod(**spec)) == {"cpu": 3250, "memory": 2**30, "ephemeral-storage": 2**30}
+    assert score_requests(new_pod(**spec))["cpu"] == 1250  # this score looks at containers alone
 
 
 def test_missing_requests_count_only_in_scores():
     spec = {"containers": [container("a"), container("b", cpu="0")], "initContainers": [container("i", memory="1Gi")]}
-    silent = pod(spec)
+    silent = new_pod(**spec)
     assert incoming_requests(silent) == {"cpu": 0, "memory": 2**30}
     assert score_requests(silent) == {"cpu": 100, "memory": 2**30}
     placed = placed_requests(silent)
@@ -65,7 +64,7 @@ def test_missing_requests_count_only_in_scores():
 
 
 def test_pod_level_requests_stop_the_defaults_for_what_they_name():
-    placed = placed_requests(pod({"containers": [container()], "resources": {"requests": {"cpu": "50m"}}}))
+    placed = placed_requests(new_pod(containers=[container()], resources={"requests": {"cpu": "50m"}}))
     assert (placed.nonzero_cpu, placed.nonzero_memory) == (50, 200 * MIB)
 
 
@@ -77,7 +76,7 @@ def resized(reason):
         ],
         "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
     }
-    return pod(spec, status)
+    return new_pod(status=status, **spec)
 
 
 def test_a_resize_counts_with_the_largest_total():
@@ -92,8 +91,8 @@ def test_a_refused_resize_leaves_out_the_spec_and_containers_without_status():
 def test_status_of_the_whole_pod_is_used_when_it_is_complete():
     spec = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}}
     status = {"allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "4"}}}
-    assert placed_requests(pod(spec, status)).requests == {"cpu": 4000}
-    assert placed_requests(pod(spec, {"allocatedResources": {"cpu": "3"}})).requests == {"cpu": 2000}
+    assert placed_requests(new_pod(status=status, **spec)).requests == {"cpu": 4000}
+    assert placed_requests(new_pod(status={"allocatedResources": {"cpu": "3"}}, **spec)).requests == {"cpu": 2000}
 
 
 @given(
@@ -106,14 +105,14 @@ def test_status_of_the_whole_pod_is_used_when_it_is_complete():
 def test_a_status_like_the_spec_changes_nothing(requests):
     spec = {"containers": [{"name": f"c{i}", "resources": {"requests": r}} for i, r in enumerate(requests)]}
     seen = [{"name": f"c{i}", "allocatedResources": r, "resources": {"requests": r}} for i, r in enumerate(requests)]
-    assert placed_requests(pod(spec)) == placed_requests(pod(spec, {"containerStatuses": seen}))
+    assert placed_requests(new_pod(**spec)) == placed_requests(new_pod(status={"containerStatuses": seen}, **spec))
 
 
 def test_only_resources_that_the_scheduler_looks_at_are_kept():
     counted = ["nvidia.com/gpu", "hugepages-2Mi", "attachable-volumes-aws-ebs", "kubernetes.io/batch-cpu"]
     ignored = ["pods", "storage", "requests.example.com/x", "UPPER_/x", "example.com/", "a/b/c"]
     requests = dict.fromkeys([*counted, *ignored], "1")
-    odd = pod({"containers": [{"name": "c", "resources": {"requests": requests}}]})
+    odd = new_pod(containers=[{"name": "c", "resources": {"requests": requests}}])
     assert incoming_requests(odd) == dict.fromkeys(counted, 1)
     assert is_counted("ephemeral-storage")
     assert not is_scalar("cpu")
@@ -128,7 +127,7 @@ def test_host_ports_are_completed_and_init_containers_do_not_hold_any():
             {"name": "s", "restartPolicy": "Always", "ports": [{"containerPort": 2, "hostPort": 2}]},
         ],
     }
-    assert host_ports(pod(spec)) == (("0.0.0.0", "TCP", 2), ("10.0.0.1", "UDP", 8081))
+    assert host_ports(new_pod(**spec)) == (("0.0.0.0", "TCP", 2), ("10.0.0.1", "UDP", 8081))
 
 
 @pytest.mark.parametrize("pods", [{}, {"pods": "110"}])

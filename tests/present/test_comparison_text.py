@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.command_line import Run, node, pod
+from tests.support import builders
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 from tests.support.paths import SCENARIOS
-from tutti.kube.objects import Node, ObjectMeta
 from tutti.market.offerings import Offering
 from tutti.present.comparison_text import change_text, comparison_text
 from tutti.recommend.compare import Compared
@@ -145,7 +146,7 @@ def answer(**more: object) -> Recommendation:
 
 
 def offering(name: str = "m5.large") -> Offering:
-    return Offering(pool="p", instance_type=name, zone="z", price=10**8, node=Node(metadata=ObjectMeta(name=name)))
+    return builders.offering("p", 10**8, kind=name)
 
 
 def test_a_better_peer_is_told_first() -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 from tests.support.paths import EXAMPLES
-from tutti.present.scale_down_comparison_text import beside_text, nodes_beside
+from tutti.present.scale_down_comparison_text import node_rows, scale_down_comparison_text
 from tutti.recommend.down.compare_cluster_autoscaler import Gone, PeerDown
 from tutti.recommend.records.down_plan import DownPlan, Removal, Stay, Why
 from tutti.recommend.records.new_nodes import NewNode
@@ -84,11 +85,13 @@ def test_each_has_its_reason_where_only_one_lets_a_node_go() -> None:
         saving=2 * 10**8,
     )
     theirs = PeerDown(gone=(gone("a", wait=90), gone("c")), kept={"b": "80% of it is asked for"}, saving=2 * 10**8)
-    found = {each.node: each for each in nodes_beside(plan, theirs)}
+    found = {each.node: each for each in node_rows(plan, theirs)}
     assert (found["a"].ours, found["a"].theirs, found["a"].because) == (600, 90, "")
     assert found["b"].because == "Cluster Autoscaler: 80% of it is asked for"
     assert found["c"].because == "Tutti: it would not pay"
-    rows = [line.split() for line in beside_text(plan, theirs).splitlines() if line[:2] in ("a ", "b ", "c ")]
+    rows = [
+        line.split() for line in scale_down_comparison_text(plan, theirs).splitlines() if line[:2] in ("a ", "b ", "c ")
+    ]
     assert [row[2:6] for row in rows] == [
         ["after", "10m", "after", "1m30s"], ["now", "stays", "$0.1000", "Cluster"], ["stays", "after", "10m", "$0.1000"]
     ]  # fmt: skip
@@ -97,7 +100,7 @@ def test_each_has_its_reason_where_only_one_lets_a_node_go() -> None:
 def test_remarks() -> None:
     new = NewNode(name="n", pool="p", zone="z", instance_type="t", capacity_type="on-demand", price=10**8)
     plan = DownPlan(removals=(removal("a"),), nodes=(new,), saving=10**8, purchase=5)
-    text = beside_text(plan, PeerDown(gone=(gone("a"), gone("b")), saving=3 * 10**8, late=2))
+    text = scale_down_comparison_text(plan, PeerDown(gone=(gone("a"), gone("b")), saving=3 * 10**8, late=2))
     assert "1 for 1 new" in text
     assert "+200.0 %" in text
     for line in (
@@ -114,5 +117,5 @@ def test_remarks() -> None:
     [(None, 10**8, "<unknown>"), (10**8, None, "<unknown>"), (0, 0, "same"), (0, 10**8, "<unknown>")],
 )
 def test_prices_that_are_not_known(ours: int | None, theirs: int | None, said: str) -> None:
-    text = beside_text(DownPlan(saving=ours), PeerDown(saving=theirs))
+    text = scale_down_comparison_text(DownPlan(saving=ours), PeerDown(saving=theirs))
     assert said in text.splitlines()[2]

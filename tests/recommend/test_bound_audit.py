@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from tests.support.purchase_brute_force import cheapest, faults, solve
-from tests.support.purchase_instances import bought, instance, placed, request
-from tutti.cluster.work_budget import Deadline
+from tests.support.brute_force.purchase_instances import bought, instance, placed, request
+from tests.support.brute_force.purchase_search import cheapest, faults, solve
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.flow import recommend
 
 BLOCKS, SIZE = 4, 50
@@ -21,7 +21,7 @@ def test_against_every_other_plan(block):
     dearer = []
     for seed in range(block * SIZE, (block + 1) * SIZE):
         made = instance(seed)
-        told = recommend(request(made), Deadline(time.process_time, SECONDS))
+        told = recommend(request(made), WorkBudget.of_seconds(SECONDS, time.process_time))
         plan = placed(made, told)
         assert not faults(made, bought(made, told), plan), made.name
         these = tuple(map(sum, zip((0,) * len(made.kinds), *(vector for _, vector in plan), strict=True)))

@@ -1,28 +1,20 @@
 """From a snapshot and files to a request."""
 
-import msgspec
+from functools import partial
 
-from tutti.kube.objects import KINDS
+from tests.support import builders
+from tutti.kube.objects import KarpenterPool, KarpenterPoolSpec, ObjectMeta
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.sources import Source
 from tutti.recommend.build_request import build_request
 
-
-def objects(*trees):
-    return [msgspec.convert(tree, KINDS[tree["kind"]]) for tree in trees]
-
-
-def pod(name, **spec):
-    return {"kind": "Pod", "metadata": {"name": name, "namespace": "x"}, "spec": spec}
+pod = partial(builders.new_pod, namespace="x")
 
 
 def test_a_request_has_cluster_catalogue_and_notes():
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
-    daemon = pod("d-1", nodeName="n1")
-    daemon["metadata"]["ownerReferences"] = [owner]
-    pool = {"kind": "NodePool.karpenter.sh", "metadata": {"name": "p"}, "spec": {"limits": {"nodes": 3}}}
-    listed = objects(pod("a"), {"kind": "Node", "metadata": {"name": "n1"}}, daemon, pool)
-    snapshot = Snapshot(objects=by_kind(listed))
+    daemon = builders.pod("d-1", namespace="x", on="n1", owner=("DaemonSet", "d"))
+    pool = KarpenterPool(metadata=ObjectMeta(name="p"), spec=KarpenterPoolSpec(limits={"nodes": 3}))
+    snapshot = Snapshot(objects=by_kind([pod("a"), builders.node("n1"), daemon, pool]))
     request = build_request(
         snapshot,
         pools=Source("p.yaml", b"pools: [{name: w, instanceType: m5.large}]"),

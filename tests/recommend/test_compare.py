@@ -5,11 +5,11 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from tests.support import purchase_instances
+from tests.support.brute_force import purchase_instances
 from tests.support.paths import SCENARIOS
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError
 from tutti.kube.reading.sources import read_sources
 from tutti.market.money import a_month
@@ -30,8 +30,8 @@ def scenario(name, **options):
 
 
 def compared(request, *, seconds=30.0, answer=None, **more):
-    answer = answer or ask(request, Deadline(time.process_time, 5.0))
-    found = compare(request, answer, deadline=Deadline(time.process_time, seconds), **more)
+    answer = answer or make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
+    found = compare(request, answer, budget=WorkBudget.of_seconds(seconds, time.process_time), **more)
     return {each.who: each for each in found}
 
 
@@ -108,10 +108,10 @@ class Clock:
 
 
 def test_a_peer_that_fails_has_a_line_and_the_others_go_on():
-    def fails(cluster, catalogue, daemon_sets, deadline):
+    def fails(cluster, catalogue, daemon_sets, budget):
         raise KeyError("zone")
 
-    def refuses(cluster, catalogue, daemon_sets, deadline):
+    def refuses(cluster, catalogue, daemon_sets, budget):
         raise InputError("no such expander")
 
     request = scenario("s1")
@@ -125,20 +125,20 @@ def test_a_peer_that_fails_has_a_line_and_the_others_go_on():
 def test_a_peer_that_is_too_slow_has_a_line_and_the_others_their_share():
     clock, seen = Clock(), []
 
-    def slow(cluster, catalogue, daemon_sets, deadline):
-        seen.append(deadline.seconds)
+    def slow(cluster, catalogue, daemon_sets, budget):
+        seen.append(budget.seconds)
         clock.now += 100
         return Purchase()
 
-    def quick(cluster, catalogue, daemon_sets, deadline):
-        seen.append(deadline.seconds)
+    def quick(cluster, catalogue, daemon_sets, budget):
+        seen.append(budget.seconds)
         clock.now += 1
         return Purchase()
 
     request = scenario("s1")
-    answer = ask(request, Deadline(time.process_time, 5.0))
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
     peers = (Peer("quick", quick), Peer("slow", slow), Peer("late", quick))
-    found = {e.who: e for e in compare(request, answer, deadline=Deadline(clock, 30.0), peers=peers)}
+    found = {e.who: e for e in compare(request, answer, budget=WorkBudget.of_seconds(30.0, clock), peers=peers)}
     assert seen == [10.0, 10.0, 0.0]
     assert found["quick"].problem == ""
     assert found["slow"].problem == "not done in 10.0 s"
@@ -148,16 +148,18 @@ def test_a_peer_that_is_too_slow_has_a_line_and_the_others_their_share():
 def test_without_time_nothing_is_replayed():
     clock = Clock()
     request = scenario("s1")
-    answer = ask(request, Deadline(time.process_time, 5.0))
-    deadline = Deadline(clock, 0.0)
-    (ours,) = compare(request, answer, deadline=deadline, peers=())
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
+    budget = WorkBudget.of_seconds(0.0, clock)
+    (ours,) = compare(request, answer, budget=budget, peers=())
     assert (ours.kept, ours.holds, ours.real) == (None, None, 20)
 
 
 def test_a_better_peer_is_called_better():
     request = scenario("s5", strategy=Strategy.LEAST_WASTE, binder=Binder.KUBE_SCHEDULER)
-    answer = ask(request, Deadline(time.process_time, 5.0))
-    best = compared(request, answer=ask(scenario("s5"), Deadline(time.process_time, 5.0)), peers=())[OURS]
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
+    best = compared(
+        request, answer=make_recommendation(scenario("s5"), WorkBudget.of_seconds(5.0, time.process_time)), peers=()
+    )[OURS]
     cheap = Purchase(nodes=tuple((each, ()) for each, count in best.bought for _ in range(count)))
     dear = replace(answer, scale_up=(*answer.scale_up, *answer.scale_up), cost=2 * answer.cost)
     found = compared(request, answer=dear, peers=(Peer("cheap", lambda *_: cheap),))
@@ -201,7 +203,7 @@ def test_what_has_no_price_is_left_out_for_all_alike():
 def test_counts_add_up(seed):
     request = purchase_instances.request(purchase_instances.instance(seed))
     request = replace(request, options=replace(request.options, binder=Binder.KUBE_SCHEDULER))
-    answer = ask(request, Deadline(time.process_time, 2.0))
+    answer = make_recommendation(request, WorkBudget.of_seconds(2.0, time.process_time))
     for record in compared(request, answer=answer).values():
         assert record.problem == ""
         assert record.placed + record.left == answer.pods

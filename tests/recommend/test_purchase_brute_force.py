@@ -5,7 +5,8 @@ from itertools import permutations
 
 import pytest
 
-from tests.support.purchase_brute_force import (
+from tests.support.brute_force.purchase_instances import instance
+from tests.support.brute_force.purchase_search import (
     Instance,
     Kind,
     Machine,
@@ -16,7 +17,6 @@ from tests.support.purchase_brute_force import (
     purchases,
     solve,
 )
-from tests.support.purchase_instances import instance
 
 SMALL, XLARGE, DOUBLE, QUADRUPLE = 18_204, 36_425, 72_830, 145_665
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.support.paths import SCENARIOS
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.reading.sources import read_sources
 from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
@@ -20,7 +20,7 @@ def answer(name, **options):
     (source,) = read_sources([str(FOLDER / name)])
     (prices,) = read_sources([str(FOLDER / "templates.csv")])
     request = read_request(source, price_book(prices), options=Options(**{"binder": Binder.TUTTI, **options}))
-    return recommend(request, Deadline(time.process_time, 5.0))
+    return recommend(request, WorkBudget.of_seconds(5.0, time.process_time))
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from tests.serve.conftest import PATIENCE, SLOW, START, Server, case, children, is_running, wait_until
-from tutti.serve.embedded import running
-from tutti.serve.settings import Settings
+from tutti.serve.embedded import running_server
+from tutti.serve.settings import ServerSettings
 
 
 def post_aside(server: Server, body: object = None, path: str = "/v1/recommendations") -> list:
@@ -201,8 +201,8 @@ def test_workers_leave_signals_to_the_server(one: Server) -> None:
 
 
 def test_a_worker_that_holds_too_much_is_replaced() -> None:
-    settings = Settings(workers=1, worker_memory=1)
-    with running(settings) as url, httpx.Client(base_url=url, timeout=PATIENCE, trust_env=False) as client:
+    settings = ServerSettings(workers=1, worker_memory=1)
+    with running_server(settings) as url, httpx.Client(base_url=url, timeout=PATIENCE, trust_env=False) as client:
         for _ in range(2):
             assert client.post("/v1/recommendations", json=case()).status_code == 200
         wait_until(lambda: 'after="memory"} 2' in client.get("/metrics").text)
@@ -210,7 +210,7 @@ def test_a_worker_that_holds_too_much_is_replaced() -> None:
 
 def test_a_server_inside_a_program_comes_and_goes() -> None:
     before, others = set(threading.enumerate()), set(children(os.getpid()))
-    with running(Settings(workers=1)) as url:
+    with running_server(ServerSettings(workers=1)) as url:
         assert url.startswith("http://127.0.0.1:")
         answer = httpx.post(f"{url}/v1/recommendations", json=case(), timeout=PATIENCE, trust_env=False)
         assert answer.status_code == 200
@@ -226,7 +226,7 @@ def test_a_server_inside_a_program_comes_and_goes() -> None:
 
 def test_idle_connections_are_kept_for_longer_than_clients_do() -> None:
     """Else a request may go out on a connection that is just being closed."""
-    with running(Settings(workers=1)) as url:
+    with running_server(ServerSettings(workers=1)) as url:
         parts = urlsplit(url)
         connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=PATIENCE)
         connection.request("GET", "/healthz")

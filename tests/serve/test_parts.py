@@ -14,20 +14,20 @@ from tests.serve.conftest import case
 from tutti.exceptions import ConflictError, InputError, PoolError
 from tutti.recommend.records.request import Binder, Objective, Strategy, Weights
 from tutti.serve import settings
-from tutti.serve.http.query import asked_of
+from tutti.serve.http.query import query_options
 from tutti.serve.http.refusals import RefusedError, refusal_of, route_of
 from tutti.serve.http.request_body import read_body
 from tutti.serve.metrics import Metrics, route_label
 from tutti.serve.workers import messages, planning
-from tutti.serve.workers.messages import Asked, Job, Ready, Route, Setup
+from tutti.serve.workers.messages import PlanJob, QueryOptions, Ready, Route, WorkerSetup
 from tutti.serve.workers.planning import Planner, unpacked
 
-SETUP = Setup(max_body=10_000, time_limit=5.0, max_time_limit=60.0)
+SETUP = WorkerSetup(max_body=10_000, time_limit=5.0, max_time_limit=60.0)
 
 
 def test_a_query_is_read_whole() -> None:
     query = b"objective=nodes&strategy=most-pods&binder=tutti&weights=gpu%3D7&timeLimit=2.5&down=false"
-    assert asked_of(query, 60) == Asked(
+    assert query_options(query, 60) == QueryOptions(
         objective=Objective.NODES,
         strategy=Strategy.MOST_PODS,
         binder=Binder.TUTTI,
@@ -35,7 +35,7 @@ def test_a_query_is_read_whole() -> None:
         time_limit=2.5,
         down=False,
     )
-    assert asked_of(b"", 60) == Asked()
+    assert query_options(b"", 60) == QueryOptions()
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_errors_of_the_user_have_their_status(error: Exception, status: int) -> 
 
 def test_envelopes_go_by_the_path() -> None:
     assert [route_of(path) for path in ("/recommend", "/recommend/", "/v1/recommendations", "/x")] == [
-        Route.GARDENER, Route.GARDENER, Route.OURS, Route.OURS,
+        Route.GARDENER, Route.GARDENER, Route.TUTTI, Route.TUTTI,
     ]  # fmt: skip
 
 
@@ -66,8 +66,8 @@ def test_a_fault_of_ours_is_a_500_without_a_word_of_the_request(monkeypatch: pyt
         raise KeyError(word)
 
     planner = Planner(SETUP)
-    monkeypatch.setattr(planning, "ask", broken)
-    reply, text = planner.answer(Job(id="abc", route=Route.OURS), json.dumps(case()).encode())
+    monkeypatch.setattr(planning, "make_recommendation", broken)
+    reply, text = planner.answer(PlanJob(id="abc", route=Route.TUTTI), json.dumps(case()).encode())
     assert (reply.status, reply.pods) == (500, 3)
     assert reply.fault.endswith("KeyError")
     assert "in broken" in reply.fault
@@ -79,15 +79,18 @@ def test_too_little_memory_is_a_500(monkeypatch: pytest.MonkeyPatch) -> None:
     def greedy(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(planning, "ask", greedy)
-    reply, text = Planner(SETUP).answer(Job(id="", route=Route.GARDENER), b'{"Pods": []}')
+    monkeypatch.setattr(planning, "make_recommendation", greedy)
+    reply, text = Planner(SETUP).answer(PlanJob(id="", route=Route.GARDENER), b'{"Pods": []}')
     assert reply.status == 500
     assert "memory" in json.loads(text)["error"]
 
 
 def test_messages_come_out_as_they_went_in() -> None:
     pipe = io.BytesIO()
-    said = [(Ready(7), b""), (Job(id="a", route=Route.OURS, asked=Asked(down=True), is_gzip=True), b"body")]
+    said = [
+        (Ready(7), b""),
+        (PlanJob(id="a", route=Route.TUTTI, options=QueryOptions(down=True), is_gzip=True), b"body"),
+    ]
     for message, body in said:
         messages.write(pipe, message, body)
     pipe.seek(0)
@@ -103,7 +106,7 @@ def test_a_body_is_given_in_pieces() -> None:
     async def receive() -> dict:
         return coming.pop(0)
 
-    assert asyncio.run(read_body(receive, declared="4", limit=4, pause=1, take=sizes.append)) == [b"ab", b"cd"]
+    assert asyncio.run(read_body(receive, declared="4", limit=4, pause=1, reserve=sizes.append)) == [b"ab", b"cd"]
     assert sizes == [2, 2]
 
 

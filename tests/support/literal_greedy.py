@@ -14,7 +14,7 @@ import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
@@ -31,18 +31,18 @@ def simulate(
     strategy: Strategy = Strategy.LEAST_COST,
     *,
     eligible: Bools,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
 ) -> Draft:
     """Buy node by node, every one of them tried by the engine; gangs whole or not at all."""
     scorer = Scorer(problem, strategy, options.weights)
-    return buy_whole(picture, problem, scorer, _run, eligible=eligible, deadline=deadline)
+    return buy_whole(picture, problem, scorer, _run, eligible=eligible, budget=budget)
 
 
 def _run(task: Task) -> Draft:
     with Trial(task.picture.cluster):
         buying = Buying(task)
         buying.settle()
-        while buying.left.any() and not task.is_over():
+        while buying.left.any() and not task.is_exhausted():
             open_rows = buying.open_rows()
             taken = np.zeros((len(open_rows), len(task.pods)), dtype=np.int64)
             for offering in np.flatnonzero(open_rows).tolist():

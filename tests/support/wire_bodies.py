@@ -7,8 +7,10 @@ import json
 import time
 from typing import Any
 
-from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+import msgspec
+
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.objects import Node, Pod
 from tutti.kube.reading.sources import Source
 from tutti.market.price_book import PriceBook
@@ -39,7 +41,12 @@ def read(tree: Any, book: PriceBook = BOOK, options: Options = DEFAULT) -> Reque
 
 
 def answer(request: Request, seconds: float = 5) -> Recommendation:
-    return ask(request, Deadline(time.process_time, seconds))
+    return make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time))
+
+
+def encoded(response: msgspec.Struct) -> Data:
+    """A response as its client decodes it."""
+    return msgspec.json.decode(msgspec.json.encode(response))
 
 
 def pods_of(request: Request) -> dict[str, Pod]:

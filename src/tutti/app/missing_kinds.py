@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from tutti.engine.placement.profile import Profile
+from tutti.engine.session.queue_order import not_considered
 from tutti.kube.admission.unknown_volumes import KnownVolumes, claim_name
 from tutti.kube.objects import (
     CSIDriver,
@@ -29,6 +31,7 @@ from tutti.kube.objects import (
 )
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.workloads.owners import controller_of
+from tutti.recommend.build_request import is_pending
 
 _OWNERS: tuple[type[Object], ...] = (ReplicaSet, StatefulSet, ReplicationController)
 
@@ -47,6 +50,14 @@ def missing_kinds(snapshot: Snapshot, pods: Iterable[Pod], *, evictions: int = 0
         for kind, why in wanted.items()
         if not snapshot.of(kind) and kind.KIND not in snapshot.present
     ]
+
+
+def missing_kinds_of_pending(snapshot: Snapshot) -> list[str]:
+    """A line for each kind that mattered to the pending pods that a scheduler tries."""
+    profile = Profile.default()
+    return missing_kinds(
+        snapshot, [pod for pod in snapshot.pods if is_pending(pod) and not_considered(pod, profile) is None]
+    )
 
 
 _Lack = tuple[type[Object], str]

@@ -1,4 +1,4 @@
-"""`--scale KIND/NAME=COUNT`: which workload is meant, and what scaling it changes in the picture.
+"""The what-if `scale`: which workload ``KIND/NAME`` names, and the edits that give it so many pods.
 
 Contract: pure. A workload is named as for kubectl (``deployment/web``, ``deploy/web``, ``statefulset.apps/db``), in the
 namespace given or in the only one that has it. A Deployment that is not in the input is scaled through its
@@ -38,7 +38,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-def scaled(snapshot: Snapshot, text: str, replicas: int, *, namespace: str | None) -> tuple[list[Edit], str]:
+def scale_edits(snapshot: Snapshot, text: str, replicas: int, *, namespace: str | None) -> tuple[list[Edit], str]:
     """The edits that give a workload so many pods, and a remark on what they do."""
     workload = _workload(snapshot, text, namespace)
     change = scale(
@@ -68,7 +68,7 @@ def _workload(snapshot: Snapshot, text: str, namespace: str | None) -> Object:
         raise InputError(f'want KIND/NAME=COUNT with a kind of {known}, got "{text}"', obj="--scale")
     found = _named(snapshot.of(kind), name, namespace)
     if not found and kind is Deployment:
-        found = _stand_ins(snapshot, name, namespace)
+        found = _deployments_of_replica_sets(snapshot, name, namespace)
     if not found:
         where = f" in namespace {namespace}" if namespace else ""
         missing = kind.KIND not in snapshot.present
@@ -88,8 +88,8 @@ def _named(objects: Sequence[Object], name: str, namespace: str | None) -> list[
     ]
 
 
-def _stand_ins(snapshot: Snapshot, deployment: str, namespace: str | None) -> list[Object]:
-    """Deployments of this name that only their ReplicaSets tell of."""
+def _deployments_of_replica_sets(snapshot: Snapshot, deployment: str, namespace: str | None) -> list[Object]:
+    """Deployments of this name that are known by their ReplicaSets alone."""
     owners = ((each.metadata.namespace or "default", controller_of(each)) for each in snapshot.of(ReplicaSet))
     places = {place for place, owner in owners if owner and (owner.kind, owner.name) == (Deployment.KIND, deployment)}
     return [

@@ -1,20 +1,22 @@
-"""What-ifs: cordon, drain, add and scale as edits on the picture, never on the cluster itself.
+"""What-ifs: cordon, drain, add and scale as edits of a cluster.
 
-Contract: functions here give the edits for one question and change nothing. Nodes are added first, so that they can be
-like one that is drained in the same breath; then workloads are scaled, then nodes are cordoned and drained.
+Contract: `apply_what_if` changes the cluster that it is given and returns the edits with remarks on them; the snapshot
+tells which workloads there are. Nodes are added first, so that they can be like a node that is drained by the same
+what-if; then workloads are scaled, then nodes are cordoned and drained.
 - A drained node is cordoned and its pods are pending again under their names, as new as their controllers would make
-  them; pods of DaemonSets and static pods stay, pods that were on their way out are gone.
+  them; pods of DaemonSets and static pods stay, pods that were terminating are gone.
 - An added node is like the one named: labels, size, CSI drivers, its daemon and static pods; not its other pods, not
-  its images, and not what a cordon or a passing trouble left on it.
+  its images, and not what a cordon or passing trouble left on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tutti.app.scale_workload import scaled
+from tutti.app.scale_workload import scale_edits
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put, Remove
 from tutti.cluster.node_edits import added, belongs_to_node, cordoned, node_of, pods_on
@@ -25,55 +27,57 @@ from tutti.kube.workloads.owners import controller_of
 from tutti.kube.workloads.size_limits import MOST_PODS, too_many
 
 
-def apply_what_ifs(
-    snapshot: Snapshot,
-    cluster: Cluster,
-    *,
-    add: Sequence[str] = (),
-    scale: Sequence[str] = (),
-    cordon: Sequence[str] = (),
-    drain: Sequence[str] = (),
-    namespace: str | None = None,
-) -> list[str]:
-    """Change the picture as asked, and give remarks on what was done."""
+class WhatIf(NamedTuple):
+    """What is to be changed."""
+
+    add: tuple[tuple[str, int], ...] = ()
+    """Nodes, and how many more like each."""
+    scale: tuple[tuple[str, int], ...] = ()
+    """Workloads as ``KIND/NAME``, and how many pods each is to have."""
+    cordon: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
+
+
+def apply_what_if(
+    snapshot: Snapshot, cluster: Cluster, what_if: WhatIf, *, namespace: str | None = None
+) -> tuple[list[Edit], list[str]]:
+    """Change the cluster; give the edits, and remarks on what they do."""
+    for option, counts in (("--add", what_if.add), ("--scale", what_if.scale)):
+        for name, count in counts:
+            check_count(name, str(count), option)
+    done: list[Edit] = []
     notes = []
-    for wish in add:
-        node, count = count_of(wish, "--add")
-        _apply(cluster, added(cluster, node, count))
-    for wish in scale:
-        workload, count = count_of(wish, "--scale")
-        edits, note = scaled(snapshot, workload, count, namespace=namespace)
-        _apply(cluster, edits)
+
+    def apply(edits: Iterable[Edit]) -> list[Edit]:
+        made = list(edits)
+        for edit in made:
+            cluster.apply(edit)
+        done.extend(made)
+        return made
+
+    for node, count in what_if.add:
+        apply(added(cluster, node, count))
+    for workload, count in what_if.scale:
+        edits, note = scale_edits(snapshot, workload, count, namespace=namespace)
+        apply(edits)
         notes.append(note)
-    for name in (*cordon, *drain):
-        _apply(cluster, [Put(cordoned(node_of(cluster, name)))])
-    for name in drain:
-        edits = list(drained(cluster, name))
-        _apply(cluster, edits)
-        notes.append(_drain_note(name, edits))
-    return notes
+    for name in (*what_if.cordon, *what_if.drain):
+        apply([Put(cordoned(node_of(cluster, name)))])
+    notes.extend(_drain_note(name, apply(drain_edits(cluster, name))) for name in what_if.drain)
+    return done, notes
 
 
-def _apply(cluster: Cluster, edits: Iterator[Edit] | Sequence[Edit]) -> None:
-    for edit in list(edits):
-        cluster.apply(edit)
-
-
-def count_of(text: str, option: str) -> tuple[str, int]:
-    """The two sides of ``NAME=COUNT``, as an option has it."""
-    shape = "KIND/NAME" if option == "--scale" else "NODE"
-    name, _, count = text.rpartition("=")
-    if not name or not count.isascii() or not count.isdigit():
-        raise InputError(f'want {shape}=COUNT, got "{text}"', obj=option)
-    count = count.lstrip("0") or "0"
+def check_count(name: str, count: str, option: str) -> None:
+    """Refuse a number of nodes or pods that is negative, or larger than anybody can mean."""
+    if not count.isdecimal():
+        raise InputError(f"want a whole number that is not negative, got {count}", obj=option, field=name)
     if len(count) > len(str(MOST_PODS)) or int(count) > MOST_PODS:  # Python refuses to read numbers of 4,300 digits
         problem = too_many(count) if option == "--scale" else f"{count} is more than the {MOST_PODS} that can be added"
         raise InputError(problem, obj=option, field=name)
-    return name, int(count)
 
 
-def drained(cluster: Cluster, name: str) -> Iterator[Edit]:
-    """What becomes of the pods of a node that is drained."""
+def drain_edits(cluster: Cluster, name: str) -> Iterator[Edit]:
+    """The edits that make the pods of a drained node pending again."""
     for pod in pods_on(cluster, name):
         if belongs_to_node(pod):
             continue

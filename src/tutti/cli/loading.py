@@ -10,7 +10,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,30 +18,23 @@ from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
     from tutti.app.load import LoadedObjects
-    from tutti.cluster.cluster import Cluster
+    from tutti.app.loaded_cluster import LoadedCluster
     from tutti.engine.placement.profile import Profile
     from tutti.kube.reading.parsed_file import ParsedFile
-    from tutti.kube.reading.snapshot import Snapshot
-
-
-class LoadedCluster(NamedTuple):
-    """The prepared objects, and the cluster made of them without volumes that nothing is known about."""
-
-    snapshot: Snapshot
-    cluster: Cluster
 
 
 def load_cluster(paths: Sequence[str]) -> LoadedCluster:
     """Read files into a cluster."""
     with busy("reading"):
         from tutti.app.load import load_sources
+        from tutti.app.loaded_cluster import LoadedCluster
         from tutti.kube.reading.sources import read_sources
 
         loaded = load_sources(read_sources(paths), name=", ".join(paths))
-        cluster = loaded.build_cluster()
+        cluster = LoadedCluster.of(loaded)
         _exempt_from_collection()
     _print_notes(loaded)
-    return LoadedCluster(loaded.snapshot, cluster)
+    return cluster
 
 
 def load_parsed_files(paths: Sequence[str], files: Iterable[ParsedFile]) -> LoadedObjects:
@@ -68,18 +61,15 @@ def _print_notes(loaded: LoadedObjects) -> None:
 
 def load_profile(path: str | None, scheduler_name: str | None) -> Profile:
     """The profile of a configuration file, or the default one."""
-    from tutti.engine.placement.profile import Profile
+    from tutti.app.scheduler_profile import scheduler_profile
+    from tutti.kube.reading.sources import read_sources
 
-    if path is not None:
-        from tutti.engine.config import profile_loader as config
-        from tutti.kube.reading.sources import read_sources
-
-        source, *more = read_sources([path])
-        if more:
-            raise InputError("want one file, not a directory of them", file=path)
-        return config.load_profile(source.data, file=source.name, scheduler_name=scheduler_name)
-    default = Profile.default()
-    return default._replace(scheduler_name=scheduler_name) if scheduler_name else default
+    if path is None:
+        return scheduler_profile(None, scheduler_name)
+    source, *more = read_sources([path])
+    if more:
+        raise InputError("want one file, not a directory of them", file=path)
+    return scheduler_profile(source, scheduler_name)
 
 
 def remark(text: str) -> None:

@@ -1,7 +1,7 @@
 """Options that commands share, with kubectl's names and habits.
 
-Contract: only click is imported here. `-f` gives paths as `kube.loader` takes them; `-l` is read into a `Selector` by
-`cli.label_query` when the command runs.
+Contract: only click is imported here. `-f` gives paths as `kube.reading.sources` takes them; `-l` is read into a
+`Selector` by `app.label_query` when the command runs.
 """
 
 from __future__ import annotations

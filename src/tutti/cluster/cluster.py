@@ -20,6 +20,7 @@ from tutti.cluster.counters.label_classes import LabelRegistry
 from tutti.cluster.counters.pod_counters import Census
 from tutti.cluster.edits import Arrived, Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
 from tutti.cluster.events import Event, is_no_news, node_changes, object_change
+from tutti.cluster.follower import Follower
 from tutti.cluster.groups import NO_GROUP, Groups
 from tutti.cluster.holds import Holds
 from tutti.cluster.meter import EDIT, OBJECT, Meter
@@ -68,14 +69,15 @@ class Cluster:
         """Moves when services or owners change."""
         self.events = [0] * len(Event)
         """How often each kind of event has happened."""
-        self.memo: dict[object, dict[Any, Any]] = {}
-        """What those who ask keep about this cluster, by who they are; a copy starts without."""
+        self.caches: dict[Any, Any] = {}
+        """The values of attached caches (`engine.plugins.attached_cache`); a copy starts without."""
         self.meter = meter or Meter()
         """Counts what is done; shared with copies."""
         self._spec_usage: dict[int, int] = {}
         self._undo: list[Edit] = []
         self._marks: list[list[int]] = []
         """What had happened at each mark."""
+        self._followers: list[Follower] = []
         self._edit_start = self._arrivals = 0
         self._fit_rows()
         for obj in objects:
@@ -98,7 +100,8 @@ class Cluster:
         twin.on_node = [set(pods) for pods in self.on_node]
         twin.absent = {node: set(pods) for node, pods in self.absent.items()}
         twin.touched, twin.events = self.touched.copy(), list(self.events)
-        twin.memo, twin._undo, twin._marks, twin._spec_usage = {}, [], [], dict(self._spec_usage)
+        twin.caches, twin._undo, twin._marks, twin._spec_usage = {}, [], [], dict(self._spec_usage)
+        twin._followers = []
         return twin
 
     def edits(self) -> Iterator[Edit]:
@@ -135,7 +138,7 @@ class Cluster:
             case Hold():
                 self._hold(edit)
             case Release():
-                self._release(edit.pod)
+                self._release(edit.pod, announce=edit.announce)
             case Switch():
                 self._switch(edit)
             case PutTemplate():
@@ -147,9 +150,21 @@ class Cluster:
             case _:
                 raise TypeError(f"{edit!r} is not an edit")
 
+    def attach(self, follower: Follower) -> None:
+        """Let a follower be marked, rolled back and committed together with this cluster."""
+        if self._marks:
+            raise ConflictError("a follower cannot be attached between a mark and its rollback")
+        self._followers.append(follower)
+
+    def detach(self, follower: Follower) -> None:
+        """Let a follower go its own way."""
+        self._followers.remove(follower)
+
     def mark(self) -> int:
         """Remember this moment; every mark is to be rolled back or committed."""
         self._marks.append(self.events.copy())
+        for follower in self._followers:
+            follower.mark()
         return len(self._undo)
 
     def rollback(self, mark: int) -> None:
@@ -162,12 +177,16 @@ class Cluster:
             self.apply(edit)
             del undo[length:]  # undoing is not to be undone
         self.events = events
+        for follower in self._followers:
+            follower.rollback()
 
     def commit(self, mark: int) -> None:
         """Keep the edits since the mark; an outer mark can still undo them."""
         self._marks.pop()
         if not self._marks:
             del self._undo[mark:]
+        for follower in self._followers:
+            follower.commit()
 
     def _undo_with(self, edit: Edit) -> None:
         if self._marks:
@@ -465,10 +484,10 @@ class Cluster:
             self._undo_with(old if old is not None else Release(hold.pod))
         self.held.put(hold)
 
-    def _release(self, key: str, *, undo: bool = True) -> None:
+    def _release(self, key: str, *, undo: bool = True, announce: bool = True) -> None:
         hold = self.held.take(key)
         if hold is not None:
-            self.events[Event.POD_GONE] += 1
+            self.events[Event.POD_GONE] += announce
             if undo:
                 self._undo_with(hold)
 

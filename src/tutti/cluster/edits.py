@@ -69,9 +69,14 @@ class Hold(Edit, frozen=True, gc=False):
 
 
 class Release(Edit, frozen=True, gc=False):
-    """Give up what was held for a pod."""
+    """Give up what was held for a pod.
+
+    Without `announce` the release counts as no event: pods that wait for room are not retried because of it. A session
+    uses this for holds that it puts back at once.
+    """
 
     pod: str
+    announce: bool = True
 
 
 class Switch(Edit, frozen=True, gc=False):

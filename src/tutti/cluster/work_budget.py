@@ -1,96 +1,151 @@
-"""Effort: how much a search may take, counted instead of timed.
+"""Work budgets: how much work a search may do, counted instead of timed.
 
-What a clock cuts depends on what else the machine does at that moment; what a count cuts is the same on every run. So
-work is counted where it is done, in seconds of a usual machine, and a `Deadline` is over when so much work is done. The
-clock is there for the worst: a machine that is far slower than usual, or work that nobody counted.
+A search that a clock ends gives another answer when the machine is busy; a search that a count ends gives the same
+answer on every run. So work is counted where it is done (`meter`), and a `WorkBudget` is exhausted when
+its meter has counted a number of units more than when the budget was made.
 
-Contract: `Effort` only grows. What a deadline says depends on the work alone, until the clock has run `PATIENCE` times
-as long as the work should take, and `AT_LEAST` so long; once that has decided anything, `was_cut` says that another run
-may end elsewhere. The rates, here and where work is done, are rough: benchmarks/effort.py prints how they do.
+Contract: budgets that are made from a budget (`share`, `limited_to`, `extended_to`) count on the same meter, so units
+that are spent from one are spent from all. A budget made by `share` or `limited_to` is exhausted no later than the
+budget that it was made from. Only a budget made by `of_seconds` has a clock, for the worst: a machine that is far
+slower than usual, or work that nobody counted. The clock ends the search when `CLOCK_FACTOR` times the seconds of the
+budget have passed, but not before `CLOCK_MINIMUM` seconds; `cut_by_clock` then says that another run may end elsewhere.
+
+A session whose searches must end with its own budget nests them; a budget without a limit serves where there is none:
+
+    session = WorkBudget(policy.budget)  # None: no limit
+    search = session.limited_to(GANG_SEARCH)
+    decisions = placer.place(need, search)  # spends from both; ends when either is exhausted
+    session.spend(POD_TRIED * need.least)
+    if decisions is None and session.is_exhausted():
+        ...  # the search was cut by the session's budget: "no" says nothing about the gang
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
-from tutti.cluster.meter import Meter
+from tutti.cluster.meter import SECOND, Meter, work_units
 
-PATIENCE, AT_LEAST = 3.0, 5.0
-"""How many times as long as counted a search may take by the clock, and how many seconds it may have at any rate."""
+CLOCK_FACTOR, CLOCK_MINIMUM = 3.0, 5.0
+"""A search may take so many times the seconds of its budget by the clock, and at least so many seconds."""
+_UNLIMITED = 1 << 62
 
 
-class Effort:
-    """Work that was done so far, in seconds."""
+class _Clock:
+    """The caller's clock, in seconds, with a note whether it ended a search; all budgets of one search share it."""
 
-    def __init__(self) -> None:
-        self._spent = 0.0
-        self.meter = Meter()
-        """For clusters, which count their own."""
-        self.was_cut = False
-        """Whether the clock ended something before its work was done."""
+    __slots__ = ("has_cut", "read")
 
-    def spend(self, seconds: float) -> None:
-        """Count some work."""
-        self._spent += seconds
+    def __init__(self, read: Callable[[], float]) -> None:
+        self.read, self.has_cut = read, False
+
+
+class WorkBudget:
+    """See the module's contract. `limit` is in units, None stands for no limit."""
+
+    __slots__ = ("_alarm", "_clock", "_end", "limit", "meter")
+
+    def __init__(self, limit: int | None = None, *, meter: Meter | None = None) -> None:
+        self.meter = Meter() if meter is None else meter
+        self.limit = _UNLIMITED if limit is None else limit
+        """How many units the budget had at its start."""
+        self._end = self.meter.count + self.limit
+        self._clock: _Clock | None = None
+        self._alarm = inf
+
+    @classmethod
+    def of_seconds(cls, seconds: float, clock: Callable[[], float]) -> WorkBudget:
+        """Make a budget of so many seconds of work on a usual machine, with a clock for the worst."""
+        budget = cls(work_units(seconds))
+        budget._clock = _Clock(clock)
+        budget._alarm = clock() + max(CLOCK_FACTOR * seconds, CLOCK_MINIMUM)
+        return budget
+
+    # How much there is ------------------------------------------------------------------------------------------------
 
     @property
-    def done(self) -> float:
-        """All work so far."""
-        return self._spent + self.meter.seconds
-
-
-class Deadline:
-    """When to come to an end. The clock, in seconds, is the caller's."""
-
-    def __init__(self, clock: Callable[[], float], seconds: float, *, effort: Effort | None = None) -> None:
-        self._clock, self.seconds = clock, seconds
-        self.effort = effort or Effort()
-        self._end = self.effort.done + seconds
-        self._alarm = clock() + max(PATIENCE * seconds, AT_LEAST)
+    def seconds(self) -> float:
+        """The limit in seconds of a usual machine."""
+        return self.limit / SECOND
 
     @property
-    def left(self) -> float:
-        """How many seconds of work are left; never below 0."""
-        return 0.0 if self.is_over() else self._end - self.effort.done
+    def remaining(self) -> int:
+        """How many units remain; never below 0."""
+        return 0 if self.is_exhausted() else self._end - self.meter.count
 
-    def is_late(self, share: float) -> bool:
-        """Whether no more than a share of it is left."""
-        return self.left <= share * self.seconds
+    def is_exhausted(self) -> bool:
+        """Whether nothing remains."""
+        return self.meter.count >= self._end or (self._clock is not None and self.is_exceeded_by(0))
 
-    def is_over(self) -> bool:
-        """Whether enough was done."""
-        return self.is_past(0.0)
+    def is_below(self, share: float) -> bool:
+        """Whether no more than a share of the limit remains."""
+        return self.remaining <= share * self.limit
 
-    def is_past(self, seconds: float) -> bool:
-        """Whether so many seconds of work were done since it was over."""
-        if self.effort.done >= self._end + seconds:
+    def is_exceeded_by(self, amount: int) -> bool:
+        """Whether at least so many units were counted beyond the limit."""
+        if self.meter.count >= self._end + amount:
             return True
-        late = self._clock() >= self._alarm + PATIENCE * seconds
-        self.effort.was_cut |= late
-        return late
+        if self._clock is None:
+            return False
+        is_late = self._clock.read() >= self._alarm + CLOCK_FACTOR * amount / SECOND
+        self._clock.has_cut |= is_late
+        return is_late
 
-    def at_least(self, seconds: float) -> Deadline:
-        """This deadline, or one in some seconds if that is later."""
-        if self.left >= seconds:
+    # Spending ---------------------------------------------------------------------------------------------------------
+
+    def spend(self, amount: int) -> bool:
+        """Count some units; False when fewer remain: the budget is exhausted then, and counts no more than it had.
+
+        Work that is done whatever remains is counted on the meter itself.
+        """
+        meter = self.meter
+        count = meter.count + amount
+        if count <= self._end:
+            meter.count = count
+            return True
+        meter.count = max(meter.count, self._end)
+        return False
+
+    # Budgets on the same meter ----------------------------------------------------------------------------------------
+
+    def share(self, fraction: float) -> WorkBudget:
+        """Make a budget of a fraction of what remains."""
+        return self._of(round(self.remaining * fraction))
+
+    def limited_to(self, amount: int) -> WorkBudget:
+        """Give this budget if no more units remain than this, otherwise one of so many units."""
+        return self if self.remaining <= amount else self._of(amount)
+
+    def extended_to(self, amount: int) -> WorkBudget:
+        """Give this budget if at least so many units remain, otherwise one of so many units."""
+        if self.remaining >= amount:
             return self
-        later = Deadline(self._clock, seconds, effort=self.effort)
-        later._alarm = max(later._alarm, self._alarm)
-        return later
+        extended = self._of(amount)
+        if self._clock is not None:
+            alarm = self._clock.read() + max(CLOCK_FACTOR * amount / SECOND, CLOCK_MINIMUM)
+            extended._alarm = max(alarm, self._alarm)
+        return extended
 
-    def within(self, seconds: float) -> Deadline:
-        """This deadline, or one in some seconds if that is sooner."""
-        return self if self.left <= seconds else self._sooner(seconds)
+    def _of(self, limit: int) -> WorkBudget:
+        """Make a budget with the same alarm: a part that takes longer than it should is no reason to cut it."""
+        made = WorkBudget(limit, meter=self.meter)
+        made._clock, made._alarm = self._clock, self._alarm
+        return made
 
-    def part(self, share: float) -> Deadline:
-        """A deadline after a share of what is left."""
-        return self._sooner(self.left * share)
+    # The clock --------------------------------------------------------------------------------------------------------
 
-    def _sooner(self, seconds: float) -> Deadline:
-        sooner = Deadline(self._clock, seconds, effort=self.effort)
-        sooner._alarm = self._alarm  # a part that takes longer than it should is no reason to cut it
-        return sooner
+    @property
+    def cut_by_clock(self) -> bool:
+        """Whether a clock ended something before its counted work was done."""
+        return self._clock is not None and self._clock.has_cut
+
+    def note_cut_by_clock(self) -> None:
+        """Note that another program's clock ended its work."""
+        if self._clock is not None:
+            self._clock.has_cut = True
 
 
-def meter_of(deadline: Deadline | None) -> Meter | None:
-    """What counts work on clusters, where somebody wants it counted."""
-    return deadline.effort.meter if deadline is not None else None
+def meter_of(budget: WorkBudget | None) -> Meter | None:
+    """The meter of a budget, where there is one."""
+    return budget.meter if budget is not None else None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tutti.autoscalers.karpenter.state import is_provisionable
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.kube.objects import Pod
 from tutti.market.offerings import Offering
@@ -27,7 +27,7 @@ ROUNDING = 1_000
 """Recorded costs are rounded to a millionth of a dollar; a difference within that is none."""
 
 Bought = list[tuple[Offering, int]]
-Recommender = Callable[[Request, Deadline], Recommendation]
+Recommender = Callable[[Request, WorkBudget], Recommendation]
 Replayer = Callable[[Request, Bought], int]
 
 
@@ -115,8 +115,8 @@ def run_purchase(
         peer_nodes=peer.nodes,
     )
     try:
-        deadline = Deadline(time.process_time, settings.seconds)
-        ours = (recommender or _recommend)(request, deadline)
+        budget = WorkBudget.of_seconds(settings.seconds, time.process_time)
+        ours = (recommender or _recommend)(request, budget)
         known = known._replace(placed=ours.placed, cost=ours.cost, nodes=len(ours.nodes))
         if settings.binder is Binder.KUBE_SCHEDULER:
             replay = replayer or _replay
@@ -135,10 +135,10 @@ def bought_of(request: Request, answer: Recommendation) -> Bought:
     return [(offered.of(each), each.increment) for each in answer.scale_up]
 
 
-def _recommend(request: Request, deadline: Deadline) -> Recommendation:
+def _recommend(request: Request, budget: WorkBudget) -> Recommendation:
     from tutti.recommend.flow import recommend
 
-    return recommend(request, deadline)
+    return recommend(request, budget)
 
 
 def _replay(request: Request, bought: Bought) -> int:

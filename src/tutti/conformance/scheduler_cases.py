@@ -10,7 +10,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold, Put, Remove
 from tutti.conformance.case_files import Case, decode_object
 from tutti.engine.config.profile_loader import load_profile
-from tutti.engine.explain.pod_explanation import Explanation, explain
+from tutti.engine.explain.node_verdicts import NodeVerdicts, node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.verdict import Reason
 from tutti.engine.preemption.default_preemption import preempt
@@ -51,7 +51,7 @@ class _Run:
 
     def place(self, pod: Pod) -> Answer:
         engine, key = self._engine, pod.key
-        told = explain(engine, key)
+        told = node_verdicts(engine, key)
         answer: Answer = {"pod": key, "feasible": list(told.feasible)}
         _tell(answer, told)
         start = None if self._first_start is None else self._first_start + self._placed * _MINUTE
@@ -87,7 +87,7 @@ class _Run:
             answer["placed"] = decision.node
 
 
-def _tell(answer: Answer, told: Explanation) -> None:
+def _tell(answer: Answer, told: NodeVerdicts) -> None:
     if told.held is not None:
         answer["held"] = _reason(told.held)
     if told.refused is not None:
@@ -106,7 +106,7 @@ def _reason(reason: Reason) -> Answer:
     return {"plugin": reason.plugin, "reasons": sorted(reason.messages), "resolvable": reason.resolvable}
 
 
-def _summary(answer: Answer, told: Explanation) -> Answer:
+def _summary(answer: Answer, told: NodeVerdicts) -> Answer:
     best = answer.get("best", [])
     short = {
         "pod": answer["pod"],

@@ -19,9 +19,9 @@ from tutti.cluster.node_edits import belongs_to_node, companion, like
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.plan import NotConsidered, Plan
+from tutti.engine.session.plan import NotConsidered, Plan, Turn
+from tutti.engine.session.queue_order import turns
 from tutti.engine.session.schedule import schedule
-from tutti.engine.session.turns import Turn, turns
 from tutti.kube.objects import KINDS, CSINode, DaemonSet, Object, ObjectMeta, Pod
 from tutti.market.node_daemons import daemon_pods_for
 from tutti.market.offerings import Offering

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tutti.autoscalers.shared.agreement import agreement_of
 from tutti.market.money import a_month as dollars_a_month
 from tutti.market.money import dollars
-from tutti.present.recommendation_text import a_month, is_for_the_rest
+from tutti.present.recommendation_text import bound_excludes_bound_pods, monthly_text
 from tutti.present.tables import counted, table
 from tutti.recommend.compare import OURS
 from tutti.recommend.records.request import Binder, Objective
@@ -46,13 +46,13 @@ def comparison_text(compared: Sequence[Compared], answer: Recommendation) -> str
         rows.append((bound_label(answer), f"{answer.bound:,}", *(_NOTHING,) * 7))
     elif answer.bound:
         less = change_text(None if not answer.cost else answer.bound / answer.cost - 1)
-        rows.append((bound_label(answer), _NOTHING, a_month(answer.bound), less, *(_NOTHING,) * 5))
+        rows.append((bound_label(answer), _NOTHING, monthly_text(answer.bound), less, *(_NOTHING,) * 5))
     return "\n".join((table(_HEADERS, rows), "", *remarks(compared, answer)))
 
 
 def bound_label(answer: Recommendation) -> str:
     """What the line of the bound is called."""
-    what = "purchase" if is_for_the_rest(answer) else "plan"
+    what = "purchase" if bound_excludes_bound_pods(answer) else "plan"
     return f"no {what} {'has fewer' if answer.objective == Objective.NODES else 'costs less'} than"
 
 
@@ -62,7 +62,7 @@ def _row(each: Compared, ours: Compared) -> Sequence[object]:
     return (
         NAMES[each.who],
         f"{each.nodes:,}",
-        a_month(each.cost),
+        monthly_text(each.cost),
         _NOTHING if each is ours else change_text(each.change),
         f"{each.placed:,}",
         f"{each.left:,}",
@@ -125,7 +125,7 @@ def remarks(compared: Sequence[Compared], answer: Recommendation) -> Iterator[st
             yield f"ours may be far from the best (gap {100 * (answer.gap or 0):.0f} %): try a longer --time-limit"
     if ours.holds is False and answer.binder == Binder.TUTTI:
         yield "HOLDS of ours is with kube-scheduler as well; with --binder tutti pods go where the plan says"
-    if answer.bound and is_for_the_rest(answer):
+    if answer.bound and bound_excludes_bound_pods(answer):
         yield f'"{bound_label(answer)}": once kube-scheduler has bound what fits now'
     yield "HOLDS: whether kube-scheduler gives a node to as many pods as the nodes were bought for"
     yield "AGREES: on how many recorded inputs our model of a program bought what the real program bought"
@@ -138,7 +138,7 @@ def _how(each: Compared, ours: Compared) -> str:
         more = each.real - ours.real
         return f"{counted(more, 'pod')} more {'gets' if more == 1 else 'get'} a node"
     if each.cost is not None and ours.cost is not None and each.cost < ours.cost:
-        return f"as many pods for {a_month(ours.cost - each.cost)} a month less"
+        return f"as many pods for {monthly_text(ours.cost - each.cost)} a month less"
     return f"as many pods on {counted(ours.nodes - each.nodes, 'node')} fewer"
 
 

@@ -1,134 +1,86 @@
-"""The account of one gang as people read it, as `kubectl describe` would: its needs, its outcome, and its cures.
+"""The explanation of a gang as people read it, as `kubectl describe` would: its needs, its outcome, and its cures.
 
-Contract: nothing is asked here; `find_gang` says which gang a user means, the rest words a `GangExplanation`. In JSON
-and YAML an edit of a cure is `put` with a whole object, which `-f` reads again, or `remove` with a name.
+Contract: pure; records in, text and data out. In JSON and YAML an edit of a cure is `put` with a whole object, which
+`-f` reads again, or `remove` with a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put, Remove
-from tutti.engine.explain.gang_explanation import GangExplanation, Outcome, PartAccount
-from tutti.engine.gangs.gang_state import Gangs
-from tutti.engine.placement.engine import Engine
-from tutti.exceptions import InputError, NotFoundError
+from tutti.engine.explain.gang_explanation import GangExplanation, GangOutcome, PartAccount
+from tutti.engine.explain.gang_status import GangStatus
 from tutti.kube.gangs.gang import Topology
-from tutti.present.tables import counted, structured, table
+from tutti.present.tables import counted, table
 
-KINDS = frozenset(("gang", "gangs", "podgroup", "podgroups", "pg"))
-"""What may stand before the slash."""
 _FEW = 20
 _NAMED = 5
-
-
-def find_gang(cluster: Cluster, name: str, namespace: str | None) -> str:
-    """The key of the gang that a user means; a group within a larger gang stands for that."""
-    gangs = Gangs(cluster)
-    named = zip(cluster.groups.keys, cluster.groups.members, strict=True)
-    roots = {key: gangs.key_of(min(rows)) for key, rows in named if rows}
-    known = {**{key: root or key for key, root in roots.items()}, **{root: root for root in roots.values() if root}}
-    inside = {key: root for key, root in known.items() if namespace is None or key.partition("/")[0] == namespace}
-    found = sorted({root for key, root in inside.items() if key.partition("/")[2] == name})
-    if len(found) > 1:
-        places = ", ".join(key.partition("/")[0] for key in found)
-        raise InputError(f"gang {name!r} is in several namespaces ({places}): choose one with -n")
-    if not found:
-        where = f"namespace {namespace} of the input" if namespace else "the input"
-        raise NotFoundError(f"gang {name!r} is not in {where}: {_hint(name, sorted(inside))}")
-    return found[0]
-
-
-def _hint(name: str, keys: Sequence[str]) -> str:
-    names = list(dict.fromkeys(key.partition("/")[2] for key in keys))
-    if not names:
-        return "no pod names a gang there"
-    close = get_close_matches(name, names, n=3)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"there are {', '.join(names[:_NAMED])}{more}"
 
 
 _LISTED = ("NAMESPACE", "NAME", "DIALECT", "MINIMUM", "RUNNING", "PENDING", "STATUS")
 
 
-def gang_list(engine: Engine, namespace: str | None, form: str) -> str:
-    """A line for each gang, or the same as data."""
-    cluster, gangs = engine.cluster, Gangs(engine.cluster)
-    rows = []
-    every = gangs.keys()
-    for key in every:
-        place, _, name = key.partition("/")
-        if namespace not in (None, place):
-            continue
-        pods = cluster.pods
-        standing = gangs.standing(key, [row for row in gangs.rows(key) if pods.node_names[row] is None])
-        gang, lacks = standing.gang, standing.need().least
-        status = "Refused" if gang.problem is not None else "Pending" if lacks else "Running"
-        counts = (gang.minimum, len(standing.running), len(standing.waiting))
-        rows.append((place, name, gang.dialect, *counts, status))
-    if not rows:
-        raise NotFoundError(
-            f"no pod names a gang in {f'namespace {namespace} of the input' if namespace else 'the input'}"
-        )
-    if form in ("json", "yaml"):
-        names = [name.lower() for name in _LISTED]
-        return structured([dict(zip(names, row, strict=True)) for row in rows], form)
-    return table(_LISTED, rows)
+def gang_list_text(gangs: Iterable[GangStatus]) -> str:
+    """A line for each gang."""
+    return table(_LISTED, map(msgspec.structs.astuple, gangs))
 
 
 # Text -----------------------------------------------------------------------------------------------------------------
 
 
-def gang_text(told: GangExplanation, *, wide: bool) -> str:
-    """The whole account."""
-    parts = ["\n".join(f"{label + ':':<13}{text}" for label, text in _head(told))]
-    if told.parts:
-        parts.append(table(("PART", "MINIMUM", "RUNNING", "WAITING", "WHERE"), _part_rows(told.parts)))
-    if told.domains:
-        rows = [(d.name, d.nodes, f"{d.fits} of {d.wanted}", d.stopped_by or "") for d in told.domains]
+def gang_text(explanation: GangExplanation, *, wide: bool) -> str:
+    """The whole explanation."""
+    parts = ["\n".join(f"{label + ':':<13}{text}" for label, text in _head(explanation))]
+    if explanation.parts:
+        parts.append(table(("PART", "MINIMUM", "RUNNING", "WAITING", "WHERE"), _part_rows(explanation.parts)))
+    if explanation.domains:
+        rows = [(d.name, d.nodes, f"{d.fits} of {d.wanted}", d.stopped_by or "") for d in explanation.domains]
         text = table(("DOMAIN", "NODES", "FITS", "STOPPED BY"), rows)
-        more = told.domain_count - len(rows)
+        more = explanation.domain_count - len(rows)
         parts.append(f"{text}\n... {counted(more, 'more domain')}" if more > 0 else text)
-    if told.outcome.nodes and (wide or len(told.outcome.nodes) <= _FEW):
-        parts.append(table(("POD", "NODE"), ((_short(told, pod), node) for pod, node in told.outcome.nodes.items())))
-    if told.outcome.state in ("waits", "problem"):
-        cures = [f"  - {cure.text}" for cure in told.cures]
+    if explanation.outcome.nodes and (wide or len(explanation.outcome.nodes) <= _FEW):
+        parts.append(
+            table(
+                ("POD", "NODE"), ((_short(explanation, pod), node) for pod, node in explanation.outcome.nodes.items())
+            )
+        )
+    if explanation.outcome.state in ("waits", "problem"):
+        cures = [f"  - {cure.text}" for cure in explanation.cures]
         parts.append("\n".join(("Cures:", *cures)) if cures else f"{'Cures:':<13}none was found")
     return "\n\n".join(parts)
 
 
-def _head(told: GangExplanation) -> Iterator[tuple[str, str]]:
-    yield "Name", told.name
-    yield "Namespace", told.namespace
-    yield "Dialect", told.dialect
-    yield "Priority", str(told.priority)
-    yield "Needs", _needs(told)
-    yield "Pods", _pods(told)
-    yield "Eviction", {"single": "pod by pod", "all": "all pods together"}.get(told.disruption, "as a whole")
+def _head(explanation: GangExplanation) -> Iterator[tuple[str, str]]:
+    yield "Name", explanation.name
+    yield "Namespace", explanation.namespace
+    yield "Dialect", explanation.dialect
+    yield "Priority", str(explanation.priority)
+    yield "Needs", _needs(explanation)
+    yield "Pods", _pods(explanation)
+    yield "Eviction", {"single": "pod by pod", "all": "all pods together"}.get(explanation.disruption, "as a whole")
     before = [
-        counted(number, noun) for number, noun in ((told.before.gangs, "gang"), (told.before.pods, "pod")) if number
+        counted(number, noun)
+        for number, noun in ((explanation.before.gangs, "gang"), (explanation.before.pods, "pod"))
+        if number
     ]
     if before:
-        come = "comes" if told.before.gangs + told.before.pods == 1 else "come"
+        come = "comes" if explanation.before.gangs + explanation.before.pods == 1 else "come"
         yield (
             "Queue",
             f"{' and '.join(before)} {come} before it",
         )
-    yield "Outcome", outcome_text(told.outcome, told.namespace)
+    yield "Outcome", outcome_text(explanation.outcome, explanation.namespace)
 
 
-def _needs(told: GangExplanation) -> str:
-    if told.problem is not None:
+def _needs(explanation: GangExplanation) -> str:
+    if explanation.problem is not None:
         return "not known"
-    text = counted(told.minimum, "pod") + _where(told.topology)
-    return text if told.maximum is None else f"{text}, at most {told.maximum}"
+    text = counted(explanation.minimum, "pod") + _where(explanation.topology)
+    return text if explanation.maximum is None else f"{text}, at most {explanation.maximum}"
 
 
 def _where(topology: Topology) -> str:
@@ -144,14 +96,14 @@ def _label(key: str) -> str:
     return f"{word} ({key})" if domain else word
 
 
-def _pods(told: GangExplanation) -> str:
-    pods = told.pods
+def _pods(explanation: GangExplanation) -> str:
+    pods = explanation.pods
     rest = ((pods.gated, "gated"), (pods.terminating, "terminating"), (pods.elsewhere, "of another scheduler"))
     said = [f"{pods.running} running", f"{pods.waiting} waiting", *(f"{n} {what}" for n, what in rest if n)]
     return ", ".join(said)
 
 
-def outcome_text(outcome: Outcome, namespace: str) -> str:
+def outcome_text(outcome: GangOutcome, namespace: str) -> str:
     """What becomes of a gang, in one line."""
     nodes = list(dict.fromkeys(outcome.nodes.values()))
     where = ", ".join(nodes[:_NAMED]) + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else "")
@@ -181,21 +133,21 @@ def _part_rows(parts: Sequence[PartAccount], indent: str = "") -> Iterator[tuple
         yield from _part_rows(part.parts, f"{indent}  ")
 
 
-def _short(told: GangExplanation, pod: str) -> str:
-    return pod.removeprefix(f"{told.namespace}/")
+def _short(explanation: GangExplanation, pod: str) -> str:
+    return pod.removeprefix(f"{explanation.namespace}/")
 
 
 # Data -----------------------------------------------------------------------------------------------------------------
 
 
-def gang_data(told: GangExplanation, form: str) -> str:
-    """The account as JSON or YAML."""
-    data = msgspec.to_builtins(msgspec.structs.replace(told, cures=()))
+def gang_data(explanation: GangExplanation) -> dict[str, Any]:
+    """The explanation for programs."""
+    data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(explanation, cures=()))
     data["cures"] = [
         {**msgspec.to_builtins(msgspec.structs.replace(cure, edits=())), "edits": [_edit(edit) for edit in cure.edits]}
-        for cure in told.cures
+        for cure in explanation.cures
     ]
-    return structured(data, form)
+    return data
 
 
 def _edit(edit: Edit) -> dict[str, Any]:

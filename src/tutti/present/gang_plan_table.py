@@ -12,24 +12,23 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tutti.engine.gangs.gang_state import Gangs
-from tutti.present.plan_table import (  # fmt: skip
+from tutti.present.plan_rows import (
     HELD,
     Row,
-    asked_by,
-    costs,
-    fate,
-    laid_out,
-    left_out_status,
-    others_line,
-    requests,
-    split,
+    eviction_status,
+    eviction_summary,
+    namespaced_table,
+    not_considered_line,
+    not_considered_status,
+    pod_requests,
+    requests_text,
+    split_key,
 )
 from tutti.present.tables import NONE, counted
 
 if TYPE_CHECKING:
     from tutti.cluster.cluster import Cluster
-    from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, Plan, Unschedulable
-    from tutti.engine.session.turns import Turn
+    from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, Plan, Turn, Unschedulable
 
 _HEADERS = ("NAMESPACE", "NAME", "READY", "MIN", "STATUS", "PRIORITY", "REQUESTS", "SCORE", "NODE", "MESSAGE")
 _WIDE = ("MIN", "PRIORITY", "REQUESTS", "SCORE")
@@ -96,7 +95,7 @@ class GangTable:
     def text(self, queue: Iterable[Turn], *, wide: bool, namespaced: bool | None) -> str:
         """The table, for turns that were taken in this order; empty if it has no lines."""
         self._wide = wide
-        return laid_out(_HEADERS, list(self._rows(queue)), () if wide else _WIDE, namespaced=namespaced)
+        return namespaced_table(_HEADERS, list(self._rows(queue)), () if wide else _WIDE, namespaced=namespaced)
 
     def summary(self) -> str:
         """What the plan comes to, in one line or two."""
@@ -112,7 +111,7 @@ class GangTable:
         if len(plan.evictions) > len(gone):
             said.append(f"{counted(len(plan.evictions) - len(gone), 'pod')} moved")
         every = _amount((*plan.binds, *plan.unschedulable, *plan.nominated))
-        return "\n".join((f"{every} pending: {', '.join(said)}", *others_line(plan)))
+        return "\n".join((f"{every} pending: {', '.join(said)}", *not_considered_line(plan)))
 
     def _rows(self, queue: Iterable[Turn]) -> Iterator[Row]:
         for turn in queue:
@@ -122,26 +121,26 @@ class GangTable:
                 yield from self._gang(self._gangs[turn.gang], turn.pods)
         for other in self._plan.not_considered if self._wide else ():
             pod = self._cluster.pod(other.pod)
-            status, priority = left_out_status(other), pod.spec.priority or 0
-            yield (*split(other.pod), "", "", status, priority, requests(pod), "", NONE, other.message)
+            status, priority = not_considered_status(other), pod.spec.priority or 0
+            yield (*split_key(other.pod), "", "", status, priority, requests_text(pod), "", NONE, other.message)
 
     # Pods -------------------------------------------------------------------------------------------------------------
 
     def _pod(self, key: str, indent: str) -> Iterator[Row]:
         """The rows of a pending pod on its own, or the row of one that is a member."""
-        namespace, name = split(key)
+        namespace, name = split_key(key)
         bound, held, left = self._binds.get(key), self._held.get(key), self._left.get(key)
         one: Bound | Nominated | Unschedulable | None = bound or held or left
         if one is None:
             return
         victims = self._victims.get((key, False), ()) if one.gang is None else ()
-        asked = asked_by(self._cluster, key) if self._wide else ""
+        asked = pod_requests(self._cluster, key) if self._wide else ""
         score: object = ""
         if bound is not None:
             score = "" if bound.score is None else bound.score
             status, node, message = "Placed", bound.node, ""
             if bound.gang is None:
-                message = costs(victims, bound.budgets_broken, _of_gang(victims, namespace))
+                message = eviction_summary(victims, bound.budgets_broken, _of_gang(victims, namespace))
         elif held is not None:
             status, node, message = "Waiting", held.node, "" if held.gang else HELD
         else:
@@ -153,9 +152,9 @@ class GangTable:
     # Gangs ------------------------------------------------------------------------------------------------------------
 
     def _gang(self, gang: GangPlan, pods: Sequence[str]) -> Iterator[Row]:
-        namespace, name = split(gang.gang)
+        namespace, name = split_key(gang.gang)
         victims = self._victims.get((gang.gang, True), ())
-        said = costs(victims, gang.budgets_broken, _of_gang(victims, namespace)), self._why(gang, pods)
+        said = eviction_summary(victims, gang.budgets_broken, _of_gang(victims, namespace)), self._why(gang, pods)
         ready = f"{gang.running + gang.placed}/{max(gang.pods, gang.minimum)}"
         message = "; ".join(filter(None, said))
         yield (
@@ -166,8 +165,8 @@ class GangTable:
             for pod, node in self._members(gang.gang):
                 if pod not in self._binds:
                     now = self._cluster.pod(pod)
-                    priority, asked = now.spec.priority or 0, requests(now)
-                    yield (namespace, f"  {split(pod)[1]}", "", "", "Running", priority, asked, "", node, "")
+                    priority, asked = now.spec.priority or 0, requests_text(now)
+                    yield (namespace, f"  {split_key(pod)[1]}", "", "", "Running", priority, asked, "", node, "")
             for pod in pods:
                 yield from self._pod(pod, "  ")
         yield from self._evicted(gang.gang, gang=True)
@@ -200,17 +199,17 @@ class GangTable:
             whom = _gang_name(by, gone.pod) if gang else by
             departure = self._departures.get((by, gone.gang or "")) if gone.to is None else None
             if departure is None or departure.left:
-                status, message = fate(gone, whom)
+                status, message = eviction_status(gone, whom)
                 if departure is not None:
                     message += f"; {_gang_name(departure.gang, gone.pod)} has {counted(departure.left, 'pod')} left"
-                yield (*split(gone.pod), "", "", status, gone.priority, "", "", gone.node, message)
+                yield (*split_key(gone.pod), "", "", status, gone.priority, "", "", gone.node, message)
             elif departure.gang not in told:
                 told.add(departure.gang)
                 yield _whole(departure, whom)
 
 
 def _whole(departure: _Departure, whom: str) -> Row:
-    namespace, name = split(departure.gang)
+    namespace, name = split_key(departure.gang)
     pods = departure.pods
     nodes = {gone.node for gone in pods}
     where = nodes.pop() if len(nodes) == 1 else counted(len(nodes), "node")
@@ -221,8 +220,8 @@ def _whole(departure: _Departure, whom: str) -> Row:
 
 def _gang_name(gang: str, beside: str) -> str:
     """What a gang is called beside somebody: with its namespace if that is another one."""
-    namespace, name = split(gang)
-    return f"gang/{name}" if namespace == split(beside)[0] else f"gang/{name} in {namespace}"
+    namespace, name = split_key(gang)
+    return f"gang/{name}" if namespace == split_key(beside)[0] else f"gang/{name} in {namespace}"
 
 
 def _of_gang(victims: Sequence[Eviction], namespace: str) -> str:

@@ -1,4 +1,4 @@
-"""The account of a pod as people read it: the outcome, the nodes that fit with their scores, and those that refuse.
+"""The explanation of a pod as people read it: the outcome, the nodes that fit with scores, and those that refuse.
 
 Contract: nodes that say the same are one line with their number, unless there are few nodes or `wide` is asked for;
 `wide` also gives every node its line, plugins their full names, and says what the node has left of what the pod asks.
@@ -7,18 +7,21 @@ Contract: nodes that say the same are one line with their number, unless there a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tutti.app.explain_pod import NodeAccount, PodAccount
+import msgspec
+
+from tutti.engine.explain.pod_explanation import NodeAnswer, PodExplanation
 from tutti.kube.quantity import format_quantity
 from tutti.kube.resources import incoming_requests
-from tutti.present.plan_table import requests
+from tutti.present.gang_explanation_text import outcome_text
+from tutti.present.plan_rows import requests_text
 from tutti.present.tables import NONE, counted, table
 
 if TYPE_CHECKING:
     from tutti.cluster.cluster import Cluster
 
-_Said = Callable[[NodeAccount], tuple[object, ...]]
+_Said = Callable[[NodeAnswer], tuple[object, ...]]
 
 FEW = 20
 """Up to so many nodes each has its own line."""
@@ -30,13 +33,13 @@ _SHORT = {
 }  # fmt: skip
 
 
-def account_text(account: PodAccount, cluster: Cluster, *, wide: bool) -> str:
-    """The whole account."""
-    grouped = not wide and len(account.nodes) > FEW
-    feasible = [node for node in account.nodes if node.feasible]
-    refused = [node for node in account.nodes if not node.feasible]
-    parts = [_head(account, cluster, len(feasible), len(refused))]
-    free = _Free(account.pod, cluster) if wide else None
+def pod_text(explanation: PodExplanation, cluster: Cluster, *, wide: bool) -> str:
+    """The whole explanation; the cluster is the one that was asked."""
+    grouped = not wide and len(explanation.nodes) > FEW
+    feasible = [node for node in explanation.nodes if node.feasible]
+    refused = [node for node in explanation.nodes if not node.feasible]
+    parts = [_head(explanation, cluster, len(feasible), len(refused))]
+    free = _Free(explanation.pod, cluster) if wide else None
     if feasible:
         parts.append(_scores(feasible, grouped=grouped, free=free))
     if refused:
@@ -44,54 +47,67 @@ def account_text(account: PodAccount, cluster: Cluster, *, wide: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _head(account: PodAccount, cluster: Cluster, feasible: int, refused: int) -> str:
-    pod = cluster.pod(account.pod)
-    namespace, _, name = account.pod.partition("/")
+def _head(explanation: PodExplanation, cluster: Cluster, feasible: int, refused: int) -> str:
+    pod = cluster.pod(explanation.pod)
+    namespace, _, name = explanation.pod.partition("/")
     lines = [
         ("Name", name),
         ("Namespace", namespace),
         ("Priority", str(pod.spec.priority or 0)),
-        ("Requests", requests(pod)),
-        ("Node", account.node or NONE),
-        ("Outcome", _outcome(account)),
+        ("Requests", requests_text(pod)),
+        ("Node", explanation.node or NONE),
+        ("Outcome", _outcome(explanation)),
     ]
-    if account.gang is not None:
-        lines.append(("Gang", f"{account.gang.partition('/')[2]} ({account.gang_outcome})"))
-    if account.remark is not None:
-        lines.append(("Skipped", f"the scheduler does not try this pod: {account.remark}"))
-    if account.evicts:
-        victims = ", ".join(account.evicts)
-        lines.append(("Preemption", f"would evict {victims} from {account.nominated} and go there"))
-    if account.nodes:
+    if explanation.gang is not None:
+        lines.append(("Gang", f"{explanation.gang.partition('/')[2]} ({_gang_outcome(explanation)})"))
+    if explanation.remark is not None:
+        lines.append(("Skipped", f"the scheduler does not try this pod: {explanation.remark}"))
+    if explanation.evicts:
+        victims = ", ".join(explanation.evicts)
+        lines.append(("Preemption", f"would evict {victims} from {explanation.nominated} and go there"))
+    if explanation.nodes:
         lines.append(("Nodes", f"{feasible} could take it, {refused} could not"))
     return "\n".join(f"{label + ':':<13}{text}" for label, text in lines)
 
 
-def _outcome(account: PodAccount) -> str:
+def _gang_outcome(explanation: PodExplanation) -> str | None:
+    """What would become of the pod's gang, in one line."""
+    if explanation.gang is None or explanation.gang_outcome is None:
+        return None
+    return outcome_text(explanation.gang_outcome, explanation.gang.partition("/")[0])
+
+
+def pod_data(explanation: PodExplanation) -> dict[str, Any]:
+    """The same for programs; the gang's outcome is its line of text."""
+    data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(explanation, gang_outcome=None))
+    return data | {"gangOutcome": _gang_outcome(explanation)}
+
+
+def _outcome(explanation: PodExplanation) -> str:
     """Where the pod goes, or why it stays or goes nowhere."""
-    totals = {node.name: node.total for node in account.nodes if node.feasible}
-    if account.goes_to is None:
-        why = account.message or ""
-        return why if account.node is None else f"asked today it would find no place: {why}"
-    score = totals.get(account.goes_to)
+    totals = {node.name: node.total for node in explanation.nodes if node.feasible}
+    if explanation.goes_to is None:
+        why = explanation.message or ""
+        return why if explanation.node is None else f"asked today it would find no place: {why}"
+    score = totals.get(explanation.goes_to)
     because = f"score {score}" if score is not None else "the only node that can take it"
-    if account.node is None:
-        return f"goes to {account.goes_to}: {_lead(account, because)}"
-    if account.goes_to == account.node:
-        return f"asked today it would go to {account.node} again: {_lead(account, because)}"
-    here = next((node for node in account.nodes if node.name == account.node), None)
+    if explanation.node is None:
+        return f"goes to {explanation.goes_to}: {_lead(explanation, because)}"
+    if explanation.goes_to == explanation.node:
+        return f"asked today it would go to {explanation.node} again: {_lead(explanation, because)}"
+    here = next((node for node in explanation.nodes if node.name == explanation.node), None)
     if here is None:
-        now = f"{account.node} is not there any more"
+        now = f"{explanation.node} is not there any more"
     elif here.feasible:
-        now = f"{account.node} has {here.total}"
+        now = f"{explanation.node} has {here.total}"
     else:
-        now = f"{account.node} would refuse it: {', '.join(here.reasons)}"
-    return f"asked today it would go to {account.goes_to}: {because}; {now}"
+        now = f"{explanation.node} would refuse it: {', '.join(here.reasons)}"
+    return f"asked today it would go to {explanation.goes_to}: {because}; {now}"
 
 
-def _lead(account: PodAccount, because: str) -> str:
+def _lead(explanation: PodExplanation, because: str) -> str:
     """The winner's score, and how far the next is behind."""
-    ranked = [node for node in account.nodes if node.feasible and node.total is not None]
+    ranked = [node for node in explanation.nodes if node.feasible and node.total is not None]
     if len(ranked) < 2:
         return because
     equal = sum(node.total == ranked[0].total for node in ranked)
@@ -100,21 +116,21 @@ def _lead(account: PodAccount, because: str) -> str:
     return f"{because}; the next best is {ranked[1].name} with {ranked[1].total}"
 
 
-def _scores(nodes: Sequence[NodeAccount], *, grouped: bool, free: _Free | None) -> str:
+def _scores(nodes: Sequence[NodeAnswer], *, grouped: bool, free: _Free | None) -> str:
     """The nodes that fit, the best first, with every plugin's part of the total."""
     plugins = list(dict.fromkeys(plugin for node in nodes for plugin in node.scores))
     names = [plugin.upper() if free is not None else _SHORT.get(plugin, plugin.upper()) for plugin in plugins]
 
-    def said(node: NodeAccount) -> tuple[object, ...]:
+    def said(node: NodeAnswer) -> tuple[object, ...]:
         return (NONE if node.total is None else node.total, *(node.scores.get(plugin, 0) for plugin in plugins))
 
     return _table(nodes, ("TOTAL", *names), said, grouped=grouped, free=free)
 
 
-def _reasons(nodes: Sequence[NodeAccount], *, grouped: bool, free: _Free | None) -> str:
+def _reasons(nodes: Sequence[NodeAnswer], *, grouped: bool, free: _Free | None) -> str:
     """The nodes that refuse, with the plugin that did and whether evictions could change it."""
 
-    def said(node: NodeAccount) -> tuple[object, ...]:
+    def said(node: NodeAnswer) -> tuple[object, ...]:
         if node.victims:
             help_ = f"of {counted(len(node.victims), 'pod')}"
         else:
@@ -125,7 +141,7 @@ def _reasons(nodes: Sequence[NodeAccount], *, grouped: bool, free: _Free | None)
 
 
 def _table(
-    nodes: Sequence[NodeAccount], headers: Sequence[str], said: _Said, *, grouped: bool, free: _Free | None
+    nodes: Sequence[NodeAnswer], headers: Sequence[str], said: _Said, *, grouped: bool, free: _Free | None
 ) -> str:
     """A line for each node, or for all nodes that say the same."""
     if grouped:

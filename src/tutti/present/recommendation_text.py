@@ -19,7 +19,7 @@ from tutti.market.money import HOURS_A_MONTH, NANO
 from tutti.market.pool_context import label_of
 from tutti.market.pool_membership import pool_of
 from tutti.market.price_book import ON_DEMAND
-from tutti.present.plan_table import split
+from tutti.present.plan_rows import split_key
 from tutti.present.tables import NONE, counted, table, without_columns
 from tutti.recommend.records.request import Binder, Objective
 
@@ -59,8 +59,8 @@ def scale_ups_table(scale_up: Sequence[ScaleUp], first: str = "POOL") -> str:
             each.instance_type or NONE,
             each.capacity_type,
             f"+{each.increment:,}",
-            a_month(each.price),
-            a_month(None if each.price is None else each.price * each.increment),
+            monthly_text(each.price),
+            monthly_text(None if each.price is None else each.price * each.increment),
         )
         for each in scale_up
     ]
@@ -103,29 +103,29 @@ def _cost(answer: Recommendation) -> str:
     if not answer.bound and (by_nodes or answer.cost):
         return f"{cost}; how much better a plan could be was not found out in the time given (--time-limit)"
     if answer.gap is None or answer.gap < _TOLERANCE:
-        return f"{cost}; proved: {no_better(answer, 'has fewer' if by_nodes else 'costs less')}"
-    least = f"has fewer than {answer.bound:,}" if by_nodes else f"costs less than {a_month(answer.bound)}"
+        return f"{cost}; proved: {bound_statement(answer, 'has fewer' if by_nodes else 'costs less')}"
+    least = f"has fewer than {answer.bound:,}" if by_nodes else f"costs less than {monthly_text(answer.bound)}"
     hint = "; more time may close it, or spreading needs it" if answer.binder == Binder.KUBE_SCHEDULER else ""
-    return f"{cost}; {no_better(answer, least)} (gap {100 * answer.gap:.2f} %{hint})"
+    return f"{cost}; {bound_statement(answer, least)} (gap {100 * answer.gap:.2f} %{hint})"
 
 
-def is_for_the_rest(answer: Recommendation) -> bool:
+def bound_excludes_bound_pods(answer: Recommendation) -> bool:
     """Whether the bound is for those alone whom kube-scheduler does not bind before anything is bought."""
     return answer.binder == Binder.KUBE_SCHEDULER and bool(answer.on_existing)
 
 
-def no_better(answer: Recommendation, better: str) -> str:
+def bound_statement(answer: Recommendation, better: str) -> str:
     """What the bound says: that there is nothing that, for example, ``costs less``."""
-    if is_for_the_rest(answer):
+    if bound_excludes_bound_pods(answer):
         return f"no purchase {better} once kube-scheduler has bound what fits now"
     return f"no plan for these pods {better}"
 
 
 def _both(nano: int) -> str:
-    return f"{a_month(nano)} a month (${nano / NANO:,.4f} an hour)"
+    return f"{monthly_text(nano)} a month (${nano / NANO:,.4f} an hour)"
 
 
-def a_month(nano: int | None) -> str:
+def monthly_text(nano: int | None) -> str:
     """An hourly price by the month, as text."""
     return "<unknown>" if nano is None else f"${nano * HOURS_A_MONTH / NANO:,.2f}"
 
@@ -142,7 +142,7 @@ def _left(left: Sequence[Left]) -> str:
         return ""
     rows = []
     for (gang, reason), members in groups.items():
-        namespace, name = split(gang or members[0].pod)
+        namespace, name = split_key(gang or members[0].pod)
         rows.append((f"{len(members):,}", namespace, f"gang/{name}" if gang else name, reason))
     stay = "stays" if len(left) == 1 else "stay"
     return f"{counted(len(left), 'pod')} {stay} pending:\n{table(('PODS', 'NAMESPACE', 'EXAMPLE', 'REASON'), rows)}"

@@ -14,8 +14,8 @@ from tutti.autoscalers.shared.agreement import CLUSTER_AUTOSCALER, agreement_of
 from tutti.market.money import NANO, dollars
 from tutti.market.money import a_month as dollars_a_month
 from tutti.present.comparison_text import change_text
-from tutti.present.recommendation_text import a_month
-from tutti.present.scale_down_text import how_long
+from tutti.present.recommendation_text import monthly_text
+from tutti.present.scale_down_text import duration_text
 from tutti.present.tables import counted, table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ NODES = ("NODE", "POOL", "TUTTI", "CLUSTER AUTOSCALER", "SAVES/HOUR", "BECAUSE")
 _NOTHING, _STAYS = "-", "stays"
 
 
-class Row(NamedTuple):
+class NodeComparison(NamedTuple):
     """A node that one of the two lets go, or both."""
 
     node: str
@@ -41,11 +41,11 @@ class Row(NamedTuple):
     """Why only one of the two lets it go; empty where both do."""
 
 
-def beside_text(plan: DownPlan, theirs: PeerDown) -> str:
+def scale_down_comparison_text(plan: DownPlan, theirs: PeerDown) -> str:
     """The tables, and the remarks under them."""
     rows = [
-        (each.node, each.pool, _after(each.ours), _after(each.theirs), an_hour(each.price), each.because)
-        for each in nodes_beside(plan, theirs)
+        (each.node, each.pool, _after(each.ours), _after(each.theirs), hourly_text(each.price), each.because)
+        for each in node_rows(plan, theirs)
     ]
     parts = [table(TOTALS, totals(plan, theirs)), table(NODES, rows) if rows else "", "\n".join(remarks(plan, theirs))]
     return "\n\n".join(filter(None, parts))
@@ -60,12 +60,19 @@ def totals(plan: DownPlan, theirs: PeerDown) -> list[Sequence[str]]:
     if plan.saving is not None and theirs.saving is not None:
         change = theirs.saving / plan.saving - 1 if plan.saving else None if theirs.saving else 0.0
     return [
-        (OURS, number, an_hour(plan.saving), a_month(plan.saving), _NOTHING, _NOTHING),
-        (THEIRS, f"{len(theirs.gone):,}", an_hour(theirs.saving), a_month(theirs.saving), change_text(change), agrees),
+        (OURS, number, hourly_text(plan.saving), monthly_text(plan.saving), _NOTHING, _NOTHING),
+        (
+            THEIRS,
+            f"{len(theirs.gone):,}",
+            hourly_text(theirs.saving),
+            monthly_text(theirs.saving),
+            change_text(change),
+            agrees,
+        ),
     ]
 
 
-def nodes_beside(plan: DownPlan, theirs: PeerDown) -> list[Row]:
+def node_rows(plan: DownPlan, theirs: PeerDown) -> list[NodeComparison]:
     """Every node that either of the two lets go, by name."""
     ours, gone = {each.node: each for each in plan.removals}, {each.node: each for each in theirs.gone}
     stays = {each.node: each.message for each in plan.stays}
@@ -80,14 +87,14 @@ def nodes_beside(plan: DownPlan, theirs: PeerDown) -> list[Row]:
         known = mine or other
         assert known is not None
         waits = (None if mine is None else mine.wait, None if other is None else other.wait)
-        found.append(Row(name, known.pool, known.price, *waits, because))
+        found.append(NodeComparison(name, known.pool, known.price, *waits, because))
     return found
 
 
 def remarks(plan: DownPlan, theirs: PeerDown) -> Iterator[str]:
     """What a reader should know beside the numbers."""
     if plan.saving is not None and theirs.saving is not None and theirs.saving > plan.saving:
-        yield f"{THEIRS} saves more here: {an_hour(theirs.saving - plan.saving)} an hour"
+        yield f"{THEIRS} saves more here: {hourly_text(theirs.saving - plan.saving)} an hour"
     if plan.nodes:
         yield f"{THEIRS} takes nodes away and never replaces them by cheaper ones"
     if plan.purchase:
@@ -100,7 +107,7 @@ def remarks(plan: DownPlan, theirs: PeerDown) -> Iterator[str]:
     yield "AGREES: on how many recorded clusters a round of our model deleted what the real program deleted"
 
 
-def an_hour(nano: int | None) -> str:
+def hourly_text(nano: int | None) -> str:
     """An hourly price, as text."""
     return "<unknown>" if nano is None else f"${nano / NANO:,.4f}"
 
@@ -108,14 +115,14 @@ def an_hour(nano: int | None) -> str:
 def _after(seconds: int | None) -> str:
     if seconds is None:
         return _STAYS
-    return f"after {how_long(seconds)}" if seconds else how_long(seconds)
+    return f"after {duration_text(seconds)}" if seconds else duration_text(seconds)
 
 
 def _because(who: str, why: str) -> str:
     return f"{who}: {why}" if why else ""
 
 
-def beside_data(theirs: PeerDown, currency: str) -> dict[str, Any]:
+def scale_down_comparison_data(theirs: PeerDown, currency: str) -> dict[str, Any]:
     """Cluster Autoscaler's part for programs; null for what is not known."""
     known, saving = agreement_of(CLUSTER_AUTOSCALER, "deleted"), None
     if theirs.saving is not None:

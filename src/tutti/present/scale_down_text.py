@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tutti.market.price_book import ON_DEMAND
-from tutti.present.recommendation_text import a_month, scale_ups_table
+from tutti.present.recommendation_text import monthly_text, scale_ups_table
 from tutti.present.tables import NONE, counted, table, without_columns
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _USUAL_GRACE = 30
 """Seconds; nobody has to be told of pods that end within that."""
 
 
-def down_text(plan: DownPlan, *, wide: bool) -> str:
+def scale_down_text(plan: DownPlan, *, wide: bool) -> str:
     """The whole plan."""
     parts = [_removals(plan), scale_ups_table(plan.scale_up, "INSTEAD FROM POOL"), "\n".join(_summary(plan))]
     parts += [_stays(plan.stays, wide=wide), _steps(plan.steps) if wide else ""]
@@ -40,8 +40,8 @@ def _removals(plan: DownPlan) -> str:
             f"{each.utilization:.0%}",
             each.why,
             each.moves,
-            how_long(each.wait),
-            a_month(each.price),
+            duration_text(each.wait),
+            monthly_text(each.price),
         )
         for each in plan.removals
     ]
@@ -58,16 +58,16 @@ def _summary(plan: DownPlan) -> Iterator[str]:
     moves = f"{counted(plan.moves, 'pod')} {'moves' if plan.moves == 1 else 'move'}" if plan.moves else "no pod moves"
     yield f"{len(plan.removals):,} of {counted(whole, 'node')} can go{instead}: {moves}, in {_number(plan.steps)}"
     if any(step.grace > _USUAL_GRACE for step in plan.steps):
-        yield f"pods may take their time to end: the steps wait for them up to {how_long(plan.grace)}"
+        yield f"pods may take their time to end: the steps wait for them up to {duration_text(plan.grace)}"
     if plan.saving is None or plan.before is None or plan.after is None:
         yield "what that saves is not known: some of them have no known price"
         return
     share = f" ({plan.saving / plan.before:.0%})" if plan.before else ""
     then = "with the purchase, " if plan.purchase else ""
-    bill = f"{then}the bill goes from {a_month(plan.before)} to {a_month(plan.after)}"
-    yield f"saves {a_month(plan.saving)} a month{share}: {bill}"
+    bill = f"{then}the bill goes from {monthly_text(plan.before)} to {monthly_text(plan.after)}"
+    yield f"saves {monthly_text(plan.saving)} a month{share}: {bill}"
     if plan.payback is not None and plan.moves:
-        yield f"moving has paid for itself after {how_long(round(plan.payback * 3600))}"
+        yield f"moving has paid for itself after {duration_text(round(plan.payback * 3600))}"
 
 
 def _number(steps: Sequence[Step]) -> str:
@@ -102,7 +102,7 @@ def _steps(steps: Sequence[Step]) -> str:
     return table(("STEP", "DOES", "WHAT", "WHERE"), rows) if rows else ""
 
 
-def how_long(seconds: int) -> str:
+def duration_text(seconds: int) -> str:
     """Whole units, the two largest at most: 10m, 1h30m, 2d4h; at once where it is nothing."""
     if seconds <= 0:
         return "now"

@@ -1,25 +1,16 @@
 """Answers as text: tables without borders as kubectl prints them, JSON and YAML.
 
-Contract: a table has upper-case headers and columns three spaces apart; nothing is cut off, and a character that cannot
-be printed is a question mark. Words that tell how things stand are coloured, and click takes colours out again where
-the output is not a terminal; NO_COLOR and TERM=dumb are honoured.
+Contract: pure, plain text. A table has upper-case headers and columns three spaces apart; nothing is cut off, and a
+character that cannot be printed is a question mark. Colours for a terminal are added by `cli.printing`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import click
-
 NONE = "<none>"
 _GAP = 3
-_COLOURS = {
-    "Placed": "green", "Feasible": "green", "Best": "green", "ok": "green",
-    "Pending": "red", "Refused": "red", "Evicted": "yellow", "differs": "red",
-    "Gated": "yellow", "Skipped": "yellow", "unsupported": "yellow", "Waiting": "yellow", "Moved": "yellow",
-}  # fmt: skip
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -44,19 +35,7 @@ def without_columns(headers: Sequence[str], rows: Iterable[Sequence[object]], dr
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = [cell.ljust(width + _GAP) for cell, width in zip(cells, widths, strict=True)]
     padded[-1] = cells[-1]
-    text = "".join(padded).rstrip()
-    if any(cell in _COLOURS for cell in cells) and colours_wanted():
-        padded = [
-            click.style(cell, fg=_COLOURS[cell]) + " " * (len(pad) - len(cell)) if cell in _COLOURS else pad
-            for cell, pad in zip(cells, padded, strict=True)
-        ]
-        text = "".join(padded).rstrip()
-    return text
-
-
-def colours_wanted() -> bool:
-    """Whether colours make sense at all; whether the output takes them is for click to see."""
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return "".join(padded).rstrip()
 
 
 def structured(value: Any, form: str) -> str:

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from tutti.cluster.edits import Bind
 from tutti.cluster.meter import Meter
-from tutti.engine.session.plan import Bound, GangPlan, Plan, Unschedulable
+from tutti.engine.session.plan import Bound, GangPlan, Plan, Turn, Unschedulable
+from tutti.engine.session.queue_order import turns
 from tutti.engine.session.schedule import schedule
-from tutti.engine.session.turns import Turn, turns
 from tutti.market.offerings import Catalogue, Offering
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp

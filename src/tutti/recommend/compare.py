@@ -1,10 +1,10 @@
 """Beside the peers: what others would buy for the same request, and what becomes of each purchase.
 
-Contract: pure but for the deadline, of which every peer has the same share. The first record is ours, the others follow
-in a fixed order. Every purchase, ours as well, is replayed: its nodes join the cluster, and kube-scheduler binds. A
-peer that cannot take the request, or is not done in its time, has a record that says so; nothing that goes wrong with a
-peer is raised. All look at the same pods and the same market: pods that nobody
-tries to place, and offerings that have no price where prices decide, are left out for all alike.
+Contract: pure but for the clock; every peer has the same share of the budget. The first record is ours, the others
+follow in a fixed order. Every purchase, ours as well, is replayed: its nodes join the cluster, and kube-scheduler
+binds. A peer that cannot take the request, or is not done in its time, has a record that says so; nothing that goes
+wrong with a peer is raised. All look at the same pods and the same market: pods that nobody tries to place, and
+offerings that have no price where prices decide, are left out for all alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tutti.autoscalers.original.recommender import original_recommender
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.objects import DaemonSet, Pod
 from tutti.market.offerings import Catalogue, Offering
 from tutti.market.planning_cluster import PlanningCluster
@@ -81,7 +81,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.placed if self.kept is None or self.follows else min(self.placed, self.kept)
 
 
-Model = Callable[[Cluster, Catalogue, Sequence[DaemonSet], Deadline], Purchase]
+Model = Callable[[Cluster, Catalogue, Sequence[DaemonSet], WorkBudget], Purchase]
 """Buys for the pending pods of a cluster, which it leaves as it was."""
 
 
@@ -95,19 +95,19 @@ class Peer(NamedTuple):
 
 
 def _cluster_autoscaler(expander: str) -> Model:
-    def model(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], deadline: Deadline) -> Purchase:
+    def model(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], budget: WorkBudget) -> Purchase:
         options = ScaleUpOptions(expander=expander)
-        return cluster_autoscaler(cluster, catalogue, daemons, options=options, deadline=deadline)
+        return cluster_autoscaler(cluster, catalogue, daemons, options=options, budget=budget)
 
     return model
 
 
-def _karpenter(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], deadline: Deadline) -> Purchase:
-    return karpenter(cluster, catalogue, daemons, options=KarpenterOptions(as_in_go=True), deadline=deadline)
+def _karpenter(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], budget: WorkBudget) -> Purchase:
+    return karpenter(cluster, catalogue, daemons, options=KarpenterOptions(as_in_go=True), budget=budget)
 
 
-def _original(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], deadline: Deadline) -> Purchase:
-    return original_recommender(cluster, catalogue, daemons, deadline=deadline)
+def _original(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], budget: WorkBudget) -> Purchase:
+    return original_recommender(cluster, catalogue, daemons, budget=budget)
 
 
 PEERS = (
@@ -123,13 +123,13 @@ def compare(
     request: Request,
     answer: Recommendation,
     *,
-    deadline: Deadline,
+    budget: WorkBudget,
     peers: Sequence[Peer] = PEERS,
     tell: Tell | None = None,
 ) -> tuple[Compared, ...]:
     """What is bought by us, as answered, and by each peer."""
     tell = tell or (lambda _: None)
-    pending = frozenset(planning_cluster(request, meter=deadline.effort.meter).pending)
+    pending = frozenset(planning_cluster(request, meter=budget.meter).pending)
     scene = _Scene(
         copied(request.cluster, (Remove(Pod.KIND, each.pod) for each in not_considered(request))),
         _same_market(request.catalogue, answer),
@@ -139,12 +139,12 @@ def compare(
         answer.objective,
     )
     tell("replaying our purchase")
-    ours = scene.replayed(_ours(request, answer), deadline)
+    ours = scene.replayed(_ours(request, answer), budget)
     found = [ours]
     for peer in peers:
         tell(f"asking {peer.name}")
-        seconds = deadline.seconds / len(peers)
-        theirs = _asked(peer, scene, deadline.part(min(1.0, seconds / max(deadline.left, seconds))))
+        fair = budget.share(1.0).limited_to(budget.limit // len(peers))
+        theirs = _asked(peer, scene, fair)
         found.append(theirs if theirs.problem else scene.beside(theirs, ours))
     return tuple(found)
 
@@ -162,16 +162,16 @@ class _Scene(NamedTuple):
     """How many pods had been promised a node before; they count as placed."""
     objective: str
 
-    def replayed(self, purchase: Compared, deadline: Deadline) -> Compared:
+    def replayed(self, purchase: Compared, budget: WorkBudget) -> Compared:
         """The record with what kube-scheduler makes of it, if there is time."""
-        if deadline.is_over():
+        if budget.is_exhausted():
             return purchase
-        kept = replay_purchase(PlanningCluster(self.copy(deadline), self.daemon_sets), purchase.bought)
+        kept = replay_purchase(PlanningCluster(self.copy(budget), self.daemon_sets), purchase.bought)
         return replace(purchase, kept=self.promised + kept)
 
-    def copy(self, deadline: Deadline) -> Cluster:
-        """A copy of the cluster whose work counts towards a deadline."""
-        return copied(self.cluster, meter=deadline.effort.meter)
+    def copy(self, budget: WorkBudget) -> Cluster:
+        """A copy of the cluster whose work counts towards a budget."""
+        return copied(self.cluster, meter=budget.meter)
 
     def beside(self, theirs: Compared, ours: Compared) -> Compared:
         """A peer's record, measured against ours."""
@@ -217,15 +217,15 @@ def _ours(request: Request, answer: Recommendation) -> Compared:
     )  # fmt: skip
 
 
-def _asked(peer: Peer, scene: _Scene, deadline: Deadline) -> Compared:
+def _asked(peer: Peer, scene: _Scene, budget: WorkBudget) -> Compared:
     """What a peer would buy, replayed; or why nothing is known of that."""
     if peer.by_price and scene.offerings and all(each.price is None for each in scene.offerings):
         return Compared(who=peer.name, problem=NO_PRICES)
     try:
-        purchase = peer.model(scene.copy(deadline), scene.catalogue, scene.daemon_sets, deadline)
-        if deadline.is_over():
-            return Compared(who=peer.name, problem=f"not done in {max(deadline.seconds, 0.1):.1f} s")
-        return scene.replayed(_theirs(peer, purchase, scene), deadline)
+        purchase = peer.model(scene.copy(budget), scene.catalogue, scene.daemon_sets, budget)
+        if budget.is_exhausted():
+            return Compared(who=peer.name, problem=f"not done in {max(budget.seconds, 0.1):.1f} s")
+        return scene.replayed(_theirs(peer, purchase, scene), budget)
     except Exception as error:  # whatever a model stumbles over, our answer is not lost for it
         said = f": {error}" if str(error) else ""
         return Compared(who=peer.name, problem=f"the model failed ({type(error).__name__}{said})")

@@ -12,14 +12,15 @@
 
 Reading files into a request comes before (`parse`).
 
-Contract: pure but for the deadline. The plan places as many pods as any draft would, the important ones first, and is
+Contract: pure but for the clock. The plan places as many pods as any draft would, the important ones first, and is
 the cheapest of those by the objective. Whatever it promises was placed by the engine.
 """
 
 from __future__ import annotations
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.meter import REQUEST
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.compose import compose
 from tutti.recommend.problem.eligible_pools import filter_eligible
@@ -30,31 +31,28 @@ from tutti.recommend.records.request import Binder, Objective, Request
 from tutti.recommend.request_cluster import copied
 from tutti.recommend.search.selection import Selection
 
-_ASKED = 0.02
-"""What a request takes before and after the search, however small it is."""
 
-
-def recommend(request: Request, deadline: Deadline, *, tell: Tell | None = None) -> Recommendation:
+def recommend(request: Request, budget: WorkBudget, *, tell: Tell | None = None) -> Recommendation:
     """What to buy for the pending pods of a request."""
-    return recommend_for(request.cluster, request, deadline, tell=tell)
+    return recommend_for(request.cluster, request, budget, tell=tell)
 
 
 def recommend_for(
-    cluster: Cluster, request: Request, deadline: Deadline, *, tell: Tell | None = None
+    cluster: Cluster, request: Request, budget: WorkBudget, *, tell: Tell | None = None
 ) -> Recommendation:
     """What to buy for the pending pods of a cluster, by the daemon sets, catalogue and options of a request.
 
     The cluster is only copied. The request's own objects are not looked at.
     """
-    deadline.effort.spend(_ASKED)
-    picture = PlanningCluster(copied(cluster, meter=deadline.effort.meter), request.daemon_sets)
+    budget.meter.count += REQUEST
+    picture = PlanningCluster(copied(cluster, meter=budget.meter), request.daemon_sets)
     if request.options.binder is Binder.KUBE_SCHEDULER:
         picture.schedule_now()
     problem = pose(picture, request.catalogue)
     objective, notes = _objective(request, problem)
     eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
     matter = Matter(request, cluster, picture, problem.only(eligible.mask), objective=objective)
-    selection = Selection(matter, Progress(deadline, tell))
+    selection = Selection(matter, Progress(budget, tell))
     outcome = selection.best()
     bound = selection.bound(outcome)
     return compose(matter, outcome, bound, problem=problem, pools=eligible.pools, notes=notes)

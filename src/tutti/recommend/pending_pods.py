@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import NotConsidered
-from tutti.engine.session.turns import not_considered as left_out
+from tutti.engine.session.queue_order import not_considered as left_out
 from tutti.kube.objects import Pod
 from tutti.recommend.build_request import is_pending
 from tutti.recommend.records.request import Request

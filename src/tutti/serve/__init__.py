@@ -1,5 +1,6 @@
-"""The recommender over HTTP: a thin server that never plans, and worker processes that do nothing else.
+"""The recommender over HTTP: a server process that never plans, and worker processes that do nothing else.
 
-`server` runs it, `settings` configures it, `embedded` runs it inside another program, `metrics` counts; `http`,
-`workers` and `openapi` are its parts.
+- `server`    runs the server; `settings` configures it; `embedded` runs it inside another program
+- `metrics`   counters in Prometheus' format
+- `http`      routes, bodies, refusals; `openapi` the OpenAPI document; `workers` the processes that plan
 """

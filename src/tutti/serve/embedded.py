@@ -1,4 +1,4 @@
-"""The server inside another program: started on a free port, and gone when the block ends."""
+"""The server inside another program: it listens on a free port and ends with its block."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tutti.serve.server import Running
-from tutti.serve.settings import Settings
+from tutti.serve.server import RecommenderServer
+from tutti.serve.settings import ServerSettings
 
 
 @contextmanager
-def running(settings: Settings | None = None) -> Iterator[str]:
-    """Run a server in a thread of its own, and give its address.
+def running_server(settings: ServerSettings | None = None) -> Iterator[str]:
+    """Run a server in a thread, and give its address.
 
-    Planning is done by worker processes as always. Requests are taken at once and wait until a worker is ready. At the
-    end of the block what still runs has the time of grace; then server and workers are gone.
+    Worker processes plan, as always. The server accepts requests at once; they wait until a worker is ready. At the end
+    of the block running requests have the grace period; then the server and its workers end.
     """
-    told: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
-    server = Running(settings or Settings(), told.put)
+    listening: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
+    server = RecommenderServer(settings or ServerSettings(), listening.put)
 
     def serve() -> None:
         try:
             server.run()
         except BaseException as error:
-            told.put(error)
+            listening.put(error)
 
     thread = threading.Thread(target=serve, name="tutti-recommender")
     thread.start()
     try:
-        found = told.get()
+        found = listening.get()
         if isinstance(found, BaseException):
             raise found
         yield found

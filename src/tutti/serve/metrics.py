@@ -1,7 +1,7 @@
 """Counters of the server in Prometheus' text format.
 
-Contract: plain numbers, changed on the server's loop alone. Labels come from fixed sets, so that no client can make the
-page grow: a path that is no route counts as ``other``.
+Contract: plain numbers that only the server's event loop changes. Labels come from fixed sets, so no client can make
+the page grow: a path that is no route counts as ``other``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tutti import __version__
-from tutti.serve.workers.memory import memory
+from tutti.serve.workers.memory import resident_memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
 """Litestar adds the charset."""
@@ -40,15 +40,15 @@ class Metrics:
         self._nanos[route] = self._nanos.get(route, 0) + round(seconds * 1e9)
 
     def body(self, path: str, size: int) -> None:
-        """Count what came in."""
+        """Count the bytes of a body."""
         self._bytes[route_label(path)] += size
 
     def workers_started(self, why: str) -> None:
-        """Count a worker that is started, by what became of the one before it."""
+        """Count a worker start; `why` is how the worker before it ended."""
         self._starts[why] += 1
 
     def text(self, *, gauges: Mapping[str, float], workers: Mapping[int, int]) -> str:
-        """The page; `gauges` are numbers of this moment, `workers` what each of them holds."""
+        """The page; `gauges` are current values, `workers` the memory of each worker by slot."""
         return "".join(f"{line}\n" for line in self._lines(gauges, workers))
 
     def _lines(self, gauges: Mapping[str, float], workers: Mapping[int, int]) -> Iterator[str]:
@@ -71,7 +71,7 @@ class Metrics:
         for slot, size in sorted(workers.items()):
             yield f'tutti_worker_resident_memory_bytes{{worker="{slot}"}} {size}'
         yield from _head("process_resident_memory_bytes", "gauge", "What the server itself holds.")
-        yield f"process_resident_memory_bytes {memory()}"
+        yield f"process_resident_memory_bytes {resident_memory()}"
         yield from _head("process_start_time_seconds", "gauge", "When the server started.")
         yield f"process_start_time_seconds {self._started:.3f}"
         yield from _head("tutti_build_info", "gauge", "The version.")

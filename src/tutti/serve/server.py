@@ -1,8 +1,9 @@
-"""Running the server: a socket, the loop, signals, and an orderly end.
+"""The server process: socket, event loop, signals and shutdown.
 
-Contract: `Running.run` returns when the server has ended and all its workers with it. The first SIGTERM or SIGINT stops
-accepting and lets requests finish for the time of grace; a second one ends that time. `listening` is called once
-requests are accepted, with the address. Workers get ready after that; requests wait for them.
+Contract: `RecommenderServer.run` returns when the server and all its workers have ended. The first SIGTERM or SIGINT
+stops accepting connections and lets running requests finish within the grace period; a second signal ends that period.
+`listening` is called with the address when the server accepts requests. Workers start after that; requests wait for
+them.
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from tutti.exceptions import InputError
+from tutti.present.tables import counted
 from tutti.serve.http.application import application
-from tutti.serve.http.header_timeout import patient
-from tutti.serve.http.plan_requests import Desk
-from tutti.serve.http.refusals import counted
-from tutti.serve.http.tls import tls_fault
+from tutti.serve.http.header_timeout import header_timeout_protocol
+from tutti.serve.http.plan_requests import PlanRequests
+from tutti.serve.http.tls import tls_error
 from tutti.serve.metrics import Metrics
-from tutti.serve.settings import Settings
-from tutti.serve.workers.messages import Setup
-from tutti.serve.workers.worker_pool import Pool
+from tutti.serve.settings import ServerSettings
+from tutti.serve.workers.messages import WorkerSetup
+from tutti.serve.workers.worker_pool import WorkerPool
 
 _LOG = logging.getLogger("tutti.serve")
 _AFTER_GRACE = 5
 """Seconds to send the last refusals."""
 _BACKLOG = 256
 _KEEP_ALIVE = 100
-"""Seconds that an idle connection is kept: longer than clients do (Go's 90, httpx' 5), so that none of them sends a
-request on a connection that is just being closed, which they cannot tell from a request that was lost."""
+"""Seconds until an idle connection closes: longer than clients keep it (Go 90, httpx 5), so that no client sends a
+request on a connection that is closing, which looks to the client like a lost request."""
 
 
-class Running:
-    """A server with its address taken, and the handle to end it."""
+class RecommenderServer:
+    """A server with a bound socket."""
 
-    def __init__(self, settings: Settings, listening: Callable[[str], None]) -> None:
+    def __init__(self, settings: ServerSettings, listening: Callable[[str], None]) -> None:
         self._settings, self._listening = settings, listening
-        self._socket = _bound(settings)
+        self._socket = _bind(settings)
         self._server: _Server | None = None
         self._is_wanted = True
         host, port = self._socket.getsockname()[:2]
@@ -53,19 +54,19 @@ class Running:
         self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def run(self) -> int | None:
-        """Serve until the end; the signal that asked for it, if one did."""
+        """Serve until the shutdown; give the signal that requested it, if any."""
         with contextlib.closing(self._socket), asyncio.Runner() as runner:
             return runner.run(self._serve())
 
     def stop(self) -> None:
-        """End it, from any thread; `run` returns soon after."""
+        """Shut down, from any thread; `run` returns soon after."""
         self._is_wanted = False
         if self._server is not None:
             self._server.should_exit = True
 
     async def _serve(self) -> int | None:
         settings, metrics = self._settings, Metrics()
-        setup = Setup(
+        setup = WorkerSetup(
             prices=settings.prices,
             pools=settings.pools,
             region=settings.region,
@@ -73,65 +74,71 @@ class Running:
             time_limit=settings.time_limit,
             max_time_limit=settings.max_time_limit,
         )
-        size, memory = settings.processes, settings.worker_memory
-        desk = Desk(settings, Pool(setup, size=size, queue=settings.queue, memory=memory, metrics=metrics), metrics)
-        self._server = _Server(_config(settings, desk), desk, lambda: self._listening(self.url))
+        pool = WorkerPool(
+            setup,
+            size=settings.processes,
+            queue=settings.queue,
+            max_memory=settings.worker_memory,
+            metrics=metrics,
+        )
+        plan_requests = PlanRequests(settings, pool, metrics)
+        self._server = _Server(_config(settings, plan_requests), plan_requests, lambda: self._listening(self.url))
         self._server.should_exit = not self._is_wanted
         await self._server.serve([self._socket])
         return self._server.signal
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, which says when it listens, and leaves the process to its owner when a signal has ended it."""
+    """uvicorn's server, which reports when it listens and does not end the process after a signal."""
 
-    def __init__(self, config: uvicorn.Config, desk: Desk, listening: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, plan_requests: PlanRequests, listening: Callable[[], None]) -> None:
         super().__init__(config)
-        self._desk, self._listening = desk, listening
+        self._plan_requests, self._listening = plan_requests, listening
         self.signal: int | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and report it."""
         await super().startup(sockets)
         self._listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End in order, and say what is waited for."""
-        desk, grace = self._desk, self._desk.settings.grace
-        desk.is_stopping = True
-        if desk.pool.inside:
-            plans = counted(desk.pool.inside, "plan")
+        """Let running requests finish within the grace period."""
+        plan_requests, grace = self._plan_requests, self._plan_requests.settings.grace
+        plan_requests.is_stopping = True
+        if plan_requests.pool.admitted:
+            plans = counted(plan_requests.pool.admitted, "plan")
             _LOG.info("waiting for %s, up to %gs; Ctrl-C again ends at once", plans, grace)
-        timer = asyncio.get_running_loop().call_later(grace, desk.give_up)
+        timer = asyncio.get_running_loop().call_later(grace, plan_requests.cancel_all)
         await super().shutdown(sockets)
         timer.cancel()
         _LOG.info("ended")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take signals as a wish; outside the main thread they are somebody else's."""
+        """Treat signals as shutdown requests (main thread only)."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         loop = asyncio.get_running_loop()
         numbers = (signal.SIGINT, signal.SIGTERM)
         for number in numbers:
-            loop.add_signal_handler(number, self._asked_to_end, number)
+            loop.add_signal_handler(number, self._shut_down_on, number)
         try:
             yield
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
 
-    def _asked_to_end(self, number: int) -> None:
+    def _shut_down_on(self, number: int) -> None:
         if self.should_exit:
-            self._desk.give_up()
+            self._plan_requests.cancel_all()
         self.signal, self.should_exit = number, True
 
 
-def _config(settings: Settings, desk: Desk) -> uvicorn.Config:
+def _config(settings: ServerSettings, plan_requests: PlanRequests) -> uvicorn.Config:
     config = uvicorn.Config(
-        application(desk),
-        http=patient(settings.read_timeout),
+        application(plan_requests),
+        http=header_timeout_protocol(settings.read_timeout),
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -148,15 +155,15 @@ def _config(settings: Settings, desk: Desk) -> uvicorn.Config:
     try:
         config.load()
     except (OSError, ssl.SSLError) as error:
-        raise tls_fault(settings.tls_cert, settings.tls_key, error) from None
+        raise tls_error(settings.tls_cert, settings.tls_key, error) from None
     return config
 
 
-def _bound(settings: Settings) -> socket.socket:
-    """The socket, taken before anything else so that a free port is known."""
+def _bind(settings: ServerSettings) -> socket.socket:
+    """The bound socket; bound before anything else, so that a free port is known."""
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        socket.getaddrinfo(settings.host or None, settings.port, family)  # a name that is none has an error of its own
+        socket.getaddrinfo(settings.host or None, settings.port, family)  # gaierror for a name that does not resolve
         return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -164,7 +171,7 @@ def _bound(settings: Settings) -> socket.socket:
 
 
 def _why_not(error: OSError | UnicodeError) -> str:
-    """Why an address cannot be taken, and what to do; Python's own text has the address as a tuple."""
+    """Why an address cannot be bound, and what to do; Python's own text has the address as a tuple."""
     if isinstance(error, socket.gaierror | UnicodeError) or error.errno == errno.EADDRNOTAVAIL:
         return "it is not an address of this machine; choose another --host"
     return f"{os.strerror(error.errno).lower() if error.errno else error}; choose another --port"

@@ -1,4 +1,4 @@
-"""How the server runs: one frozen record, made by the command line or by a program that embeds the server."""
+"""Settings of the server; the command line makes them, or a program that embeds the server."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """See the module's line. Times are in seconds, sizes in bytes."""
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings. Times are in seconds, sizes in bytes."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0 stands for any free one."""
+    """0 means any free port."""
     workers: int = 0
-    """Processes that plan, each one plan at a time; 0 stands for one to each core."""
+    """Number of worker processes, each with one plan at a time; 0 means one per core."""
     queue: int = 16
-    """How many requests may wait for a worker; the next one is answered 503."""
+    """How many requests may wait for a worker; the next request gets a 503."""
     uploads: int = 64
-    """How many bodies may come in at once, beside the requests that are planned or wait."""
+    """How many bodies the server receives at once; requests that wait or run do not count."""
     time_limit: float = 5.0
-    """The search's budget, unless the request says otherwise."""
+    """Time limit of the search if the request has none."""
     max_time_limit: float = 60.0
-    """The most that a request may ask for."""
+    """Largest time limit of a request."""
     timeout: float = 120.0
-    """From the request's first byte to the answer, by the clock on the wall."""
+    """Wall-clock time from the request's first byte to its answer."""
     read_timeout: float = 10.0
     """How long a client may pause within its headers or its body."""
     grace: float = 30.0
-    """How long running requests may go on after SIGTERM."""
+    """How long running requests go on after SIGTERM."""
     max_body: int = 64 * MIB
-    """Of a request, unpacked."""
+    """Largest body of a request, decompressed."""
     worker_memory: int = 1024 * MIB
     """A worker that holds more than this after a plan is replaced."""
     token: str = ""
-    """What a client must bear; empty: nothing."""
+    """Bearer token that clients must send; empty: no token needed."""
     tls_cert: str = ""
     tls_key: str = ""
     prices: Source | None = None
-    """A price table that comes before the packaged one."""
+    """A price table with precedence over the packaged one."""
     pools: Source | None = None
-    """What can be bought for requests that do not say it."""
+    """Node pools for requests that have none."""
     region: str = ""
 
     @property
     def processes(self) -> int:
-        """How many workers there are."""
+        """Number of worker processes."""
         return self.workers or cores()
 
     @property
     def upload_memory(self) -> int:
-        """The bytes that all bodies on their way in may hold together: a few of the largest."""
+        """Bytes of all bodies that are being received, together: a few of the largest."""
         return 4 * self.max_body
 
     @property
     def is_exposed(self) -> bool:
-        """Whether others than this machine's users can reach the server."""
+        """Whether other machines can reach the server."""
         return self.host not in LOOPBACK
 
 

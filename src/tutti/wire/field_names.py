@@ -35,9 +35,10 @@ _OTHERS = {
 """Names of records that the records here do not have."""
 
 
-def checker(kind: Any) -> msgspec.json.Decoder[Any]:
-    """The decoder that checks the text of a value of a type."""
-    return msgspec.json.Decoder(_mirror(inspect.type_info(kind), {}) or Any)
+def checker(kind: Any) -> msgspec.json.Decoder[Any] | None:
+    """The decoder that checks the text of a value of a type; None where there are no names to look at."""
+    mirror = _mirror(inspect.type_info(kind), {})
+    return msgspec.json.Decoder(mirror) if mirror is not None else None
 
 
 def _mirror(info: inspect.Type, known: dict[type, type]) -> Any | None:

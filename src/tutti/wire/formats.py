@@ -27,7 +27,7 @@ from tutti.wire.document import (
     without_byte_order_mark,
 )
 from tutti.wire.gardener.request import parse_gardener, read_gardener
-from tutti.wire.gardener.text import SnapshotText
+from tutti.wire.gardener.text import GardenerSnapshotText
 from tutti.wire.kubernetes_objects import read_snapshot
 from tutti.wire.scaling_advisor.planner_options import most_seconds
 from tutti.wire.scaling_advisor.request import parse_advisor, read_advisor
@@ -71,7 +71,7 @@ class ParsedRequest(NamedTuple):
     """A document, decoded into the records of its format."""
 
     document: WireDocument
-    content: SnapshotText | PlannerText | UndecodedBody | dict[str, Any] | None
+    content: GardenerSnapshotText | PlannerText | UndecodedBody | dict[str, Any] | None
     """The records of Gardener, scaling-advisor or Tutti, the tree of a scenario, None for Kubernetes objects."""
 
     def seconds(self, requested: float) -> float:
@@ -93,7 +93,7 @@ class ParsedRequest(NamedTuple):
             snapshot = read_snapshot(document.kubernetes_objects())
             read = read_pools_for(snapshot, book, pools=pools, region=region)
             return assemble(snapshot, read.catalogue, options=options, notes=snapshot.notes)
-        if isinstance(content, SnapshotText):
+        if isinstance(content, GardenerSnapshotText):
             return read_gardener(content, book, file=document.source.name, options=options)
         if isinstance(content, PlannerText):
             return read_advisor(content, document, book, options=options)

@@ -1,8 +1,8 @@
-"""Purchases and removals for formats that have one list of each.
+"""The scale-ups and removals of a whole recommendation, for formats that have one list of each.
 
-Contract: pure. Where a plan that gives nodes back buys others in their place, the two belong together. `purchases` and
-`removals` have all of both, for a format whose readers do both. `free_removals` has the nodes that can go before
-anything is bought, for a format whose readers may do one and leave the other.
+Contract: pure. A scale-down may buy nodes to replace the nodes that it removes. `purchases` and `removals` list all
+scale-ups and all removals, for clients that carry out both. `free_removals` lists the nodes that can be removed before
+any replacement is bought, for clients that may carry out only one of the lists.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tutti.recommend.records.scale_ups import Kind, in_order
 
 
 def purchases(answer: Recommendation) -> list[ScaleUp]:
-    """All scale-ups, one for each pool, zone, type, way of buying and template, in the order in which they come up."""
+    """All scale-ups in order, merged by pool, zone, instance type, capacity type and template."""
     more: Sequence[ScaleUp] = answer.down.scale_up if answer.down is not None else ()
     found: dict[Kind, ScaleUp] = {}
     for each in (*answer.scale_up, *more):
@@ -32,24 +32,22 @@ def purchases(answer: Recommendation) -> list[ScaleUp]:
 
 
 def removals(answer: Recommendation) -> list[Removal]:
-    """All nodes that can go."""
+    """All nodes to remove."""
     return list(answer.down.removals) if answer.down is not None else []
 
 
 def free_removals(answer: Recommendation) -> list[Removal]:
-    """The nodes that can go at once: before anything is bought in the place of others, and with nobody who goes to a
-    node that is yet to be bought.
-    """
+    """The nodes to remove before the first replacement is bought, unless one of their pods moves to a new node."""
     if answer.down is None:
         return []
-    waited_for = {node.name for node in answer.nodes}
-    gone: set[str] = set()
-    leaning: set[str] = set()
+    new_nodes = {node.name for node in answer.nodes}
+    removed: set[str] = set()
+    blocked: set[str] = set()
     for step in answer.down.steps:
-        if not waited_for.issuperset(step.adds):
+        if not new_nodes.issuperset(step.adds):
             break
-        if any(move.target in waited_for for move in step.moves):
-            leaning.update(move.source for move in step.moves)
-            leaning.update(step.removes)
-        gone.update(step.removes)
-    return [each for each in answer.down.removals if each.node in gone - leaning]
+        if any(move.target in new_nodes for move in step.moves):
+            blocked.update(move.source for move in step.moves)
+            blocked.update(step.removes)
+        removed.update(step.removes)
+    return [each for each in answer.down.removals if each.node in removed - blocked]

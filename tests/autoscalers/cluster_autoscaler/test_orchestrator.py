@@ -20,7 +20,7 @@ from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import round_robi
 from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpOptions, ScaleUpOrchestrator, cluster_autoscaler
 from tutti.autoscalers.shared.cluster_snapshot import ColumnSnapshot, EngineSnapshot
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.case_files import read_lines
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.model_scale_up import CHOICE, ESTIMATE, OPTIONS, ScaledUp, read_scale_up
@@ -37,11 +37,9 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def bought_for(request: Request, expander: str, deadline: Deadline | None = None) -> Purchase:
+def bought_for(request: Request, expander: str, budget: WorkBudget | None = None) -> Purchase:
     options = ScaleUpOptions(expander=expander)
-    return cluster_autoscaler(
-        request.cluster, request.catalogue, request.daemon_sets, options=options, deadline=deadline
-    )
+    return cluster_autoscaler(request.cluster, request.catalogue, request.daemon_sets, options=options, budget=budget)
 
 
 class Recorded(NamedTuple):
@@ -163,7 +161,7 @@ def test_a_scale_up_is_split_from_the_smallest_group_on() -> None:
 
 def test_time_is_up() -> None:
     each = next(e for e in of_kind("scale-up") if e.case.name == "resources-02-price")
-    purchase = bought_for(each.case.request, "price", deadline=Deadline(lambda: 0.0, 0.0))
+    purchase = bought_for(each.case.request, "price", budget=WorkBudget.of_seconds(0.0, lambda: 0.0))
     assert not purchase.nodes
     assert len(purchase.left) == sum(listed["count"] for listed in each.raw["pods"])
 
@@ -174,7 +172,8 @@ def test_time_is_up_midway() -> None:
     seen = set()
     for ticks in (3, 30, 60, 120, 200, 300, 500, 1000):
         clock = itertools.count()
-        purchase = bought_for(each.case.request, "price", deadline=Deadline(lambda: float(next(clock)), ticks))  # noqa: B023
+        budget = WorkBudget.of_seconds(ticks, lambda: float(next(clock)))  # noqa: B023
+        purchase = bought_for(each.case.request, "price", budget=budget)
         assert purchase.nodes == whole.nodes[: len(purchase.nodes)]
         assert all(pods for _, pods in purchase.nodes)
         assert purchase.placed + len(purchase.left) == whole.placed + len(whole.left)

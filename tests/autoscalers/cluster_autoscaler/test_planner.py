@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from random import Random
 from typing import Any
 
@@ -10,6 +10,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.support import builders
+from tests.support.builders import disruption_budget
 from tests.support.paths import VECTORS
 from tutti.autoscalers.cluster_autoscaler.planner import cluster_autoscaler_down
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
@@ -24,7 +26,7 @@ from tutti.conformance.case_files import read_lines
 from tutti.conformance.scale_down_cases import RemovalCase, is_removal, read_removal
 from tutti.conformance.scale_down_parts import DELETED, PARTS, REASONS, REMOVABLE, UTILIZATION, could_be, removal_parts
 from tutti.exceptions import InputError
-from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
+from tutti.kube.objects import Node, Object, Pod
 from tutti.kube.times import micros
 from tutti.market.planning_cluster import build_cluster
 
@@ -88,37 +90,13 @@ def test_lines_that_are_no_removal() -> None:
 NOW = micros("2026-08-01T12:00:00Z")
 
 
-def node(name: str, cpu: int = 10, *, labels: dict[str, str] | None = None, **annotations: str) -> Node:
-    raw = {
-        "metadata": {
-            "name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}, "annotations": annotations,
-        },
-        "status": {"allocatable": {"cpu": str(cpu), "memory": "100Gi", "pods": "110"}},
-    }  # fmt: skip
-    return msgspec.convert(raw, Node)
+node = partial(builders.node, cpu=10, memory="100Gi")
 
 
-def pod(name: str, on: str, cpu: int = 1, *, owner: str = "ReplicaSet", app: str = "a", **more: Any) -> Pod:
-    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu), "memory": "1Gi"}}}]}
-    raw = {
-        "metadata": {
-            "name": name, "namespace": more.pop("namespace", "default"), "uid": name, "labels": {"app": app},
-            "creationTimestamp": more.pop("created", "2026-08-01T02:00:00Z"),
-            "annotations": more.pop("annotations", {}),
-            "ownerReferences": [{"kind": owner, "name": app, "uid": app, "controller": True}],
-        },
-        "spec": {**spec, "nodeName": on, **more},
-    }  # fmt: skip
-    return msgspec.convert(raw, Pod)
-
-
-def budget(app: str, allowed: int) -> PodDisruptionBudget:
-    raw = {
-        "metadata": {"name": app, "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"app": app}}},
-        "status": {"disruptionsAllowed": allowed},
-    }
-    return msgspec.convert(raw, PodDisruptionBudget)
+def pod_on(name: str, on: str, cpu: int = 1, *, owner: str = "ReplicaSet", app: str = "a", **how: Any) -> Pod:
+    """A pod of a controller, ten hours old."""
+    known = {"memory": "1Gi", "created": "2026-08-01T02:00:00Z"}
+    return builders.pod(name, cpu, on=on, app=app, owner=(owner, app), **{**known, **how})
 
 
 def down(*objects: Object, minimum: int = 0, without: tuple[str, ...] = (), **more: Any) -> ScaleDownDecision:
@@ -129,7 +107,7 @@ def down(*objects: Object, minimum: int = 0, without: tuple[str, ...] = (), **mo
 
 
 def test_pods_move_to_what_is_left_until_there_is_no_room() -> None:
-    found = down(node("a"), node("b"), node("c"), pod("p", "a", 4), pod("q", "b", 4), pod("r", "c", 4))
+    found = down(node("a"), node("b"), node("c"), pod_on("p", "a", 4), pod_on("q", "b", 4), pod_on("r", "c", 4))
     assert found.removable == ("a",), "b gets the pod, or c; then two of 4 are on one node and the other one is full"
     assert {name: kept.reason for name, kept in found.kept.items()} == {
         "b": "NoPlaceToMovePods",
@@ -140,26 +118,26 @@ def test_pods_move_to_what_is_left_until_there_is_no_room() -> None:
 
 
 def test_exactly_at_the_threshold_is_underused() -> None:
-    objects = (node("a"), node("b"), pod("p", "a", 5), pod("q", "b", 6))
+    objects = (node("a"), node("b"), pod_on("p", "a", 5), pod_on("q", "b", 6))
     assert down(*objects).kept["b"] == UnremovableNode("NotUnderutilized")
     assert down(*objects).kept["a"] == UnremovableNode("NoPlaceToMovePods"), "it was tried"
     assert down(*objects, threshold=0.49).kept["a"] == UnremovableNode("NotUnderutilized")
 
 
 def test_daemons_count_unless_they_are_ignored() -> None:
-    daemon = pod("d", "a", 4, owner="DaemonSet", app="d")
-    assert utilization_of(node("a"), [daemon, pod("p", "a", 2)]) == 0.6
-    assert utilization_of(node("a"), [daemon, pod("p", "a", 2)], ignore_daemons=True) == 2 / 6
+    daemon = pod_on("d", "a", 4, owner="DaemonSet", app="d")
+    assert utilization_of(node("a"), [daemon, pod_on("p", "a", 2)]) == 0.6
+    assert utilization_of(node("a"), [daemon, pod_on("p", "a", 2)], ignore_daemons=True) == 2 / 6
     assert utilization_of(node("a"), [replace(daemon)]) == 0.4
     assert utilization_of(msgspec.convert({"metadata": {"name": "x"}}, Node), []) is None
     gpu = msgspec.convert({"metadata": {"name": "x", "labels": {"k8s.amazonaws.com/accelerator": "a"}}}, Node)
-    assert utilization_of(gpu, [pod("p", "x", 9)]) == 0.0, "a GPU that is not ready keeps no node"
-    found = down(node("a"), daemon, pod("p", "a", 2), ignore_daemons=True)
+    assert utilization_of(gpu, [pod_on("p", "x", 9)]) == 0.0, "a GPU that is not ready keeps no node"
+    found = down(node("a"), daemon, pod_on("p", "a", 2), ignore_daemons=True)
     assert found.kept["a"].reason == "NoPlaceToMovePods"
 
 
 def test_who_is_not_looked_at() -> None:
-    marked = node("m", **{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
+    marked = node("m", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
     found = down(node("free"), marked, node("own"), without=("own",))
     assert found.removable == ("free",)
     assert found.kept == {
@@ -174,8 +152,8 @@ def test_who_is_not_looked_at() -> None:
 
 
 def test_expendable_and_finished_pods_are_not_seen() -> None:
-    expendable = pod("x", "a", 9, priority=-50)
-    finished = replace(pod("y", "a", 9), status=replace(pod("y", "a").status, phase="Succeeded"))
+    expendable = pod_on("x", "a", 9, priority=-50)
+    finished = pod_on("y", "a", 9, phase="Succeeded")
     found = down(node("a"), expendable, finished)
     assert (found.removable, found.utilization) == (("a",), {"a": 0.0})
     assert found.deleted.empty == ("a",)
@@ -184,7 +162,7 @@ def test_expendable_and_finished_pods_are_not_seen() -> None:
 def test_empty_nodes_first_and_no_more_than_twenty() -> None:
     full = [node(f"f{number:02}") for number in range(3)]
     empty = [node(f"e{number:02}") for number in range(22)]
-    found = down(*full, *empty, *(pod(f"p{each.metadata.name}", each.metadata.name) for each in full))
+    found = down(*full, *empty, *(pod_on(f"p{each.metadata.name}", each.metadata.name) for each in full))
     assert len(found.removable) == 20
     assert set(found.removable) <= {each.metadata.name for each in empty}
     assert sum(kept == UnremovableNode("NotSimulated", prefiltered=True) for kept in found.kept.values()) == 5
@@ -193,14 +171,14 @@ def test_empty_nodes_first_and_no_more_than_twenty() -> None:
 
 
 def test_a_group_keeps_its_minimum_and_empty_nodes_go_first() -> None:
-    found = down(node("a"), node("b"), node("c"), pod("p", "a"), minimum=2)
+    found = down(node("a"), node("b"), node("c"), pod_on("p", "a"), minimum=2)
     assert found.removable == ("b", "c"), "empty ones, and then there is no place for the pod"
     assert found.deleted.empty == ("b",)
     assert set(found.deleted.held.values()) == {"NodeGroupMinSizeReached"}
 
 
 def test_a_pod_that_is_let_finish_holds_its_node_back() -> None:
-    waiting = pod("p", "a", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "on-completion"})
+    waiting = pod_on("p", "a", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "on-completion"})
     found = down(node("a"), waiting)
     assert found.removable == ("a",)
     assert found.deleted == NodesToDelete(held={"a": "BlockedByOnCompletionPod"})
@@ -210,12 +188,12 @@ def test_a_budget_of_one_lets_a_node_with_two_go_but_not_the_next() -> None:
     found = down(
         node("a"),
         node("b"),
-        node("c", 40),
-        budget("a", 1),
-        pod("p", "a"),
-        pod("q", "a"),
-        pod("r", "b"),
-        pod("x", "c", 30),
+        node("c", cpu=40),
+        disruption_budget("a", 1),
+        pod_on("p", "a"),
+        pod_on("q", "a"),
+        pod_on("r", "b"),
+        pod_on("x", "c", 30),
     )
     assert found.removable == ("a",)
     assert found.kept["b"] == UnremovableNode("BlockedByPod", "default/r", "NotEnoughPdb")
@@ -223,15 +201,15 @@ def test_a_budget_of_one_lets_a_node_with_two_go_but_not_the_next() -> None:
 
 def test_what_can_be_evicted_at_once_is_drained_first() -> None:
     found = down(
-        node("a"), node("b", 2), node("c", 40), budget("a", 1),
-        pod("p", "a", 2), pod("q", "a", 2), pod("r", "b", app="b"), pod("x", "c", 30, app="b"),
+        node("a"), node("b", cpu=2), node("c", cpu=40), disruption_budget("a", 1),
+        pod_on("p", "a", 2), pod_on("q", "a", 2), pod_on("r", "b", app="b"), pod_on("x", "c", 30, app="b"),
     )  # fmt: skip
     assert found.removable == ("a", "b")
     assert (found.deleted.drain, found.deleted.first_drain) == (("b", "a"), ("b",))
 
 
 def test_controllers_that_are_gone_and_clocks_that_nobody_has() -> None:
-    objects = (node("a"), node("b"), pod("p", "a"), pod("s", "b", namespace="kube-system"))
+    objects = (node("a"), node("b"), pod_on("p", "a"), pod_on("s", "b", namespace="kube-system"))
     assert down(*objects, gone=frozenset(["default/ReplicaSet/a"])).kept["a"] == UnremovableNode(
         "BlockedByPod", "default/p", "ControllerNotFound"
     )
@@ -249,15 +227,15 @@ def test_the_leaving_node_is_still_a_domain() -> None:
         }
     ]  # fmt: skip
     nodes = node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})
-    pods = [pod(name, on, topologySpreadConstraints=spread) for name, on in (("p", "a"), ("q", "b"))]
-    found = down(*nodes, *pods, pod("big", "b", 6, app="b"))
+    pods = [pod_on(name, on, topologySpreadConstraints=spread) for name, on in (("p", "a"), ("q", "b"))]
+    found = down(*nodes, *pods, pod_on("big", "b", 6, app="b"))
     assert found.kept["a"] == UnremovableNode("NoPlaceToMovePods")
 
 
 def test_a_pod_goes_where_it_went_before() -> None:
     """The second pass tries the node of the first one first, so both passes let the same nodes go."""
     nodes = [node(f"n{number}") for number in range(8)]
-    pods = [pod(f"p{number}", f"n{number}", 2 + number % 2) for number in range(8)]
+    pods = [pod_on(f"p{number}", f"n{number}", 2 + number % 2) for number in range(8)]
     found = down(*nodes, *pods)
     assert set(found.deleted.drain) == set(found.removable)
     assert not found.deleted.held

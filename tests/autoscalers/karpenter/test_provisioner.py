@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support.documents import karpenter_pool, new_pod
 from tests.support.paths import VECTORS
 from tests.support.wire_bodies import answer, read
 from tutti.autoscalers.karpenter.provisioner import KarpenterOptions, karpenter
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.karpenter_cases import KarpenterCase, read_karpenter
 from tutti.conformance.model_karpenter import CLAIMS, Bought, read_bought, totals
@@ -29,9 +30,9 @@ from tutti.recommend.records.request import Request
 RECORDED = VECTORS / "purchases"
 
 
-def bought_for(request: Request, deadline: Deadline | None = None, **options: Any) -> Purchase:
+def bought_for(request: Request, budget: WorkBudget | None = None, **options: Any) -> Purchase:
     chosen = KarpenterOptions(**options)
-    return karpenter(request.cluster, request.catalogue, request.daemon_sets, options=chosen, deadline=deadline)
+    return karpenter(request.cluster, request.catalogue, request.daemon_sets, options=chosen, budget=budget)
 
 
 @cache
@@ -127,10 +128,10 @@ def test_requests_of_other_origin() -> None:
 def test_when_time_is_up_the_rest_is_left() -> None:
     request = case(7).case.request
     steps = count()
-    some = bought_for(request, Deadline(lambda: float(next(steps)), 20.0))
+    some = bought_for(request, WorkBudget.of_seconds(20.0, lambda: float(next(steps))))
     check(request, some)
     assert 0 < some.placed < 2000
-    assert bought_for(request, Deadline(lambda: float(next(steps)), 0.0)).placed == 0
+    assert bought_for(request, WorkBudget.of_seconds(0.0, lambda: float(next(steps)))).placed == 0
 
 
 def test_what_the_peer_bought_is_in_the_catalogue() -> None:
@@ -178,12 +179,11 @@ def test_lines_that_cannot_be_read(change: dict[str, Any], problem: str) -> None
 
 def pool(name: str, kind: str, weight: int | None) -> dict[str, Any]:
     wanted = {
-        "node.kubernetes.io/instance-type": kind, "karpenter.sh/capacity-type": "on-demand",
-        "topology.kubernetes.io/zone": "us-east-1a",
-    }  # fmt: skip
-    needs = [{"key": key, "operator": "In", "values": [value]} for key, value in wanted.items()]
-    spec = {"template": {"spec": {"requirements": needs}}} | ({"weight": weight} if weight else {})
-    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+        "node.kubernetes.io/instance-type": [kind],
+        "karpenter.sh/capacity-type": ["on-demand"],
+        "topology.kubernetes.io/zone": ["us-east-1a"],
+    }
+    return karpenter_pool(name, wanted, **({"weight": weight} if weight else {}))
 
 
 @pytest.mark.parametrize(
@@ -192,10 +192,8 @@ def pool(name: str, kind: str, weight: int | None) -> dict[str, Any]:
 )
 def test_heavier_pools_come_first(weights: tuple[int | None, int | None], first: str, order: str) -> None:
     """Where weights are equal the last by name does; for ours price decides either way."""
-    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
     pools = [pool("cheap", "m5.large", weights[0]), pool("dear", "m5.xlarge", weights[1])]
-    request = read({"cluster": [pod], "pools": pools})
+    request = read({"cluster": [new_pod(cpu="1")], "pools": pools})
     assert [offering.pool for offering, _ in bought_for(request).nodes] == [first]
     assert [each.pool for each in answer(request).scale_up] == ["cheap"]
     notes = [note for note in request.catalogue.notes if "weight" in note]

@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tests.support import builders
+from tests.support.builders import amounts, apart
 from tutti.autoscalers.original import recommender as original
 from tutti.autoscalers.original.recommender import original_recommender, worth
 from tutti.autoscalers.shared.cluster_snapshot import EngineSnapshot
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube import objects as k
 from tutti.kube.admission.pod_admission import Admission
 from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
 from tutti.recommend.records.request import Request
 
-HOSTNAME = "kubernetes.io/hostname"
 LARGE, LARGEST = (2, 8, 18_206_000_000), (16, 64, 145_665_000_000)
 """Cores, GiB and price of a small and a large node."""
 
 
-def node(name: str, cores: int, gib: int) -> k.Node:
-    size: k.Quantities = {"cpu": str(cores), "memory": f"{gib}Gi", "pods": "110"}
-    offered: k.Quantities = {"cpu": f"{1000 * cores - 80}m", "memory": f"{gib - 1}Gi", "pods": "110"}
-    return k.Node(
-        metadata=k.ObjectMeta(name=name, labels={HOSTNAME: name}),
-        status=k.NodeStatus(capacity=size, allocatable=offered),
+def sized_node(name: str, cores: int, gib: int) -> k.Node:
+    """A node that keeps some of its capacity for the system."""
+    return builders.node(
+        name, f"{1000 * cores - 80}m", memory=f"{gib - 1}Gi", capacity=amounts(cores, f"{gib}Gi", pods=110)
     )
 
 
-def pods(name: str, count: int, cpu: str, memory: str, *, apart: bool = False) -> list[k.Pod]:
-    labels = {"app": name}
-    term = k.PodAffinityTerm(topology_key=HOSTNAME, label_selector=k.LabelSelector(match_labels=labels))
-    affinity = k.Affinity(pod_anti_affinity=k.PodAffinity(required=[term])) if apart else None
-    requests = k.ResourceRequirements(requests={"cpu": cpu, "memory": memory})
-    spec = k.PodSpec(containers=[k.Container(name="main", resources=requests)], affinity=affinity)
-    metas = [
-        k.ObjectMeta(name=f"{name}-{i}", namespace="default", uid=f"{name}-{i}", labels=labels) for i in range(count)
-    ]
-    return [Admission().pod(k.Pod(metadata=meta, spec=spec)) for meta in metas]
+def admitted_pods(name: str, count: int, cpu: str, memory: str, **how: Any) -> list[k.Pod]:
+    new = (builders.pod(f"{name}-{i}", cpu, memory=memory, app=name, **how) for i in range(count))
+    return [Admission().pod(each) for each in new]
 
 
 def request(objects: list[k.Object], **sizes: tuple[int, int, int | None, int]) -> Request:
     """A request with pools of so many cores, GiB, price and nodes at most."""
     pools = []
     for name, (cores, gib, price, most) in sizes.items():
-        offering = Offering(pool=name, instance_type=name, zone="", price=price, node=node(name, cores, gib))
+        offering = Offering(pool=name, instance_type=name, zone="", price=price, node=sized_node(name, cores, gib))
         pools.append(NodePool(name=name, offerings=(offering,), limits=(Limit(left=most, reason="no more"),)))
     return Request(objects=tuple(objects), catalogue=Catalogue(pools=tuple(pools)))
 
 
-def bought_for(asked: Request, deadline: Deadline | None = None) -> Purchase:
-    return original_recommender(asked.cluster, asked.catalogue, asked.daemon_sets, deadline=deadline)
+def bought_for(asked: Request, budget: WorkBudget | None = None) -> Purchase:
+    return original_recommender(asked.cluster, asked.catalogue, asked.daemon_sets, budget=budget)
 
 
 def bought(asked: Request) -> list[tuple[str, int]]:
@@ -60,43 +54,46 @@ def bought(asked: Request) -> list[tuple[str, int]]:
 
 def test_the_known_answer_of_its_first_scenario() -> None:
     # Twenty pods of 5 GiB: one large node for twelve, then eight small ones, which are a hair cheaper.
-    asked = request(list(pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12), largest=(*LARGEST, 4))
+    asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12), largest=(*LARGEST, 4))
     assert bought(asked) == [("largest", 12), *[("large", 1)] * 8]
 
 
 def test_limits_end_a_pool() -> None:
-    asked = request(list(pods("p", 20, "100m", "5Gi")), large=(*LARGE, 3), largest=(*LARGEST, 1))
+    asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 3), largest=(*LARGEST, 1))
     assert bought(asked) == [("largest", 12), *[("large", 1)] * 3]
     assert len(bought_for(asked).left) == 5
 
 
 def test_ties_go_to_the_most_memory() -> None:
-    waiting: list[k.Object] = list(pods("p", 1, "1", "1Gi"))
+    waiting: list[k.Object] = list(admitted_pods("p", 1, "1", "1Gi"))
     asked = request(waiting, small=(2, 8, 100, 5), more=(2, 16, 100, 5), same=(2, 16, 100, 5))
     assert bought(asked) == [("more", 1)]
 
 
 def test_room_that_is_there_is_taken_first() -> None:
-    asked = request([node("there", 4, 16), *pods("p", 4, "1", "4Gi")], large=(*LARGE, 9))
+    asked = request([sized_node("there", 4, 16), *admitted_pods("p", 4, "1", "4Gi")], large=(*LARGE, 9))
     purchase = bought_for(asked)
     assert [name for _, name in purchase.on_existing] == ["there"] * 3
     assert [len(taken) for _, taken in purchase.nodes] == [1]
 
 
 def test_pods_worth_nothing_buy_nothing() -> None:
-    asked = request(list(pods("p", 2, "0", "1Mi")), large=(*LARGE, 9))
-    assert worth(pods("p", 1, "0", "1Mi")[0]) == 0
+    asked = request(list(admitted_pods("p", 2, "0", "1Mi")), large=(*LARGE, 9))
+    assert worth(admitted_pods("p", 1, "0", "1Mi")[0]) == 0
     assert bought(asked) == []
     assert len(bought_for(asked).left) == 2
 
 
 def test_a_node_without_a_price_wins() -> None:
-    asked = request(list(pods("p", 1, "1", "1Gi")), large=(*LARGE, 9), unknown=(2, 8, None, 9))
+    asked = request(list(admitted_pods("p", 1, "1", "1Gi")), large=(*LARGE, 9), unknown=(2, 8, None, 9))
     assert bought(asked) == [("unknown", 1)]
 
 
 def test_pods_that_avoid_each_other() -> None:
-    asked = request([*pods("apart", 3, "100m", "1Gi", apart=True), *pods("p", 4, "500m", "1Gi")], large=(*LARGE, 9))
+    asked = request(
+        [*admitted_pods("apart", 3, "100m", "1Gi", affinity=apart("apart")), *admitted_pods("p", 4, "500m", "1Gi")],
+        large=(*LARGE, 9),
+    )
     purchase = bought_for(asked)
     assert not purchase.left
     assert [sum("apart" in pod for pod in taken) for _, taken in purchase.nodes] == [1, 1, 1]
@@ -104,9 +101,11 @@ def test_pods_that_avoid_each_other() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_numbers_and_the_engine_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    objects: list[k.Object] = [node("there", 4, 16)]
+    objects: list[k.Object] = [sized_node("there", 4, 16)]
     for number in range(4):
-        objects += pods(f"p{number}", 7 + seed, f"{300 * number + 200}m", f"{900 * (number + 1) + 512 * seed}Mi")
+        objects += admitted_pods(
+            f"p{number}", 7 + seed, f"{300 * number + 200}m", f"{900 * (number + 1) + 512 * seed}Mi"
+        )
     asked = request(objects, large=(*LARGE, 9), largest=(*LARGEST, 2), middle=(4, 16, 36_000_000_000, 3))
     by_numbers = bought_for(asked)
     monkeypatch.setattr(original, "snapshot_of", EngineSnapshot)
@@ -114,5 +113,5 @@ def test_numbers_and_the_engine_agree(seed: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_time_is_up() -> None:
-    asked = request(list(pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12))
-    assert len(bought_for(asked, deadline=Deadline(lambda: 0.0, 0.0)).left) == 20
+    asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12))
+    assert len(bought_for(asked, budget=WorkBudget.of_seconds(0.0, lambda: 0.0)).left) == 20

@@ -19,7 +19,7 @@ from tests.support.command_line import Run
 from tests.support.paths import VECTORS
 from tutti.autoscalers.karpenter.provisioner import karpenter
 from tutti.cli.conformance.purchase_table import complaint, is_bad, purchase_table
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance import purchase_run
 from tutti.conformance.karpenter_cases import read_karpenter
 from tutti.conformance.purchase_run import PurchaseOutcome, Settings, run_purchase
@@ -35,9 +35,9 @@ SMALL = [line for line in LINES if json.loads(line)["name"].endswith(("-s00", "-
 DOLLAR = 10**9
 
 
-def as_karpenter(request: Request, deadline: Deadline) -> Recommendation:
+def as_karpenter(request: Request, budget: WorkBudget) -> Recommendation:
     """A recommender that knows nothing better than Karpenter's way."""
-    bought = karpenter(request.cluster, request.catalogue, request.daemon_sets, deadline=deadline)
+    bought = karpenter(request.cluster, request.catalogue, request.daemon_sets, budget=budget)
     nodes = tuple(
         NewNode(name=f"new-{place}", pods=pods, **described(offering))
         for place, (offering, pods) in enumerate(bought.nodes)
@@ -136,7 +136,7 @@ def test_decisions_and_purchases_in_one_run(tutti: Tutti, tmp_path: Path) -> Non
 
 
 def test_a_fault_is_seen_beside_the_others(tutti: Tutti, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(request: Request, deadline: Deadline) -> Recommendation:
+    def fails(request: Request, budget: WorkBudget) -> Recommendation:
         raise ZeroDivisionError("of all things")
 
     monkeypatch.setattr(purchase_run, "_recommend", fails)
@@ -168,9 +168,9 @@ def test_what_counts_as_worse() -> None:
 def test_the_binder_and_the_limit_reach_the_recommender() -> None:
     seen = []
 
-    def looks(request: Request, deadline: Deadline) -> Recommendation:
-        seen.append((request.options.binder, deadline.seconds))
-        return as_karpenter(request, deadline)
+    def looks(request: Request, budget: WorkBudget) -> Recommendation:
+        seen.append((request.options.binder, budget.seconds))
+        return as_karpenter(request.cluster, request.catalogue, request.daemon_sets, budget=budget)
 
     case = read_karpenter("f", 1, SMALL[0]).case
     found = run_purchase(case, Settings(Binder.KUBE_SCHEDULER, 3.0), recommender=looks, replayer=all_placed)
@@ -182,12 +182,11 @@ SLOW = """
 import multiprocessing, os, time
 multiprocessing.set_start_method("fork")  # the workers are to have the stand-in as well
 from tutti.conformance import purchase_run
-def slow(request, deadline):
+def slow(request, budget):
     os.write(1, b"started\\n")  # in one piece: two processes write at the same time
     time.sleep(60)
 purchase_run._recommend = slow
 from tutti.cli.main import main
-from tests.support.paths import VECTORS
 raise SystemExit(main(["conformance", {path!r}, "-j", "2"]))
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.support.command_line import Run
-from tutti.cli.demo.cluster import build
+from tutti.cli.demo.cluster import build_cluster
 from tutti.cli.demo.command import STEPS
 
 Tutti = Callable[..., Run]
@@ -39,7 +39,7 @@ def test_the_tour_shows_every_step(tutti: Tutti, tmp_path: Path) -> None:
 
 
 def test_the_example_is_of_realistic_size_and_always_the_same() -> None:
-    first, second = build().cluster, build().cluster
+    first, second = build_cluster().cluster, build_cluster().cluster
     assert json.dumps(first) == json.dumps(second)
     kinds = Counter(item["kind"] for item in first["items"])
     assert kinds["Node"] == 480

@@ -2,75 +2,51 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 import yaml
 
+from tests.support import documents
+from tests.support.builders import COSCHEDULING_LABEL
 from tests.support.command_line import Run
+from tests.support.documents import Document
 
 Tutti = Callable[..., Run]
-NODE = """
-apiVersion: v1
-kind: Node
-metadata: {{name: {name}, uid: {name}, labels: {{kubernetes.io/hostname: {name}, rack: {rack}}}}}
-spec: {{{spec}}}
-status: {{allocatable: {{cpu: "{cpu}", memory: 16Gi, pods: "110"}}}}
-"""
-POD = """
-apiVersion: v1
-kind: Pod
-metadata:
-  {{name: {name}, namespace: team, uid: {name}, labels: {{scheduling.x-k8s.io/pod-group: {gang}}}}}
-spec:
-  {{schedulerName: default-scheduler, priority: {priority}, nodeName: {on},
-   containers: [{{name: main, resources: {{requests: {{cpu: "2"}}}}}}]}}
-status: {{phase: {phase}}}
-"""
-GROUP = """
-apiVersion: scheduling.x-k8s.io/v1alpha1
-kind: PodGroup
-metadata: {{name: {name}, namespace: team, annotations: {{{annotations}}}}}
-spec: {{minMember: {minimum}}}
-"""
+pod_group = partial(documents.pod_group, namespace="team")
 
 
-def node(name: str, *, rack: str = "r1", cpu: int = 4, spec: str = "") -> str:
-    return NODE.format(name=name, rack=rack, cpu=cpu, spec=spec)
+def rack_node(name: str, *, rack: str = "r1", **how: Any) -> Document:
+    return documents.node(name, labels={"rack": rack}, **how)
 
 
-def pods(gang: str, count: int, *, on: str = "null", first: int = 0, priority: int = 0) -> list[str]:
-    phase = "Pending" if on == "null" else "Running"
-    return [
-        POD.format(name=f"{gang}-{number}", gang=gang, on=on, phase=phase, priority=priority)
-        for number in range(first, first + count)
-    ]
-
-
-def group(name: str, minimum: int, annotations: str = "") -> str:
-    return GROUP.format(name=name, minimum=minimum, annotations=annotations)
+def members(gang: str, count: int, *, first: int = 0, **how: Any) -> list[Document]:
+    """Members of a gang."""
+    member = partial(documents.pod, cpu="2", namespace="team", labels={COSCHEDULING_LABEL: gang})
+    return [member(f"{gang}-{number}", **{"priority": 0, **how}) for number in range(first, first + count)]
 
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[..., str]:
-    def saved(*texts: str, name: str = "gangs.yaml") -> str:
+    def saved(*objects: Document, name: str = "gangs.yaml") -> str:
         path = tmp_path / name
-        path.write_text("---".join(texts), "utf-8")
+        path.write_text(yaml.safe_dump_all(objects), "utf-8")
         return str(path)
 
     return saved
 
 
 Save = Callable[..., str]
-IN_ONE_RACK = "tutti.dev/topology-required: rack"
+IN_ONE_RACK = {"tutti.dev/topology-required": "rack"}
 
 
 def rack_bound(save: Save) -> str:
-    nodes = (node("a", cpu=2), node("b"), node("c", rack="r2"))
-    return save(*nodes, group("train", 4, IN_ONE_RACK), *pods("train", 4))
+    nodes = (rack_node("a", cpu=2), rack_node("b"), rack_node("c", rack="r2"))
+    return save(*nodes, pod_group("train", 4, annotations=IN_ONE_RACK), *members("train", 4))
 
 
 def told(text: str) -> str:
@@ -104,7 +80,7 @@ def test_three_of_four_in_a_rack(tutti: Tutti, save: Save) -> None:
 
 
 def test_a_missing_group(tutti: Tutti, save: Save) -> None:
-    run = tutti("explain", "gang/train", "-f", save(node("a"), *pods("train", 2)))
+    run = tutti("explain", "gang/train", "-f", save(rack_node("a"), *members("train", 2)))
     assert run.lines[4:] == [
         "Needs:       not known",
         "Pods:        0 running, 2 waiting",
@@ -117,8 +93,8 @@ def test_a_missing_group(tutti: Tutti, save: Save) -> None:
 
 
 def test_a_taint(tutti: Tutti, save: Save) -> None:
-    tainted = node("b", spec="taints: [{key: gpu, value: a100, effect: NoSchedule}]")
-    path = save(node("a"), tainted, group("train", 3), *pods("train", 3))
+    tainted = rack_node("b", taints=[{"key": "gpu", "value": "a100", "effect": "NoSchedule"}])
+    path = save(rack_node("a"), tainted, pod_group("train", 3), *members("train", 3))
     run = tutti("explain", "gang/train", "-f", path)
     assert run.lines[-4:] == [
         "Cures:",
@@ -129,7 +105,7 @@ def test_a_taint(tutti: Tutti, save: Save) -> None:
 
 
 def test_too_few_pods(tutti: Tutti, save: Save) -> None:
-    run = tutti("explain", "gang/train", "-f", save(node("a"), group("train", 2), *pods("train", 1)))
+    run = tutti("explain", "gang/train", "-f", save(rack_node("a"), pod_group("train", 2), *members("train", 1)))
     assert run.lines[-5:] == [
         "Outcome:     waits: 1 of 2 pods are there: it waits for 1 more",
         "",
@@ -140,8 +116,13 @@ def test_too_few_pods(tutti: Tutti, save: Save) -> None:
 
 
 def test_two_gangs_in_each_others_way(tutti: Tutti, save: Save) -> None:
-    half = [*pods("red", 1, on="a"), *pods("blue", 1, on="a"), *pods("red", 1, first=1), *pods("blue", 1, first=1)]
-    path = save(node("a"), group("red", 2), group("blue", 2), *half)
+    half = [
+        *members("red", 1, on="a"),
+        *members("blue", 1, on="a"),
+        *members("red", 1, first=1),
+        *members("blue", 1, first=1),
+    ]
+    path = save(rack_node("a"), pod_group("red", 2), pod_group("blue", 2), *half)
     run = tutti("explain", "gang/red", "-f", path)
     assert run.lines[5:] == [
         "Pods:        1 running, 1 waiting",
@@ -158,7 +139,14 @@ def test_two_gangs_in_each_others_way(tutti: Tutti, save: Save) -> None:
 
 
 def test_a_gang_that_starts_and_one_that_runs(tutti: Tutti, save: Save) -> None:
-    path = save(node("a"), node("b"), group("old", 1), *pods("old", 1, on="a"), group("train", 2), *pods("train", 2))
+    path = save(
+        rack_node("a"),
+        rack_node("b"),
+        pod_group("old", 1),
+        *members("old", 1, on="a"),
+        pod_group("train", 2),
+        *members("train", 2),
+    )
     run = tutti("explain", "gang/train", "-f", path)
     assert run.lines[-5:] == [
         "Outcome:     starts with 2 pods on b, a",
@@ -177,18 +165,18 @@ def test_a_gang_that_starts_and_one_that_runs(tutti: Tutti, save: Save) -> None:
 
 
 def test_whom_a_gang_evicts(tutti: Tutti, save: Save) -> None:
-    low = pods("low", 2, on="a")
-    path = save(node("a"), group("low", 1), *low, group("train", 2), *pods("train", 2, priority=9))
+    low = members("low", 2, on="a")
+    path = save(rack_node("a"), pod_group("low", 1), *low, pod_group("train", 2), *members("train", 2, priority=9))
     run = tutti("explain", "gang/train", "-f", path)
     assert "Outcome:     starts with 2 pods on a, evicting low-0, low-1" in run.lines
 
 
 def test_no_cure(tutti: Tutti, save: Save) -> None:
-    run = tutti("explain", "gang/train", "-f", save(node("a", cpu=1), group("train", 1), *pods("train", 1)))
+    run = tutti("explain", "gang/train", "-f", save(rack_node("a", cpu=1), pod_group("train", 1), *members("train", 1)))
     assert run.lines[-1] == "Cures:       none was found"
 
 
-def test_cures_as_data_can_be_read_again(tutti: Tutti, save: Save) -> None:
+def test_cures_as_data_can_be_read_again(tutti: Tutti, save: Save, write: Save) -> None:
     """What a cure puts, given with -f after the cluster, makes the gang start."""
     path = rack_bound(save)
     answer = tutti("explain", "gang/train", "-f", path, "-o", "json").json
@@ -197,14 +185,16 @@ def test_cures_as_data_can_be_read_again(tutti: Tutti, save: Save) -> None:
     assert answer["domains"][0] == {"name": "r1", "nodes": 2, "fits": 3, "wanted": 4, "stoppedBy": "Insufficient cpu"}
     for cure in answer["cures"]:
         items = [edit["put"] for edit in cure["edits"]]
-        more = save(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), name="cure.json")
+        more = write(*items, name="cure.json")
         after = tutti("explain", "gang/train", "-f", path, "-f", more, "-o", "json").json
         assert after["outcome"]["state"] == "starts", cure["text"]
     assert yaml.safe_load(tutti("explain", "gang/train", "-f", path, "-o", "yaml").out) == answer
 
 
 def test_evictions_as_data(tutti: Tutti, save: Save) -> None:
-    path = save(node("a"), group("low", 1), *pods("low", 2, on="a"), group("train", 2), *pods("train", 2))
+    path = save(
+        rack_node("a"), pod_group("low", 1), *members("low", 2, on="a"), pod_group("train", 2), *members("train", 2)
+    )
     answer = tutti("explain", "gang/train", "-f", path, "-o", "json").json
     (evict,) = (cure for cure in answer["cures"] if cure["kind"] == "evict")
     assert (evict["priority"], evict["gangsBroken"], evict["evicts"]) == (0, 1, ["team/low-0", "team/low-1"])
@@ -222,7 +212,7 @@ def test_a_name_that_is_not_there(tutti: Tutti, save: Save, name: str, says: str
     run = tutti("explain", f"gang/{name}", "-f", rack_bound(save))
     assert (run.code, run.out) == (2, "")
     assert run.err.splitlines()[-1] == f"error: {says}"
-    empty = save(node("a"), name="empty.yaml")
+    empty = save(rack_node("a"), name="empty.yaml")
     assert tutti("explain", "gang/x", "-f", empty).err == (
         "error: gang 'x' is not in the input: no pod names a gang there\n"
     )

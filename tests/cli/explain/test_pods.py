@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import yaml
 
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]

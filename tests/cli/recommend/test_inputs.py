@@ -11,12 +11,13 @@ import click
 import pytest
 import yaml
 
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 from tests.support.paths import ROOT
-from tutti.app.recommend import ask
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cli.recommend.advice import advice_text
 from tutti.cli.recommend.inputs import RecommendInputs, read_inputs
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Options
 
@@ -208,12 +209,8 @@ def test_a_region_without_prices(tutti: Tutti, write: Write, given: Callable[[st
 
 def test_a_region_with_nodes_is_one(tutti: Tutti, write: Write, given: Callable[[str, str], str]) -> None:
     pools = given("p.yaml", "pools: [{name: p, instanceType: m6i.xlarge, price: 1}]")
-    node = {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": "n", "labels": {"topology.kubernetes.io/region": "mars"}},
-        "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}},
-    }  # fmt: skip
-    run = tutti("recommend", "-f", write(node, pod("p", cpu="3")), "--pools", pools, "--region", "mars", "-o", "json")
+    there = node("n", cpu="1", memory="1Gi", pods="9", labels={"topology.kubernetes.io/region": "mars"})
+    run = tutti("recommend", "-f", write(there, pod("p", cpu="3")), "--pools", pools, "--region", "mars", "-o", "json")
     assert (run.code, run.json["cost"]["perHour"]) == (0, 1)
 
 
@@ -298,7 +295,7 @@ def test_a_document_has_a_say_in_the_time(tmp_path: Path) -> None:
 
 def test_a_constraint_is_answered_with_an_advice(tmp_path: Path) -> None:
     inputs = _inputs(EXAMPLE / "scaling-advisor.json")
-    answer = ask(inputs.request, Deadline(time.process_time, 5))
+    answer = make_recommendation(inputs.request, WorkBudget.of_seconds(5, time.process_time))
     advice = yaml.safe_load(advice_text(answer, inputs.request, constraint=inputs.constraint))
     assert (advice["kind"], advice["metadata"]["name"]) == ("ScalingAdvice", "two-pool")
     assert advice["spec"]["scaleOutPlan"]["items"]

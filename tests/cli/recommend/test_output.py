@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 from tests.support.interrupts import interrupted
 from tests.support.paths import EXAMPLES
 from tutti.market.offerings import Catalogue
@@ -330,7 +331,7 @@ def test_an_interrupt_ends_it_without_a_word(write: Write, pools: str) -> None:
     Path(pools).write_text(POOLS.replace("max: 4", "max: 9999"), "utf-8")
     path = write(*(pod(f"job-{n}", cpu=f"{1 + n % 97 / 50:.2f}") for n in range(4_000)))
     asked = ("recommend", "-f", path, "--pools", pools, "--time-limit", "60")
-    run = interrupted(*asked, at="tutti.app.recommend:ask")
+    run = interrupted(*asked, at="tutti.app.recommend.make_recommendation:make_recommendation")
     assert (run.code, run.out) == (130, b"")
     assert b"Traceback" not in run.err
 

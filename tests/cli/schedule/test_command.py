@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]

@@ -10,14 +10,15 @@ from typing import Any
 
 import yaml
 
-from tests.support.command_line import Object, Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import Document, node, pod
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
 LEAVING = {"deletionTimestamp": "2026-11-02T08:00:00Z"}
 
 
-def member(name: str, gang: str, *, metadata: Object | None = None, **fields: Any) -> Object:
+def member(name: str, gang: str, *, metadata: Document | None = None, **fields: Any) -> Document:
     """A pod of a gang; further annotations are fields that start with `tutti`."""
     said = {f"tutti.dev/{key[6:].replace('_', '-')}": fields.pop(key) for key in list(fields) if key[:6] == "tutti_"}
     return pod(name, metadata={**(metadata or {}), "annotations": {"pod-group": gang, **said}}, **fields)

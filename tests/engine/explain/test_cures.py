@@ -6,14 +6,17 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.support import builders
+from tests.support.cluster_state import cluster_state
 from tests.support.paths import VECTORS
-from tests.support.worlds import picture
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put
 from tutti.conformance import gang_cases as cases
@@ -50,9 +53,9 @@ def starts(objects: Objects, key: str, told: GangExplanation) -> list[str]:
 def explained(objects: Objects, key: str = "default/train") -> GangExplanation:
     """Explain a gang, see that nothing has changed, and that every cure is one."""
     cluster = Cluster(objects)
-    before = picture(cluster)
+    before = cluster_state(cluster)
     told = explain_gang(Engine(cluster), key)
-    assert picture(cluster) == before
+    assert cluster_state(cluster) == before
     assert starts(objects, key, told) == []
     return told
 
@@ -81,17 +84,17 @@ def test_cures_of_recorded_gangs(case: cases.GangCase) -> None:
 
 @given(seed=st.integers(0, 2**32))
 def test_cures_of_random_gangs(seed: int) -> None:
-    objects = list(world(random.Random(seed)))
+    objects = list(random_cluster(random.Random(seed)))
     for key in Gangs(Cluster(objects)).keys():  # noqa: SIM118 - not a dict
         explained(objects, key)
 
 
-def world(draw: random.Random) -> Iterator[k.Object]:
+def random_cluster(draw: random.Random) -> Iterator[k.Object]:
     """A few nodes, some of them tainted or cordoned, pods and a gang on them, and a gang that wants to join."""
     names = [f"n{number}" for number in range(draw.randint(1, 4))]
     for name in names:
         taints = [k.Taint(key="gpu", value=draw.choice((None, "yes")), effect="NoSchedule")]
-        yield node(
+        yield rack_node(
             name,
             rack=draw.choice((None, "r1", "r2")),
             cpu=draw.choice((2, 4)),
@@ -101,8 +104,8 @@ def world(draw: random.Random) -> Iterator[k.Object]:
         )
     for number in range(draw.randint(0, 5)):
         on = draw.choice(names)
-        about = {"deletion_timestamp": "2026-01-01T00:00:00Z"} if draw.random() < 0.15 else {}
-        yield pod(f"solo-{number}", cpu=draw.choice((1, 2)), on=on, priority=draw.choice((0, 10, 100)), about=about)
+        deleted = "2026-01-01T00:00:00Z" if draw.random() < 0.15 else None
+        yield pod(f"solo-{number}", cpu=draw.choice((1, 2)), on=on, priority=draw.choice((0, 10, 100)), deleted=deleted)
     if draw.random() < 0.5:
         yield from gang(draw, "other", names, running=draw.randint(1, 2), waiting=draw.randint(0, 1))
     yield from gang(draw, "train", names, running=draw.choice((0, 0, 1)), waiting=draw.randint(0, 4))
@@ -127,7 +130,7 @@ def gang(draw: random.Random, name: str, names: list[str], *, running: int, wait
         on = draw.choice(names) if number < running else None
         gates = [k.SchedulingGate(name="wait")] if on is None and draw.random() < 0.1 else None
         about = {"labels": labels, "annotations": annotations}
-        yield pod(f"{name}-{number}", cpu=cpu, on=on, about=about, scheduling_gates=gates, **spec)
+        yield pod(f"{name}-{number}", cpu=cpu, on=on, scheduling_gates=gates, **about, **spec)
 
 
 # Dialects -----------------------------------------------------------------------------------------------------------
@@ -202,35 +205,25 @@ def near(rack: str | None) -> dict[str, str] | None:
     return {"tutti.dev/topology-required": rack} if rack else None
 
 
-def node(name: str, *, rack: str | None = None, cpu: int = 4, labels: dict[str, str] | None = None, **spec) -> k.Node:
-    own = {"kubernetes.io/hostname": name, **({RACK: rack} if rack else {}), **(labels or {})}
-    return k.Node(
-        metadata=k.ObjectMeta(name=name, labels=own),
-        spec=k.NodeSpec(**spec),
-        status=k.NodeStatus(allocatable={"cpu": cpu, "memory": "16Gi", "pods": "110"}),
-    )
+def rack_node(name: str, *, rack: str | None = None, labels: dict[str, str] | None = None, **how: Any) -> k.Node:
+    """A node in a rack."""
+    return builders.node(name, labels={**({RACK: rack} if rack else {}), **(labels or {})}, **how)
 
 
-def pod(name: str, *, cpu: int = 2, on: str | None = None, about: dict | None = None, **spec) -> k.Pod:
-    container = k.Container(name="main", resources=k.ResourceRequirements(requests={"cpu": cpu}))
-    return k.Pod(
-        metadata=k.ObjectMeta(name=name, namespace="default", uid=name, **(about or {})),
-        spec=k.PodSpec(containers=[container], node_name=on, **spec),
-        status=k.PodStatus(phase="Running" if on else "Pending"),
-    )
+pod = partial(builders.pod, cpu=2)
 
 
 def members(made: Made, count: int, *, first: int = 0, **fields) -> Objects:
     labels, annotations, group, _ = made
-    about = {"labels": labels, "annotations": annotations}
-    return [pod(f"train-{n}", about=about, scheduling_group=group, **fields) for n in range(first, first + count)]
+    about = {"labels": labels, "annotations": annotations, "scheduling_group": group}
+    return [pod(f"train-{n}", **about, **fields) for n in range(first, first + count)]
 
 
 @pytest.mark.parametrize("dialect", sorted(MAKERS.keys() - {"in_parts"}))
 def test_three_of_four_in_every_dialect(dialect: str) -> None:
     """Each rack has room for three of four pods."""
     made = MAKERS[dialect]("train", 4, RACK)
-    nodes = [node(f"n{n}", rack=f"r{n // 2}", cpu=4 if n % 2 else 2) for n in range(4)]
+    nodes = [rack_node(f"n{n}", rack=f"r{n // 2}", cpu=4 if n % 2 else 2) for n in range(4)]
     told = explained([*nodes, *made[3], *members(made, 4)])
     assert (told.outcome.best, told.outcome.wanted, told.outcome.where) == (3, 4, {RACK: "r0"})
     assert [(d.name, d.nodes, d.fits) for d in told.domains] == [("r0", 2, 3), ("r1", 2, 3)]
@@ -242,17 +235,22 @@ def test_three_of_four_in_every_dialect(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", ["coscheduling", "volcano", "kai", "native"])
 def test_a_missing_group_is_made(dialect: str) -> None:
     made = MAKERS[dialect]("train", 2, None)
-    told = explained([node("a"), *members(made, 2)])
+    told = explained([rack_node("a"), *members(made, 2)])
     kind, size = ("PodGroup", "minCount" if dialect == "native" else "minMember")
     assert [cure.text for cure in told.cures] == [f"create {kind} default/train with {size} 2"]
-    told = explained([node("a", cpu=2), *members(made, 2)])
+    told = explained([rack_node("a", cpu=2), *members(made, 2)])
     assert f"create PodGroup default/train with {size} 2, and add 1 node like a" in texts(told, "nodes")
 
 
 @pytest.mark.parametrize("dialect", ["coscheduling", "native", "volcano", "kai"])
 def test_a_raised_priority(dialect: str) -> None:
     made = MAKERS[dialect]("train", 2, None)
-    objects = [node("a"), node("b", cpu=2), pod("low", on="a", priority=7), *members(made, 1, on="b", priority=5)]
+    objects = [
+        rack_node("a"),
+        rack_node("b", cpu=2),
+        pod("low", on="a", priority=7),
+        *members(made, 1, on="b", priority=5),
+    ]
     told = explained([*objects, *members(made, 2, first=1, priority=5), *with_minimum(made[3], 3)])
     assert texts(told, "priority") == ["raise its priority above 7; it then evicts low"]
     assert texts(told, "evict") == ["evict low (priority 7)"]
@@ -273,13 +271,13 @@ def with_minimum(objects: Objects, minimum: int) -> Objects:
 def test_taints_cordons_and_selectors() -> None:
     made = coscheduling("train", 2, None)
     taint = k.Taint(key="gpu", effect="NoSchedule")
-    objects = [node("a", cpu=2), *made[3], *members(made, 2)]
-    told = explained([*objects, node("b", taints=[taint])])
+    objects = [rack_node("a", cpu=2), *made[3], *members(made, 2)]
+    told = explained([*objects, rack_node("b", taints=[taint])])
     assert texts(told, "toleration") == ["let its pods tolerate gpu:NoSchedule (on 1 node)"]
-    told = explained([*objects, node("b", cpu=1, unschedulable=True), node("c", unschedulable=True)])
+    told = explained([*objects, rack_node("b", cpu=1, unschedulable=True), rack_node("c", unschedulable=True)])
     assert texts(told, "uncordon") == ["uncordon c"]
     picky = members(made, 2, node_selector={"disk": "ssd"})
-    told = explained([node("a"), *made[3], *picky])
+    told = explained([rack_node("a"), *made[3], *picky])
     assert texts(told, "nodeSelector") == ["drop nodeSelector disk=ssd of its pods"]
     assert not texts(told, "nodes")
 
@@ -287,7 +285,7 @@ def test_taints_cordons_and_selectors() -> None:
 def test_gates_then_pods_then_room() -> None:
     made = coscheduling("train", 3, None)
     gated = members(made, 1, scheduling_gates=[k.SchedulingGate(name="quota")])
-    told = explained([node("a"), *made[3], *gated, *members(made, 1, first=1)])
+    told = explained([rack_node("a"), *made[3], *gated, *members(made, 1, first=1)])
     (cure,) = texts(told, "nodes")
     said = "remove the scheduling gate quota of 1 pod, and create 1 more pod like train-0, and add 1 node like a"
     assert cure == said
@@ -296,7 +294,7 @@ def test_gates_then_pods_then_room() -> None:
 def test_a_toleration_with_which_the_gang_makes_room() -> None:
     made = coscheduling("train", 2, None)
     taint = k.Taint(key="gpu", value="a", effect="NoSchedule")
-    busy = [node("a", taints=[taint]), pod("low", cpu=4, on="a")]
+    busy = [rack_node("a", taints=[taint]), pod("low", cpu=4, on="a")]
     told = explained([*busy, *made[3], *members(made, 2, priority=9)])
     assert texts(told, "toleration") == ["let its pods tolerate gpu=a:NoSchedule (on 1 node); it then evicts low"]
 
@@ -304,17 +302,16 @@ def test_a_toleration_with_which_the_gang_makes_room() -> None:
 def test_the_gang_itself_the_system_and_daemons_are_not_evicted() -> None:
     made = coscheduling("train", 3, None)
     own = members(made, 1, on="a")
-    daemon = [k.OwnerReference(api_version="apps/v1", kind="DaemonSet", name="d", uid="d", controller=True)]
-    rest = [node("a"), *made[3], *own, *members(made, 2, first=1)]
+    rest = [rack_node("a"), *made[3], *own, *members(made, 2, first=1)]
     for other in (
         pod("system", on="a", priority=2_000_000_000),
-        pod("daemon", on="a", about={"owner_references": daemon}),
+        pod("daemon", on="a", owner=("DaemonSet", "d")),
     ):
         told = explained([*rest, other])
         assert not texts(told, "evict")
     told = explained([*rest, pod("solo", on="a")])
     assert not texts(told, "evict")  # only one of two would fit
-    told = explained([*rest, node("b"), pod("solo", cpu=4, on="b"), pod("other", on="a")])
+    told = explained([*rest, rack_node("b"), pod("solo", cpu=4, on="b"), pod("other", on="a")])
     assert texts(told, "evict") == ["evict solo (priority 0)"]
 
 
@@ -322,9 +319,11 @@ def test_two_things_at_once() -> None:
     made = coscheduling("train", 2, None)
     taint = k.Taint(key="gpu", effect="NoSchedule")
     system = pod("system", on="a", priority=2_000_000_000)
-    told = explained([node("a", taints=[taint]), system, *made[3], *members(made, 2, node_selector={"disk": "ssd"})])
+    told = explained(
+        [rack_node("a", taints=[taint]), system, *made[3], *members(made, 2, node_selector={"disk": "ssd"})]
+    )
     assert told.cures == ()
-    told = explained([node("a", cpu=2, taints=[taint]), *made[3], *members(made, 2)])
+    told = explained([rack_node("a", cpu=2, taints=[taint]), *made[3], *members(made, 2)])
     assert [cure.text for cure in told.cures] == [
         "let its pods tolerate gpu:NoSchedule (on 1 node), and add 1 node like a"
     ]
@@ -332,17 +331,17 @@ def test_two_things_at_once() -> None:
 
 def test_waiting_for_pods_that_leave() -> None:
     made = coscheduling("train", 2, None)
-    leaving = pod("old", on="a", about={"deletion_timestamp": "2026-01-01T00:00:00Z"})
-    told = explained([node("a"), leaving, *made[3], *members(made, 2)])
+    leaving = pod("old", on="a", deleted="2026-01-01T00:00:00Z")
+    told = explained([rack_node("a"), leaving, *made[3], *members(made, 2)])
     assert told.outcome.state == "leaving"
-    told = explained([node("a"), leaving, *made[3], *members(made, 2, preemption_policy="Never")])
+    told = explained([rack_node("a"), leaving, *made[3], *members(made, 2, preemption_policy="Never")])
     assert "wait until old has left" in texts(told, "wait")
 
 
 def test_no_cure() -> None:
     made = coscheduling("train", 2, None)
     other = replace(made[3][0], spec=g.CoschedulingSpec(min_member=2))
-    objects = [node("a"), other, *members(made, 1, cpu=8), *members(made, 1, first=1, cpu=9)]
+    objects = [rack_node("a"), other, *members(made, 1, cpu=8), *members(made, 1, first=1, cpu=9)]
     cluster = Cluster(objects)
     assert find_cures(Engine(cluster), "default/train") == ()
     cluster.apply(Put(pod("extra")))

@@ -1,7 +1,7 @@
-"""What must hold of gangs in any world: all or nothing, nobody evicted in vain, nothing overfilled, nearness kept.
+"""What must hold of gangs in any cluster: all or nothing, no eviction in vain, no overfilled node, topology kept.
 
-Every test builds its world from a seed (`tests/support/gang_worlds.py`), and judges a plan by the objects alone: usage
-is added up by hand, and what runs is read off the cluster that the plan leaves.
+Every test draws its cluster from a seed (`tests/support/random_gang_clusters.py`) and judges a plan by the objects
+alone: usage is added up by hand, and the running pods are read from the cluster that the plan leaves.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from tests.support.gang_worlds import GangWorld, room_of, shuffled, taken_by
-from tests.support.worlds import picture
+from tests.support.cluster_state import cluster_state
+from tests.support.random_gang_clusters import RandomGangCluster, node_amounts, pod_amounts, shuffled
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Remove, Unbind
-from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Bound, Plan
-from tutti.engine.session.queue import SECOND, Queue
+from tutti.engine.session.policy import SECOND, Policy
+from tutti.engine.session.queue import Queue, QueueRecord
 from tutti.engine.session.schedule import schedule
 from tutti.engine.session.session import session
 from tutti.kube import objects as k
@@ -37,8 +38,8 @@ START = 1_800_000_000 * SECOND
 LOOK_AT_OTHERS = ("InterPodAffinity", "PodTopologySpread")
 """Plugins whose answer depends on who came first."""
 
-each_world = pytest.mark.parametrize("seed", SEEDS)
-some_worlds = pytest.mark.parametrize("seed", FEW)
+each_cluster = pytest.mark.parametrize("seed", SEEDS)
+some_clusters = pytest.mark.parametrize("seed", FEW)
 
 
 class Members:
@@ -118,7 +119,7 @@ def _is_left_out(pod: k.Pod) -> bool:
 
 
 class Outcome(NamedTuple):
-    """A world, what was planned in it, and what it looks like then."""
+    """A cluster, the plan for it, and the cluster after the plan."""
 
     objects: list[Object]
     plan: Plan
@@ -148,11 +149,21 @@ def objects_of(cluster: Cluster) -> list[Object]:
 
 @cache
 def planned(seed: str, *, preemption: bool = True, consolidation: bool = False) -> Outcome:
-    """Schedule a world."""
-    objects = GangWorld(seed).objects
+    """Schedule a random cluster."""
+    objects = RandomGangCluster(seed).objects
     cluster = Cluster(objects)
     plan = schedule(cluster, preemption=preemption, consolidation=consolidation)
     return Outcome(objects, plan, cluster, Members(objects), Members(objects_of(cluster)))
+
+
+@some_clusters
+@pytest.mark.parametrize("consolidation", [False, True])
+def test_a_plan_as_edits_gives_the_cluster_that_scheduling_left(seed: str, consolidation: bool) -> None:
+    done = planned(seed, consolidation=consolidation)
+    cluster = Cluster(done.objects)
+    for edit in done.plan.edits():
+        cluster.apply(edit)
+    assert cluster_state(cluster) == cluster_state(done.cluster)
 
 
 # All or nothing -------------------------------------------------------------------------------------------------------
@@ -172,13 +183,13 @@ def partial(before: Members, after: Members, bound: Iterable[str], evicted: set[
     return found
 
 
-@each_world
+@each_cluster
 def test_a_gang_of_which_a_pod_starts_has_all_that_it_needs(seed: str) -> None:
     done = planned(seed)
     assert partial(done.before, done.after, done.bound, done.evicted) == []
 
 
-@each_world
+@each_cluster
 def test_a_gang_in_trouble_binds_nothing_and_is_told_why(seed: str) -> None:
     done = planned(seed)
     told = {each.gang: each for each in done.plan.gangs}
@@ -193,7 +204,7 @@ def test_a_gang_in_trouble_binds_nothing_and_is_told_why(seed: str) -> None:
         assert not told[key].placed, key
 
 
-@each_world
+@each_cluster
 def test_every_pending_pod_is_in_the_plan_once(seed: str) -> None:
     done = planned(seed)
     plan = done.plan
@@ -212,20 +223,20 @@ def overfilled(after: Members, nodes: Iterable[str]) -> dict[str, tuple[int, ...
     """Nodes on which more is taken than they offer, and what is left of it."""
     found = {}
     for name in set(nodes):
-        taken = [taken_by(pod) for pod in after.pods.values() if pod.spec.node_name == name]
-        left = tuple(o - sum(t) for o, *t in zip(room_of(after.nodes[name]), *taken, strict=True))
+        taken = [pod_amounts(pod) for pod in after.pods.values() if pod.spec.node_name == name]
+        left = tuple(o - sum(t) for o, *t in zip(node_amounts(after.nodes[name]), *taken, strict=True))
         if min(left) < 0:
             found[name] = left
     return found
 
 
-@each_world
+@each_cluster
 def test_no_node_is_filled_beyond_what_it_offers(seed: str) -> None:
     done = planned(seed)
     assert overfilled(done.after, done.bound.values()) == {}
 
 
-@each_world
+@each_cluster
 def test_every_pod_may_run_where_it_was_put(seed: str) -> None:
     """Looked at afterwards, one by one; who looks at other pods is asked in the order of the plan instead."""
     done = planned(seed)
@@ -235,13 +246,13 @@ def test_every_pod_may_run_where_it_was_put(seed: str) -> None:
         if pod not in cluster.pods.row_of:
             continue  # it had to go again
         cluster.apply(Unbind(pod))
-        told = explain(engine, pod)
+        told = node_verdicts(engine, pod)
         why = told.rejected.get(node) or told.refused
         assert node in told.feasible or (why is not None and why.plugin in LOOK_AT_OTHERS), (pod, node, why)
         cluster.apply(Bind(pod, node))
 
 
-@each_world
+@each_cluster
 def test_the_plan_can_be_carried_out_step_by_step(seed: str) -> None:
     done = planned(seed)
     cluster = Cluster(done.objects)
@@ -251,7 +262,7 @@ def test_the_plan_can_be_carried_out_step_by_step(seed: str) -> None:
     for bound in done.plan.binds:
         for victim in bound.evicts:
             cluster.apply(Remove("Pod", victim))
-        told = explain(engine, bound.pod)
+        told = node_verdicts(engine, bound.pod)
         assert bound.node in told.feasible, (bound.pod, bound.node, told.rejected.get(bound.node) or told.refused)
         cluster.apply(Bind(bound.pod, bound.node))
 
@@ -270,7 +281,7 @@ def scattered(before: Members, after: Members, changed: Iterable[str]) -> list[t
     return found
 
 
-@each_world
+@each_cluster
 def test_members_share_the_label_that_they_must(seed: str) -> None:
     done = planned(seed)
     assert scattered(done.before, done.after, done.bound) == []
@@ -279,7 +290,7 @@ def test_members_share_the_label_that_they_must(seed: str) -> None:
 # Evictions ------------------------------------------------------------------------------------------------------------
 
 
-@each_world
+@each_cluster
 def test_whoever_has_others_evicted_starts(seed: str) -> None:
     done = planned(seed)
     for by in {each.by for each in done.plan.evictions}:
@@ -296,7 +307,7 @@ def test_whoever_has_others_evicted_starts(seed: str) -> None:
             assert done.before.pods[pod].spec.preemption_policy != "Never"
 
 
-@each_world
+@each_cluster
 def test_only_who_matters_less_is_evicted(seed: str) -> None:
     done = planned(seed)
     before = done.before
@@ -306,7 +317,7 @@ def test_only_who_matters_less_is_evicted(seed: str) -> None:
             assert before.priority(each.gang) < before.priority(each.by), each
 
 
-@each_world
+@each_cluster
 def test_gangs_go_whole_or_without_their_surplus(seed: str) -> None:
     done = planned(seed)
     for gang in {done.before.gang_of[pod] for pod in done.evicted if pod in done.before.gang_of}:
@@ -321,7 +332,7 @@ def test_gangs_go_whole_or_without_their_surplus(seed: str) -> None:
 
 @pytest.mark.parametrize("block", range(4))
 def test_nobody_is_evicted_who_could_have_stayed(block: int) -> None:
-    """In worlds in which one turn alone has others evicted."""
+    """In clusters in which only one turn evicts other pods."""
     with_one = [
         (done, steps[0])
         for done in map(planned, SEEDS[block::4])
@@ -382,20 +393,20 @@ def _asking(done: Outcome, binds: Sequence[Bound], first: Bound) -> set[str]:
 # Plans as a whole -----------------------------------------------------------------------------------------------------
 
 
-@each_world
+@each_cluster
 def test_the_order_of_objects_does_not_matter(seed: str) -> None:
     done = planned(seed)
     mixed = schedule(Cluster(shuffled(done.objects, 1)))
     assert msgspec.json.encode(mixed) == msgspec.json.encode(done.plan)
 
 
-@each_world
+@each_cluster
 def test_what_comes_out_is_settled(seed: str) -> None:
     again = schedule(planned(seed).cluster.copy())
     assert (again.binds, again.evictions) == ((), ())
 
 
-@some_worlds
+@some_clusters
 def test_without_preemption_nobody_goes(seed: str) -> None:
     done = planned(seed, preemption=False)
     assert done.plan.evictions == ()
@@ -403,7 +414,7 @@ def test_without_preemption_nobody_goes(seed: str) -> None:
     assert overfilled(done.after, done.bound.values()) == {}
 
 
-@some_worlds
+@some_clusters
 def test_whoever_is_moved_has_a_place(seed: str) -> None:
     done = planned(seed, consolidation=True)
     moved = {each.pod: each for each in done.plan.evictions if each.to is not None}
@@ -419,7 +430,7 @@ def test_whoever_is_moved_has_a_place(seed: str) -> None:
             continue
         node = cluster.pods.node_names[cluster.pod_row(pod)] or ""
         cluster.apply(Unbind(pod))
-        told = explain(engine, pod)
+        told = node_verdicts(engine, pod)
         why = told.rejected.get(node) or told.refused
         assert node in told.feasible or (why is not None and why.plugin in LOOK_AT_OTHERS), (pod, node, why)
         cluster.apply(Bind(pod, node))
@@ -438,14 +449,14 @@ def groups_seen(cluster: Cluster) -> object:
     return {k: v for k, v in members.items() if v}, named, says, list(cluster.events), dict(cluster.holds)
 
 
-@some_worlds
+@some_clusters
 def test_a_what_if_leaves_no_trace(seed: str) -> None:
-    cluster = Cluster(GangWorld(seed).objects)
-    seen, groups = picture(cluster), groups_seen(cluster)
+    cluster = Cluster(RandomGangCluster(seed).objects)
+    seen, groups = cluster_state(cluster), groups_seen(cluster)
     mark = cluster.mark()
     first = schedule(cluster)
     cluster.rollback(mark)
-    assert picture(cluster) == seen
+    assert cluster_state(cluster) == seen
     assert groups_seen(cluster) == groups
     mark = cluster.mark()
     assert schedule(cluster) == first
@@ -456,16 +467,22 @@ def test_a_what_if_leaves_no_trace(seed: str) -> None:
 # Sessions -------------------------------------------------------------------------------------------------------------
 
 
-@some_worlds
+@some_clusters
 def test_sessions_come_to_rest_with_no_gang_in_part(seed: str) -> None:
     draw = random.Random(seed)
-    cluster, queue = Cluster(GangWorld(seed).objects), Queue()
+    cluster = Cluster(RandomGangCluster(seed).objects)
+    queue = Queue(cluster)
     evicted: set[str] = set()
     quiet = 0
     for number in range(SESSIONS):
         before = Members(objects_of(cluster))
-        plan, queue = session(cluster, queue, START + number * 20 * SECOND)
-        assert msgspec.json.decode(msgspec.json.encode(queue), type=Queue) == queue
+        twin = cluster.copy()
+        plan = session(Engine(cluster), queue, START + number * 20 * SECOND, Policy())
+        for edit in plan.edits():
+            twin.apply(edit)
+        assert cluster_state(twin) == cluster_state(cluster), number
+        record = queue.freeze()
+        assert msgspec.json.decode(msgspec.json.encode(record), type=QueueRecord) == record
         after = Members(objects_of(cluster))
         bound = {each.pod: each.node for each in plan.binds}
         assert partial(before, after, bound, evicted | {each.pod for each in plan.evictions}) == [], number

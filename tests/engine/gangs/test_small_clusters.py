@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
-from msgspec.structs import replace as changed
 
-from tests.engine.session.test_session import node as a_node
-from tests.engine.session.test_session import pod as session_pod
-from tests.support.brute_force import Instance, Job, Machine, Team
-from tests.support.gang_instances import Verdict, instance, judged
+from tests.support import builders
+from tests.support.brute_force.gang_instances import instance
+from tests.support.brute_force.gang_search import Instance, Job, Machine, Team
+from tests.support.brute_force.gang_verdicts import Verdict, judge
+from tests.support.builders import HOSTNAME
 from tutti.cluster.cluster import Cluster
 from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
+
+START = "2027-01-15T08:00:00Z"
 
 
 def machine(name: str, cpu: int, rack: str | None = None) -> Machine:
@@ -69,7 +72,7 @@ SMALL = {
 
 @pytest.mark.parametrize("name", SMALL)
 def test_small(name: str) -> None:
-    assert judged(SMALL[name]) == Verdict()
+    assert judge(SMALL[name]) == Verdict()
 
 
 @pytest.mark.parametrize(
@@ -81,43 +84,28 @@ def test_small(name: str) -> None:
 )
 def test_drawn(name: str) -> None:
     seed, number = map(int, name.split("/"))
-    assert judged(instance(seed, number)) == Verdict()
+    assert judge(instance(seed, number)) == Verdict()
 
 
 # Found in review ------------------------------------------------------------------------------------------------------
 
 
-def a_pod(
-    name: str,
-    *,
-    gang: str | None = None,
-    cpu: str = "4",
-    priority: int = 0,
-    on: str | None = None,
-    labels: dict[str, str] | None = None,
-    **spec: object,
-) -> k.Pod:
-    made = session_pod(name, gang=gang, cpu=cpu, priority=priority, on=on)
-    return changed(made, metadata=changed(made.metadata, labels=labels), spec=changed(made.spec, **spec))
-
-
-def members(name: str, size: int, *, cpu: str, on: str | None = None) -> list[k.Pod]:
-    return [a_pod(f"{name}-{number}", gang=name, cpu=cpu, on=on) for number in range(size)]
+node = partial(builders.node, memory="64Gi")
+pod = partial(builders.pod, cpu="4", memory="1Gi", priority=0, created=START)
+members = partial(builders.members, memory="1Gi", priority=0, created=START)
 
 
 def test_a_pod_with_the_name_of_a_gang_evicts_it() -> None:
-    cluster = Cluster((a_node("a"), *members("g", 2, cpu="2", on="a"), a_pod("g", cpu="4", priority=10)))
+    cluster = Cluster((node("a"), *members("g", 2, cpu="2", on="a", started=START), pod("g", cpu="4", priority=10)))
     plan = schedule(cluster)
     assert {each.pod for each in plan.evictions} == {"default/g-0", "default/g-1"}
 
 
 def test_pods_that_only_their_own_terms_tell_apart_are_not_alike() -> None:
-    selector = k.LabelSelector(match_labels={"role": "x"})
-    term = k.PodAffinityTerm(label_selector=selector, topology_key="kubernetes.io/hostname")
-    near = k.Affinity(pod_affinity=k.PodAffinity(required=[term]))
-    first = a_pod("m-0", gang="m", cpu="1", affinity=near)
-    second = a_pod("m-1", gang="m", cpu="1", labels={"role": "x"}, affinity=near)
-    assert len(schedule(Cluster((a_node("a"), a_node("b"), first, second))).binds) == 2
+    near = builders.near("x", HOSTNAME)
+    first = pod("m-0", gang="m", cpu="1", affinity=near)
+    second = pod("m-1", gang="m", cpu="1", app="x", affinity=near)
+    assert len(schedule(Cluster((node("a"), node("b"), first, second))).binds) == 2
 
 
 def test_a_claim_that_cannot_be_read_is_a_reason_and_no_crash() -> None:
@@ -129,7 +117,7 @@ def test_a_claim_that_cannot_be_read_is_a_reason_and_no_crash() -> None:
     volume = k.Volume(name="v", persistent_volume_claim=k.ClaimVolume(claim_name="c"))
     storage = k.StorageClass(metadata=k.ObjectMeta(name="w"), provisioner="x")
     cluster = Cluster(
-        (a_node("a"), storage, claim, a_pod("g-0", gang="g", cpu="1"), a_pod("g-1", gang="g", volumes=[volume]))
+        (node("a"), storage, claim, pod("g-0", gang="g", cpu="1"), pod("g-1", gang="g", volumes=[volume]))
     )
     plan = schedule(cluster)
     assert not plan.binds
@@ -137,18 +125,15 @@ def test_a_claim_that_cannot_be_read_is_a_reason_and_no_crash() -> None:
 
 
 def test_a_gang_of_many_kinds_and_pods_is_not_searched_too_deeply() -> None:
-    nodes = [a_node(f"n{i:02}", cpu="62") for i in range(20)]
+    nodes = [node(f"n{i:02}", cpu="62") for i in range(20)]
     many = members("g", 1200, cpu="1")
-    pinned = [
-        a_pod(f"pinned-{i}", gang="g", cpu="500m", node_selector={"kubernetes.io/hostname": "n00"}) for i in range(124)
-    ]
+    pinned = [pod(f"pinned-{i}", gang="g", cpu="500m", node_selector={HOSTNAME: "n00"}) for i in range(124)]
     assert not schedule(Cluster((*nodes, *many, *pinned))).binds
 
 
 def test_the_maximum_counts_who_runs_and_not_who_waits() -> None:
-    said = {"pod-group": "g", "tutti.dev/min-member": "1", "tutti.dev/max-member": "2"}
-    pods = [a_pod("g-0", cpu="1", on="a"), a_pod("g-1", cpu="8"), a_pod("g-2", cpu="1"), a_pod("g-3", cpu="1")]
-    pods = [changed(each, metadata=changed(each.metadata, annotations=said)) for each in pods]
-    plan = schedule(Cluster((a_node("a"), *pods)))
+    two = partial(pod, gang="g", annotations={"tutti.dev/min-member": "1", "tutti.dev/max-member": "2"})
+    pods = [two("g-0", cpu="1", on="a", started=START), two("g-1", cpu="8"), two("g-2", cpu="1"), two("g-3", cpu="1")]
+    plan = schedule(Cluster((node("a"), *pods)))
     assert [each.pod for each in plan.binds] == ["default/g-2"]
     assert {each.pod: each.message for each in plan.unschedulable}["default/g-3"] == "the gang has its 2 pods"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
-import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.worlds import World
+from tests.support import builders
+from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
-from tutti.engine.explain.pod_explanation import explain
+from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
 from tutti.engine.plugins.verdict import Reason
@@ -29,23 +30,14 @@ def pending(cluster: Cluster) -> list[str]:
     return sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
 
 
-def node(number: int, cpu: str, memory: str, *, pods: str = "110", soft: bool = False) -> k.Node:
-    """Make a node."""
-    taints = [k.Taint(key="slow", effect="PreferNoSchedule")] if soft else None
-    return k.Node(
-        metadata=k.ObjectMeta(name=f"node-{number:02}", labels={"kubernetes.io/hostname": f"node-{number:02}"}),
-        spec=k.NodeSpec(taints=taints),
-        status=k.NodeStatus(allocatable={"cpu": cpu, "memory": memory, "pods": pods}),
-    )
+def numbered_node(number: int, cpu: str, memory: str, **how: Any) -> k.Node:
+    return builders.node(f"node-{number:02}", cpu, memory=memory, **how)
 
 
-def pod(number: int, cpu: str, memory: str) -> k.Pod:
-    """Make a pending pod."""
-    requests: k.Quantities = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value != "0"}
-    return k.Pod(
-        metadata=k.ObjectMeta(name=f"pod-{number:04}", namespace="default", uid=str(number)),
-        spec=k.PodSpec(containers=[k.Container(name="main", resources=k.ResourceRequirements(requests=requests))]),
-    )
+def numbered_pod(number: int, cpu: str, memory: str, **how: Any) -> k.Pod:
+    """A pod that has no request where the amount is "0"."""
+    requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value != "0"}
+    return builders.pod(f"pod-{number:04}", **{"cpu": None, **requests}, **how)
 
 
 @given(
@@ -57,8 +49,12 @@ def pod(number: int, cpu: str, memory: str) -> k.Pod:
 def test_a_batch_is_what_deciding_one_by_one_gives(
     nodes: list[tuple[str, str, str]], cpu: str, memory: str, count: int, soft: bool
 ) -> None:
-    objects: list[k.Object] = [node(i, c, m, pods=p, soft=soft and i % 3 == 0) for i, (c, m, p) in enumerate(nodes)]
-    objects += [pod(i, cpu, memory) for i in range(count)]
+    slow = [k.Taint(key="slow", effect="PreferNoSchedule")]
+    objects: list[k.Object] = [
+        numbered_node(i, c, m, pods=p, taints=slow if soft and i % 3 == 0 else None)
+        for i, (c, m, p) in enumerate(nodes)
+    ]
+    objects += [numbered_pod(i, cpu, memory) for i in range(count)]
     at_once, singly = Cluster(objects), Cluster(objects)
     keys = pending(at_once)
     decided = Engine(at_once).place(keys)
@@ -70,11 +66,11 @@ def test_a_batch_is_what_deciding_one_by_one_gives(
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=150)
 def test_the_quick_decision_is_the_best_of_the_explained_ones(seed: int) -> None:
-    world = World(seed)
-    cluster = Cluster(world.objects(pods=25))
+    drawn = RandomCluster(seed)
+    cluster = Cluster(drawn.objects(pods=25))
     engine = Engine(cluster)
     for key in pending(cluster):
-        told = explain(engine, key)
+        told = node_verdicts(engine, key)
         decision = engine.place([key])[0]
         assert decision.node == (told.best[0] if told.best else None)
         if told.scores:
@@ -90,8 +86,8 @@ def test_the_quick_decision_is_the_best_of_the_explained_ones(seed: int) -> None
 
 @given(seed=st.integers(0, 10**6))
 def test_no_node_is_ever_filled_beyond_what_it_offers(seed: int) -> None:
-    world = World(seed)
-    cluster = Cluster(o for o in world.objects(pods=40) if not (isinstance(o, k.Pod) and o.spec.node_name))
+    drawn = RandomCluster(seed)
+    cluster = Cluster(o for o in drawn.objects(pods=40) if not (isinstance(o, k.Pod) and o.spec.node_name))
     Engine(cluster).place(pending(cluster))
     for row in cluster.nodes.row_of.values():
         assert (cluster.nodes.used[:, row] <= cluster.nodes.alloc[:, row]).all()
@@ -99,8 +95,8 @@ def test_no_node_is_ever_filled_beyond_what_it_offers(seed: int) -> None:
 
 @given(seed=st.integers(0, 10**6))
 def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
-    world = World(seed)
-    cluster = Cluster(world.objects(pods=20))
+    drawn = RandomCluster(seed)
+    cluster = Cluster(drawn.objects(pods=20))
     engine = Engine(cluster)
     rows = np.flatnonzero(cluster.nodes.on)
     specs = [cluster.spec_of(cluster.pods.row_of[key]) for key in pending(cluster)]
@@ -119,13 +115,13 @@ def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=30)
 def test_the_same_input_gives_the_same_decisions_whatever_the_order_of_objects(seed: int) -> None:
-    objects = list(World(seed).objects(pods=25))
+    objects = list(RandomCluster(seed).objects(pods=25))
     shuffled = objects.copy()
     random.Random(seed).shuffle(shuffled)
     first, second = Cluster(objects), Cluster(shuffled)
     keys = pending(first)
     assert keys == pending(second)
-    # Image sizes are equal in these worlds; the size that counts is otherwise that of the first node.
+    # Image sizes are equal in these clusters; the size that counts is otherwise that of the first node.
     assert Engine(first).place(keys) == Engine(second).place(keys)
 
 
@@ -133,8 +129,10 @@ def test_the_same_input_gives_the_same_decisions_whatever_the_order_of_objects(s
 @settings(max_examples=30)
 def test_many_specs_are_judged_together_as_each_alone(seed: int) -> None:
     draw = random.Random(seed)
-    objects: list[k.Object] = [node(i, draw.choice(("2", "4")), draw.choice(("4Gi", "8Gi"))) for i in range(10)]
-    objects += [pod(i, f"{draw.randrange(1, 20) * 50}m", f"{draw.randrange(1, 20) * 64}Mi") for i in range(60)]
+    objects: list[k.Object] = [
+        numbered_node(i, draw.choice(("2", "4")), draw.choice(("4Gi", "8Gi"))) for i in range(10)
+    ]
+    objects += [numbered_pod(i, f"{draw.randrange(1, 20) * 50}m", f"{draw.randrange(1, 20) * 64}Mi") for i in range(60)]
     together, alone = Cluster(objects), Cluster(objects)
     keys = pending(together)
     decided = Engine(together).place(keys)
@@ -143,7 +141,7 @@ def test_many_specs_are_judged_together_as_each_alone(seed: int) -> None:
 
 
 def test_a_pod_that_left_makes_room_again() -> None:
-    cluster = Cluster([node(0, "1", "4Gi"), pod(0, "1", "1Gi"), pod(1, "1", "1Gi")])
+    cluster = Cluster([numbered_node(0, "1", "4Gi"), numbered_pod(0, "1", "1Gi"), numbered_pod(1, "1", "1Gi")])
     engine = Engine(cluster)
     first, second = engine.place(pending(cluster))
     assert (first.node, second.node) == ("node-00", None)
@@ -157,24 +155,16 @@ def test_a_pod_that_left_makes_room_again() -> None:
 @settings(max_examples=100)
 def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> None:
     draw = random.Random(seed)
-    objects: list[k.Object] = [node(i, "2", "4Gi", pods=draw.choice(("4", "110"))) for i in range(4)]
+    objects: list[k.Object] = [numbered_node(i, "2", "4Gi", pods=draw.choice(("4", "110"))) for i in range(4)]
     for i in range(24):
-        running = pod(i, draw.choice(("100m", "500m", "1")), draw.choice(("256Mi", "1Gi", "0")))
-        meta = msgspec.structs.replace(running.metadata, labels={"app": draw.choice("ab")})
-        spec = msgspec.structs.replace(
-            running.spec, node_name=f"node-0{draw.randrange(4)}", priority=draw.choice((0, 5, 10))
-        )
-        status = k.PodStatus(start_time=f"2026-01-01T00:{draw.randrange(60):02}:00Z")
-        objects.append(msgspec.structs.replace(running, metadata=meta, spec=spec, status=status))
-    objects.append(
-        k.PodDisruptionBudget(
-            metadata=k.ObjectMeta(name="a", namespace="default"),
-            spec=k.BudgetSpec(selector=k.LabelSelector(match_labels={"app": "a"})),
-            status=k.BudgetStatus(disruptions_allowed=draw.randrange(3)),
-        )
-    )
-    asking = pod(99, "1500m", "1Gi")
-    objects.append(msgspec.structs.replace(asking, spec=msgspec.structs.replace(asking.spec, priority=7)))
+        running = numbered_pod(
+            i, draw.choice(("100m", "500m", "1")), draw.choice(("256Mi", "1Gi", "0")), app=draw.choice("ab"),
+            on=f"node-0{draw.randrange(4)}", priority=draw.choice((0, 5, 10)),
+            started=f"2026-01-01T00:{draw.randrange(60):02}:00Z",
+        )  # fmt: skip
+        objects.append(running)
+    objects.append(builders.disruption_budget("a", draw.randrange(3)))
+    objects.append(numbered_pod(99, "1500m", "1Gi", priority=7))
     engine = Engine(Cluster(objects))
     asked = engine.judge.ask(engine.cluster.pod_row("default/pod-0099"))
     filtered = engine.judge.filter(asked)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
 
-from tests.support.worlds import World
+from tests.support import builders
+from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold, Release, Remove
 from tutti.engine.gangs.gang_state import created
@@ -15,23 +17,17 @@ from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.preemption.default_preemption import preempt
 from tutti.engine.reasons.pod_failure import failure
+from tutti.engine.session.passes import pending
 from tutti.engine.session.plan import Plan
-from tutti.engine.session.schedule import pending, schedule
-from tutti.engine.session.turns import not_considered
+from tutti.engine.session.queue_order import not_considered
+from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
 
 WAITING = "2026-01-01T00:00:00Z"
 
 
-def node(name: str, cpu: str = "4", **spec: object) -> k.Node:
-    offered: k.Quantities = {"cpu": cpu, "memory": "16Gi", "pods": "10"}
-    return k.Node(metadata=k.ObjectMeta(name=name), spec=k.NodeSpec(**spec), status=k.NodeStatus(allocatable=offered))
-
-
-def pod(name: str, cpu: str = "1", *, labels: dict[str, str] | None = None, **spec: object) -> k.Pod:
-    container = k.Container(name="main", resources=k.ResourceRequirements(requests={"cpu": cpu}))
-    metadata = k.ObjectMeta(name=name, namespace="default", labels=labels, creation_timestamp=WAITING)
-    return k.Pod(metadata=metadata, spec=k.PodSpec(containers=[container], **spec))
+node = partial(builders.node, pods="10")
+pod = partial(builders.pod, created=WAITING)
 
 
 def message(*objects: k.Object, profile: Profile | None = None) -> str:
@@ -52,21 +48,21 @@ def test_reasons_are_sorted_as_text_and_counted() -> None:
 
 
 def test_nobody_to_evict() -> None:
-    assert message(node("a"), node("b", "1"), pod("x", "3", node_name="a"), pod("p", "2")) == (
+    assert message(node("a"), node("b", "1"), pod("x", "3", on="a"), pod("p", "2")) == (
         "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "
         "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
     )
 
 
 def test_evicting_all_that_may_go_is_not_enough() -> None:
-    there = (pod("low", "1", node_name="a", priority=0), pod("high", "3", node_name="a", priority=9))
+    there = (pod("low", "1", on="a", priority=0), pod("high", "3", on="a", priority=9))
     assert message(node("a"), *there, pod("p", "2", priority=5)) == (
         "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Insufficient cpu."
     )
 
 
 def test_pods_that_do_not_preempt() -> None:
-    there = pod("low", "4", node_name="a", priority=0)
+    there = pod("low", "4", on="a", priority=0)
     waiting = pod("p", priority=5, preemption_policy="Never")
     assert message(node("a"), there, waiting) == (
         "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never."
@@ -79,8 +75,7 @@ def test_pods_that_do_not_preempt() -> None:
 
 def test_a_pod_whose_victims_are_still_leaving_waits() -> None:
     leaving = replace(
-        pod("low", "4", node_name="a", priority=0),
-        metadata=k.ObjectMeta(name="low", namespace="default", deletion_timestamp=WAITING),
+        pod("low", "4", on="a", priority=0, created=None, deleted=WAITING),
         status=k.PodStatus(
             conditions=[k.Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")]
         ),
@@ -105,7 +100,7 @@ def test_pods_that_are_refused_before_any_node_is_looked_at() -> None:
 
 
 def test_who_is_not_considered() -> None:
-    going = replace(pod("c"), metadata=k.ObjectMeta(name="c", namespace="default", deletion_timestamp=WAITING))
+    going = pod("c", created=None, deleted=WAITING)
     plan = schedule(
         Cluster((
             node("a"),
@@ -139,9 +134,8 @@ def test_like_pods_fail_together_until_something_changes() -> None:
 
 
 def test_pods_of_one_spec_that_only_their_own_selectors_tell_apart() -> None:
-    term = k.PodAffinityTerm(label_selector=k.LabelSelector(match_labels={"app": "x"}), topology_key="host")
-    near = k.Affinity(pod_affinity=k.PodAffinity(required=[term]))
-    host = replace(node("a"), metadata=k.ObjectMeta(name="a", labels={"host": "a"}))
+    near = builders.near("x", "host")
+    host = node("a", labels={"host": "a"})
     # The first finds nobody of app x and is not one itself; the second may start the group, and the first then join.
     first, second = (pod(name, labels={"app": app}, affinity=near) for name, app in (("1", "y"), ("2", "x")))
     plan = schedule(Cluster((host, first, second)))
@@ -150,14 +144,9 @@ def test_pods_of_one_spec_that_only_their_own_selectors_tell_apart() -> None:
 
 def test_budgets_shrink_with_every_eviction() -> None:
     """Without that the second pod would take the same budget's pod on the other node, which comes first by name."""
-    selector = k.LabelSelector(match_labels={"app": "kept"})
-    budget = k.PodDisruptionBudget(
-        metadata=k.ObjectMeta(name="one", namespace="default"),
-        spec=k.BudgetSpec(selector=selector),
-        status=k.BudgetStatus(disruptions_allowed=1),
-    )
-    kept = [pod(f"kept-{name}", "4", node_name=name, priority=0, labels={"app": "kept"}) for name in ("a", "b")]
-    free = pod("free", "4", node_name="c", priority=0)
+    budget = builders.disruption_budget("kept", 1)
+    kept = [pod(f"kept-{name}", "4", on=name, priority=0, labels={"app": "kept"}) for name in ("a", "b")]
+    free = pod("free", "4", on="c", priority=0)
     waiting = [pod(f"p-{number}", "3", priority=5) for number in range(3)]
     plan = schedule(Cluster((*(node(name) for name in "abc"), budget, *kept, free, *waiting)))
     assert [(each.node, each.budgets_broken) for each in plan.binds] == [("a", 0), ("c", 0), ("b", 1)]
@@ -167,15 +156,15 @@ def test_budgets_shrink_with_every_eviction() -> None:
 
 
 def crowd(seed: int) -> Iterator[k.Object]:
-    """A world with several pods of each make, and budgets."""
-    world = World(seed)
-    for obj in world.objects(pods=25):
+    """Random objects with several pods of each make, and budgets."""
+    drawn = RandomCluster(seed)
+    for obj in drawn.objects(pods=25):
         yield obj
         if isinstance(obj, k.Pod) and not obj.spec.node_name:
-            for number in range(world.random.randrange(4)):
+            for number in range(drawn.random.randrange(4)):
                 twin = replace(obj.metadata, name=f"{obj.metadata.name}-{number}")
                 yield replace(obj, metadata=twin, status=replace(obj.status, nominated_node_name=None))
-    yield world.budget()
+    yield drawn.budget()
 
 
 def settled(cluster: Cluster) -> dict[str, str | None]:

@@ -1,15 +1,23 @@
-"""Sessions: a queue in, a plan and a queue out, over simulated time."""
+"""Sessions with a queue, over simulated time."""
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.support import builders
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put, Remove
-from tutti.engine.session.queue import SECOND, Patience, Queue
-from tutti.engine.session.session import Policy, session
+from tutti.cluster.meter import POD_TRIED
+from tutti.engine.placement.engine import Engine
+from tutti.engine.session.plan import Plan
+from tutti.engine.session.policy import SECOND, Patience, Policy
+from tutti.engine.session.queue import Queue, QueueRecord
+from tutti.engine.session.session import session
 from tutti.kube import objects as k
 from tutti.kube.times import timestamp
 
@@ -17,36 +25,23 @@ MINUTE = 60 * SECOND
 START = 1_800_000_000 * SECOND
 
 
-def node(name: str, cpu: str = "4") -> k.Node:
-    labels = {"kubernetes.io/hostname": name}
-    status = k.NodeStatus(allocatable={"cpu": cpu, "memory": "64Gi", "pods": "110"})
-    return k.Node(metadata=k.ObjectMeta(name=name, labels=labels), status=status)
+node = partial(builders.node, memory="64Gi")
 
 
-def pod(
-    name: str,
-    *,
-    gang: str | None = None,
-    cpu: str = "4",
-    priority: int = 0,
-    on: str | None = None,
-    created: int = START,
-    lasts: str | None = None,
-) -> k.Pod:
-    annotations = {"pod-group": gang} if gang else {}
-    if lasts:
-        annotations["tutti.dev/duration"] = lasts
-    meta = k.ObjectMeta(
-        name=name, namespace="default", annotations=annotations or None, creation_timestamp=timestamp(created)
-    )
-    wants = k.ResourceRequirements(requests={"cpu": cpu, "memory": "1Gi"})
-    spec = k.PodSpec(containers=[k.Container(name="c", resources=wants)], priority=priority, node_name=on)
-    status = k.PodStatus(phase="Running", start_time=timestamp(created)) if on else k.PodStatus(phase="Pending")
-    return k.Pod(metadata=meta, spec=spec, status=status)
+def pod(name: str, cpu: str = "4", *, created: int = START, lasts: str | None = None, **how: Any) -> k.Pod:
+    """A pod as large as a node, that says for how long it runs."""
+    when = {"created": timestamp(created), "started": timestamp(created) if how.get("on") else None}
+    annotations = {"tutti.dev/duration": lasts} if lasts else None
+    return builders.pod(name, cpu, **{"memory": "1Gi", "priority": 0, "annotations": annotations, **when, **how})
 
 
-def gang(name: str, size: int, **how: object) -> list[k.Pod]:
-    return [pod(f"{name}-{i}", gang=name, **how) for i in range(size)]  # type: ignore[arg-type]
+def gang(name: str, size: int, **how: Any) -> list[k.Pod]:
+    return [pod(f"{name}-{number}", gang=name, **how) for number in range(size)]
+
+
+def run(queue: Queue, now: int, policy: Policy | None = None) -> Plan:
+    """Run a session with an engine of its own, as after a restart."""
+    return session(Engine(queue.cluster), queue, now, policy or Policy())
 
 
 def bound(plan) -> dict[str, str]:
@@ -57,17 +52,18 @@ def test_victims_leave_before_the_gang_is_bound() -> None:
     nodes = [node(name) for name in "abc"]
     low = [pod(f"low-{n.metadata.name}", on=n.metadata.name) for n in nodes]
     cluster = Cluster((*nodes, *low, *gang("high", 2, priority=10)))
-    plan, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    plan = run(queue, START)
     assert len(plan.evictions) == 2
     assert not plan.binds
     assert {each.pod for each in plan.nominated} == {"default/high-0", "default/high-1"}
     # They are leaving: nobody else is evicted for the same gang, however often it is asked.
-    again, queue = session(cluster, queue, START + MINUTE)
+    again = run(queue, START + MINUTE)
     assert not again.evictions
     assert not again.binds
     for victim in plan.evictions:
         cluster.apply(Remove("Pod", victim.pod))
-    last, queue = session(cluster, queue, START + 2 * MINUTE)
+    last = run(queue, START + 2 * MINUTE)
     assert bound(last) == {each.pod.removeprefix("default/"): each.node for each in plan.nominated}
     assert not queue.waiting
     assert not cluster.holds
@@ -75,48 +71,52 @@ def test_victims_leave_before_the_gang_is_bound() -> None:
 
 def test_room_of_leaving_pods_is_promised_and_not_given_away() -> None:
     cluster = Cluster((node("a"), pod("old", on="a"), pod("high", priority=10)))
-    _, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    run(queue, START)
     cluster.apply(Remove("Pod", "default/old"))
     cluster.apply(Put(pod("later", priority=5, created=START + SECOND)))
-    plan, queue = session(cluster, queue, START + MINUTE)
+    plan = run(queue, START + MINUTE)
     assert bound(plan) == {"high": "a"}
 
 
 def test_what_failed_is_tried_when_something_happens_that_may_cure_it_and_its_backoff_is_over() -> None:
     cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
-    plan, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    plan = run(queue, START)
     assert [each.gang for each in plan.gangs] == ["default/g"]
-    quiet, queue = session(cluster, queue, START + 20 * SECOND)
+    quiet = run(queue, START + 20 * SECOND)
     assert not quiet.gangs  # nothing has happened
     cluster.apply(Put(node("b")))
     cluster.apply(Put(node("c")))
-    plan, queue = session(cluster, queue, START + 20 * SECOND)
+    plan = run(queue, START + 20 * SECOND)
     assert len(plan.binds) == 2
 
 
 def test_backoff_doubles() -> None:
     cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
-    _, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    run(queue, START)
     now = START
     waits = []
     for number in range(6):
         cluster.apply(Put(node(f"small-{number}", cpu="1")))
         entry = queue.waiting["gang/default/g"]
-        early, queue = session(cluster, queue, entry.backoff_ends(Patience()) - 1)
+        early = run(queue, entry.backoff_ends(Patience()) - 1)
         assert not early.gangs
         waits.append((entry.backoff_ends(Patience()) - now) // SECOND)
         now = entry.backoff_ends(Patience())
-        tried, queue = session(cluster, queue, now)
+        tried = run(queue, now)
         assert tried.gangs
     assert waits == [1, 2, 4, 8, 10, 10]
 
 
 def test_a_changed_gang_is_tried_at_once() -> None:
     cluster = Cluster((node("a"), node("b"), node("c"), *gang("g", 4)))
-    plan, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    plan = run(queue, START)
     assert not plan.binds
     cluster.apply(Remove("Pod", "default/g-3"))
-    plan, queue = session(cluster, queue, START + 1)
+    plan = run(queue, START + 1)
     assert len(plan.binds) == 3
 
 
@@ -125,14 +125,30 @@ def test_a_budget_of_work_is_shared_fairly() -> None:
     cluster = Cluster(
         (node("a", cpu="1"), *(p for n in range(20) for p in gang(f"big-{n:02}", 2, priority=5)), pod("small", cpu="1"))
     )
-    queue, policy = Queue(), Policy(work=1, preemption=False)
+    queue, policy = Queue(cluster), Policy(budget=1, preemption=False)
     for number in range(60):
-        plan, queue = session(cluster, queue, START + number * 20 * SECOND, policy=policy)
+        plan = run(queue, START + number * 20 * SECOND, policy)
         cluster.apply(Put(node("a", cpu="1")))
         if plan.binds:
             break
     assert bound(plan) == {"small": "a"}
     assert number <= 45
+
+
+def test_a_search_that_the_budget_ends_is_continued_by_the_next_session() -> None:
+    """A gang whose search was cut is not called unschedulable: it is the first of the next session."""
+    nodes = [node(name, cpu="10") for name in "abc"]
+    # They fit as 5 + 5, 4 + 3 + 3 and 4 + 3 + 3 only: spread evenly, the last one finds no room.
+    tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, priority=5) for i, cpu in enumerate("55443333")]
+    cluster = Cluster((*nodes, pod("first", cpu="0", priority=9), *tight))
+    queue = Queue(cluster)
+    plan = run(queue, START, Policy(budget=POD_TRIED + 1))
+    assert set(bound(plan)) == {"first"}
+    assert not plan.unschedulable
+    assert queue.resume is not None
+    assert not queue.waiting
+    assert queue.wake == START
+    assert len(run(queue, START).binds) == 8
 
 
 def starving() -> Cluster:
@@ -144,68 +160,75 @@ def starving() -> Cluster:
 
 def test_a_starving_gang_gets_a_reservation() -> None:
     cluster = starving()
-    _, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    run(queue, START)
     assert queue.reservation is None
-    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    run(queue, START + 2 * MINUTE)
     assert queue.reservation is not None
     assert {hold.node for hold in queue.reservation.holds} == {"a", "b"}
     assert queue.reservation.until == START + 10 * MINUTE
     # The first node is free: without the reservation small work would take it, again and again.
     cluster.apply(Remove("Pod", "default/busy-a"))
     cluster.apply(Put(pod("greedy", created=START + 3 * MINUTE)))
-    plan, queue = session(cluster, queue, START + 5 * MINUTE)
+    plan = run(queue, START + 5 * MINUTE)
     assert not plan.binds
     cluster.apply(Remove("Pod", "default/busy-b"))
-    plan, queue = session(cluster, queue, START + 10 * MINUTE)
+    plan = run(queue, START + 10 * MINUTE)
     assert set(bound(plan)) == {"wide-0", "wide-1"}
 
 
 @pytest.mark.parametrize(("lasts", "fits"), [("4m", True), ("6m", False), (None, False)])
 def test_work_that_ends_in_time_backfills(lasts: str | None, fits: bool) -> None:
     cluster = starving()
-    _, queue = session(cluster, Queue(), START)
-    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
     cluster.apply(Remove("Pod", "default/busy-a"))
     cluster.apply(Put(pod("short", created=START + 3 * MINUTE, lasts=lasts)))
-    plan, queue = session(cluster, queue, START + 5 * MINUTE)
+    plan = run(queue, START + 5 * MINUTE)
     assert bound(plan) == ({"short": "a"} if fits else {})
 
 
 def test_a_gang_that_can_never_start_reserves_nothing() -> None:
     cluster = Cluster((node("a"), node("b"), pod("busy", on="a"), *gang("huge", 3), pod("small", created=START + 1)))
-    plan, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    plan = run(queue, START)
     assert bound(plan) == {"small": "b"}
-    _, queue = session(cluster, queue, START + 5 * MINUTE)
+    run(queue, START + 5 * MINUTE)
     assert queue.reservation is None
 
 
 def test_a_reservation_passes_on_after_a_while() -> None:
     cluster = Cluster((node("a"), node("b"), pod("busy-a", on="a"), pod("busy-b", on="b"), *gang("wide", 2)))
-    queue = Queue()
+    queue = Queue(cluster)
     held = []
     for minutes in range(0, 100, 10):
-        _, queue = session(cluster, queue, START + minutes * MINUTE)
+        run(queue, START + minutes * MINUTE)
         held.append(queue.reservation is not None)
     assert held == [False, True, True, True, True, True, True, False, False, False]
 
 
 def test_a_queue_survives_being_written_down() -> None:
     cluster = starving()
-    _, queue = session(cluster, Queue(), START)
-    _, queue = session(cluster, queue, START + 2 * MINUTE)
-    assert msgspec.json.decode(msgspec.json.encode(queue), type=Queue) == queue
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
+    record = queue.freeze()
+    assert record.waiting
+    assert record.reservation is not None
+    assert msgspec.json.decode(msgspec.json.encode(record), type=QueueRecord) == record
 
 
 def test_a_member_that_came_back_is_placed_alone() -> None:
     members = gang("g", 3, on="a", cpu="1")
     cluster = Cluster((node("a"), node("b"), *members))
     cluster.apply(Put(pod("g-2", gang="g", cpu="1", created=START)))
-    plan, _ = session(cluster, Queue(), START)
+    plan = run(Queue(cluster), START)
     assert set(bound(plan)) == {"g-2"}
 
 
 def test_the_same_input_gives_the_same_plan() -> None:
-    plans = [msgspec.json.encode(session(starving(), Queue(), START)) for _ in range(2)]
+    plans = [msgspec.json.encode(run(Queue(starving()), START)) for _ in range(2)]
     assert plans[0] == plans[1]
 
 
@@ -219,32 +242,37 @@ def tainted(name: str) -> k.Node:
 def test_one_tainted_node_does_not_keep_reservations_away() -> None:
     busy = [pod("busy-a", on="a", lasts="5m"), pod("busy-b", on="b", lasts="10m")]
     cluster = Cluster((node("a"), node("b"), tainted("control"), *busy, *gang("wide", 2)))
-    _, queue = session(cluster, Queue(), START)
-    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
     assert queue.reservation is not None
 
 
 def test_small_pods_beside_a_starving_one_do_not_take_its_room() -> None:
     cluster = Cluster((node("a"), pod("b1", on="a", cpu="2"), pod("b2", on="a", cpu="2"), pod("big")))
-    _, queue = session(cluster, Queue(), START)
-    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
     seen: dict[str, str] = {}
     for number in (1, 2):
         cluster.apply(Remove("Pod", f"default/b{number}"))
         cluster.apply(Put(pod(f"later-{number}", cpu="2", created=START + (3 + number) * MINUTE)))
-        plan, queue = session(cluster, queue, START + (4 + number) * MINUTE)
+        plan = run(queue, START + (4 + number) * MINUTE)
         seen |= bound(plan)
     assert seen == {"big": "a"}
 
 
 def test_a_session_that_ends_early_keeps_the_reservation() -> None:
     cluster = starving()
-    _, queue = session(cluster, Queue(), START)
-    _, queue = session(cluster, queue, START + 2 * MINUTE)
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
     for number in range(3):
         cluster.apply(Put(replace(pod(f"first-{number}", cpu="1", priority=5), spec=never(5))))
-    _, later = session(cluster, queue, START + 3 * MINUTE, policy=Policy(work=1))
-    assert later.reservation == queue.reservation
+    before = queue.reservation
+    run(queue, START + 3 * MINUTE, Policy(budget=1))
+    assert before is not None
+    assert queue.reservation == before
     assert len(cluster.holds) == 2
 
 
@@ -259,24 +287,26 @@ def with_condition(old: k.Pod) -> k.Pod:
 
 def test_updates_of_a_status_are_no_news() -> None:
     cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
-    _, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    run(queue, START)
     events = list(cluster.events)
     for key in ("default/g-0", "default/busy"):
         cluster.apply(Put(with_condition(cluster.pod(key))))
-    plan, queue = session(cluster, queue, START + 30 * SECOND)
+    plan = run(queue, START + 30 * SECOND)
     assert cluster.events == events
     assert not plan.gangs
 
 
 def test_an_update_of_a_status_keeps_the_room_that_was_promised() -> None:
     cluster = Cluster((node("a"), pod("old", on="a"), pod("high", priority=10)))
-    _, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    run(queue, START)
     cluster.apply(Put(with_condition(cluster.pod("default/high"))))
     cluster.apply(Remove("Pod", "default/old"))
     cluster.apply(Put(pod("later", priority=5, created=START + 1)))
-    plan, queue = session(cluster, queue, START + SECOND // 2)
+    plan = run(queue, START + SECOND // 2)
     assert not plan.binds
-    plan, queue = session(cluster, queue, START + 2 * SECOND)
+    plan = run(queue, START + 2 * SECOND)
     assert bound(plan) == {"high": "a"}
 
 
@@ -284,12 +314,13 @@ def test_a_victim_that_never_leaves_blocks_nobody_for_ever() -> None:
     stuck = pod("stuck", on="a")
     stuck = replace(stuck, metadata=replace(stuck.metadata, deletion_timestamp=timestamp(START)))
     cluster = Cluster((node("a"), node("b"), stuck, *gang("pair", 2)))
-    _, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    run(queue, START)
     assert cluster.holds
     cluster.apply(Put(pod("other", created=START + MINUTE)))
     started: dict[str, str] = {}
     for hours in range(1, 6):
-        plan, queue = session(cluster, queue, START + hours * 3_600 * SECOND)
+        plan = run(queue, START + hours * 3_600 * SECOND)
         started |= bound(plan)
     assert started == {"other": "b"}
 
@@ -304,27 +335,118 @@ def test_another_domain_may_cure_too() -> None:
         for p in members
     ]
     cluster = Cluster((*nodes, *members))
-    _, queue = session(cluster, Queue(), START)
+    queue = Queue(cluster)
+    run(queue, START)
     for name in ("b1", "b2"):
         cluster.apply(Put(replace(node(name), metadata=k.ObjectMeta(name=name, labels={"zone": "2"}))))
-    plan, _ = session(cluster, queue, START + 20 * SECOND)
+    plan = run(queue, START + 20 * SECOND)
     assert set(bound(plan)) == {"g-0", "g-1"}
 
 
 def test_a_queue_for_a_new_cluster_tries_everything_again() -> None:
     cluster = Cluster((node("a"), node("b"), pod("busy", on="a"), *gang("g", 2)))
-    _, queue = session(cluster, Queue(), START)
-    read = msgspec.json.decode(msgspec.json.encode(queue), type=Queue).for_new_cluster()
+    queue = Queue(cluster)
+    run(queue, START)
+    read = msgspec.json.decode(msgspec.json.encode(queue.freeze()), type=QueueRecord)
     other = Cluster((node("a"), node("c"), node("d"), pod("busy", on="a"), *gang("g", 2)))
-    plan, _ = session(other, read, START + 2 * SECOND)
+    plan = run(Queue(other, read), START + 2 * SECOND)
     assert len(plan.binds) == 2
 
 
 def test_wake_is_never_in_the_past() -> None:
     cluster = Cluster((node("a"), node("b"), pod("busy-a", on="a"), pod("busy-b", on="b"), *gang("wide", 2)))
-    queue = Queue()
+    queue = Queue(cluster)
     for minutes in (0, 10, 71, 72, 73, 100):
         now = START + minutes * MINUTE
-        _, queue = session(cluster, queue, now)
+        run(queue, now)
         assert queue.wake is not None
         assert queue.wake > now
+
+
+# Under a mark ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_under_a_mark_is_rolled_back_with_its_queue() -> None:
+    cluster = starving()
+    queue = Queue(cluster)
+    run(queue, START)
+    record, events, holds = queue.freeze(), list(cluster.events), dict(cluster.holds)
+    mark = cluster.mark()
+    run(queue, START + 2 * MINUTE)
+    assert queue.reservation is not None
+    cluster.apply(Remove("Pod", "default/busy-a"))
+    cluster.apply(Remove("Pod", "default/busy-b"))
+    assert run(queue, START + 5 * MINUTE).binds
+    cluster.rollback(mark)
+    assert queue.freeze() == record
+    assert cluster.events == events
+    assert cluster.holds == holds
+
+
+def test_a_committed_session_keeps_its_queue_and_an_outer_mark_undoes_it() -> None:
+    cluster = starving()
+    queue = Queue(cluster)
+    empty = queue.freeze()
+    outer = cluster.mark()
+    inner = cluster.mark()
+    run(queue, START)
+    cluster.commit(inner)
+    assert queue.waiting
+    cluster.rollback(outer)
+    assert queue.freeze() == empty
+
+
+def test_holds_that_are_put_back_at_once_are_no_event() -> None:
+    cluster = starving()
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
+    cluster.apply(Remove("Pod", "default/busy-a"))
+    cluster.apply(Put(pod("short", cpu="8", created=START + 3 * MINUTE, lasts="1m")))
+    before = list(cluster.events)
+    plan = run(queue, START + 5 * MINUTE)
+    assert "default/short" in {each.pod for each in plan.unschedulable}
+    assert cluster.events == before
+
+
+# The plan -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_names_turns_holds_and_what_a_binder_needs() -> None:
+    nodes = [node("a"), node("b"), node("c")]
+    high = [
+        replace(p, metadata=replace(p.metadata, uid=f"uid-{p.metadata.name}")) for p in gang("high", 2, priority=10)
+    ]
+    small = replace(pod("small", cpu="1", priority=20), metadata=replace(pod("small").metadata, uid="uid-small"))
+    low = [pod("low-a", on="a"), pod("low-b", on="b"), pod("low-c", on="c", cpu="3")]
+    cluster = Cluster((*nodes, *low, *high, small))
+    queue = Queue(cluster)
+    plan = run(queue, START)
+    assert [turn.name for turn in plan.turns] == ["default/small", "gang/default/high", _SURPLUS]
+    assert [(each.pod, each.node, each.uid) for each in plan.binds] == [("default/small", "c", "uid-small")]
+    assert {hold.pod for hold in plan.holds} == {each.pod for each in plan.nominated} != set()
+    assert all(isinstance(each.change, Put) for each in plan.evictions)
+    assert not plan.released
+    later = run(queue, START + 2 * 3_600 * SECOND)  # the victims never left
+    assert set(later.released) | {hold.pod for hold in later.holds} >= {"default/high-0", "default/high-1"}
+
+
+_SURPLUS = "gang/default/high above its minimum"
+
+
+def test_policies_that_need_a_clock_say_so() -> None:
+    cluster = starving()
+    with pytest.raises(ValueError, match="clock"):
+        session(Engine(cluster), None, None, Policy(patience=None))
+    with pytest.raises(ValueError, match="queue and a clock"):
+        session(Engine(cluster), None, START, Policy())
+    with pytest.raises(ValueError, match="another cluster"):
+        session(Engine(cluster), Queue(starving()), START, Policy())
+
+
+def test_only_some_pods() -> None:
+    cluster = Cluster((node("a"), pod("one", cpu="1"), pod("two", cpu="1")))
+    queue = Queue(cluster)
+    plan = session(Engine(cluster), queue, START, Policy(), only=["default/two", "default/none-such"])
+    assert bound(plan) == {"two": "a"}
+    assert cluster.pods.node_names[cluster.pod_row("default/one")] is None

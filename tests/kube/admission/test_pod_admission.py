@@ -1,11 +1,14 @@
 """Defaults and admission; the expectations were checked against an API server's own code."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
+from tests.support.builders import new_pod
 from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
-from tutti.kube.admission.pod_admission import Admission, admit_pod, is_stored
+from tutti.kube.admission.pod_admission import Admission, is_stored
 from tutti.kube.objects import (
     LimitRange,
     Namespace,
@@ -20,14 +23,17 @@ from tutti.kube.objects import (
 from tutti.kube.resources import host_ports, incoming_requests
 
 
+def admitted(new, **classes):
+    """A new pod as a cluster with these classes and limits stores it."""
+    return Admission(**classes).pod(new)
+
+
 def make(kind, **fields):
     fields.setdefault("metadata", {"name": "x"})
     return msgspec.convert(fields, kind)
 
 
-def pod(labels=None, **spec):
-    spec.setdefault("containers", [{"name": "c"}])
-    return make(Pod, metadata={"name": "p", "namespace": "default", "labels": labels}, spec=spec)
+pod = partial(new_pod, namespace="default")
 
 
 def with_limits(limits, requests=None):
@@ -36,13 +42,13 @@ def with_limits(limits, requests=None):
 
 
 def test_requests_come_from_limits():
-    new = admit_pod(pod(containers=with_limits({"cpu": "2", "memory": "1Gi"}, {"cpu": "1"})))
+    new = admitted(pod(containers=with_limits({"cpu": "2", "memory": "1Gi"}, {"cpu": "1"})))
     assert incoming_requests(new) == {"cpu": 1000, "memory": 2**30}
 
 
 def test_pod_level_requests_are_completed_from_containers_and_limits():
     resources = {"limits": {"cpu": "8", "memory": "8Gi"}}
-    new = admit_pod(pod(containers=with_limits({"cpu": "2", "hugepages-2Mi": "4Mi"}), resources=resources))
+    new = admitted(pod(containers=with_limits({"cpu": "2", "hugepages-2Mi": "4Mi"}), resources=resources))
     assert incoming_requests(new) == {"cpu": 2000, "memory": 8 * 2**30, "hugepages-2Mi": 4 * 2**20}
     assert new.spec.resources is not None
     assert sorted(new.spec.resources.requests or ()) == ["cpu", "hugepages-2Mi", "memory"]
@@ -50,16 +56,16 @@ def test_pod_level_requests_are_completed_from_containers_and_limits():
 
 def test_host_network_turns_ports_into_host_ports():
     ports = [{"containerPort": 80}, {"containerPort": 90, "hostPort": 9090}]
-    new = admit_pod(pod(hostNetwork=True, containers=[{"name": "c", "ports": ports}]))
+    new = admitted(pod(hostNetwork=True, containers=[{"name": "c", "ports": ports}]))
     assert [port for _, _, port in host_ports(new)] == [80, 9090]
 
 
 def test_default_tolerations_are_added_unless_the_pod_has_its_own():
-    keys = [t.key for t in admit_pod(pod()).spec.tolerations or ()]
+    keys = [t.key for t in admitted(pod()).spec.tolerations or ()]
     assert keys == ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
     own = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 5}]
-    assert [t.toleration_seconds for t in admit_pod(pod(tolerations=own)).spec.tolerations or ()] == [5, 300]
-    assert len(admit_pod(pod(tolerations=[{"operator": "Exists"}])).spec.tolerations or ()) == 1
+    assert [t.toleration_seconds for t in admitted(pod(tolerations=own)).spec.tolerations or ()] == [5, 300]
+    assert len(admitted(pod(tolerations=[{"operator": "Exists"}])).spec.tolerations or ()) == 1
 
 
 HIGH = make(PriorityClass, metadata={"name": "high"}, value=1000, preemptionPolicy="Never")
@@ -80,7 +86,7 @@ LESS = make(PriorityClass, metadata={"name": "less"}, value=5, globalDefault=Tru
     ],
 )
 def test_priority(spec, classes, priority, policy):
-    new = admit_pod(pod(**spec), priority_classes=classes)
+    new = admitted(pod(**spec), priority_classes=classes)
     assert (new.spec.priority, new.spec.preemption_policy) == (priority, policy)
 
 
@@ -95,7 +101,7 @@ def test_priority(spec, classes, priority, policy):
 )
 def test_what_an_api_server_refuses_is_refused(spec, field):
     with pytest.raises(InputError) as refused:
-        admit_pod(pod(**spec), priority_classes=[HIGH], runtime_classes=[])
+        admitted(pod(**spec), priority_classes=[HIGH], runtime_classes=[])
     assert (refused.value.obj, refused.value.field) == ("pod default/p", field)
 
 
@@ -106,19 +112,19 @@ def test_a_runtime_class_brings_overhead_and_its_nodes():
         overhead={"podFixed": {"cpu": "250m"}},
         scheduling={"nodeSelector": {"runtime": "gvisor"}, "tolerations": [{"key": "sandbox", "operator": "Exists"}]},
     )
-    new = admit_pod(pod(runtimeClassName="gvisor", nodeSelector={"disk": "ssd"}), runtime_classes=[gvisor])
+    new = admitted(pod(runtimeClassName="gvisor", nodeSelector={"disk": "ssd"}), runtime_classes=[gvisor])
     assert incoming_requests(new) == {"cpu": 250}
     assert new.spec.node_selector == {"disk": "ssd", "runtime": "gvisor"}
     assert "sandbox" in [t.key for t in new.spec.tolerations or ()]
     with pytest.raises(InputError, match="contradicts"):
-        admit_pod(pod(runtimeClassName="gvisor", nodeSelector={"runtime": "runc"}), runtime_classes=[gvisor])
+        admitted(pod(runtimeClassName="gvisor", nodeSelector={"runtime": "runc"}), runtime_classes=[gvisor])
 
 
 def test_limit_ranges_give_to_containers_without_requests():
     item = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "500m"}, "max": {"memory": "1Gi"}}
     limits = make(LimitRange, metadata={"name": "l", "namespace": "default"}, spec={"limits": [item]})
-    assert incoming_requests(admit_pod(pod(), limit_ranges=[limits])) == {"cpu": 500, "memory": 2**30}
-    named = admit_pod(pod(containers=with_limits({"cpu": "1"})), limit_ranges=[limits])
+    assert incoming_requests(admitted(pod(), limit_ranges=[limits])) == {"cpu": 500, "memory": 2**30}
+    named = admitted(pod(containers=with_limits({"cpu": "1"})), limit_ranges=[limits])
     assert incoming_requests(named)["cpu"] == 1000
 
 
@@ -141,19 +147,19 @@ def test_label_keys_are_merged_into_selectors_once():
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]
         },
     }
-    new = admit_pod(pod(labels={"version": "2", "tenant": "a"}, affinity=affinity, topologySpreadConstraints=[spread]))
+    new = admitted(pod(labels={"version": "2", "tenant": "a"}, affinity=affinity, topologySpreadConstraints=[spread]))
     (term,) = new.spec.affinity.pod_affinity.required
     merged = [(e.key, e.operator, e.values) for e in term.label_selector.match_expressions]
     assert merged == [("version", "In", ["2"]), ("tenant", "NotIn", ["a"])]
     (constraint,) = new.spec.topology_spread_constraints
     assert [e.key for e in constraint.label_selector.match_expressions] == ["version"]
-    assert admit_pod(new) == new
+    assert admitted(new) == new
 
 
 def test_a_missing_selector_stays_missing():
     term = {k: v for k, v in TERM.items() if k != "labelSelector"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    new = admit_pod(pod(labels={"version": "2"}, affinity=affinity))
+    new = admitted(pod(labels={"version": "2"}, affinity=affinity))
     assert new.spec.affinity.pod_affinity.required[0].label_selector is None
 
 

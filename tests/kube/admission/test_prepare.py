@@ -2,10 +2,12 @@
 
 import gzip
 import json
+from functools import partial
 
 import msgspec
 import pytest
 
+from tests.support.documents import new_pod
 from tests.support.paths import VECTORS
 from tutti.exceptions import InputError
 from tutti.kube.admission.prepare import prepare
@@ -22,9 +24,7 @@ def snapshot(*objects):
     return Snapshot(objects=by_kind(made), present=frozenset(obj.KIND for obj in made))
 
 
-def pod(name="p", *, metadata=None, **spec):
-    spec.setdefault("containers", [{"name": "c"}])
-    return {"kind": "Pod", "metadata": {"name": name, "namespace": "shop"} | (metadata or {}), "spec": spec}
+pod = partial(new_pod, namespace="shop")
 
 
 def test_new_pods_are_admitted_and_stored_ones_are_not():

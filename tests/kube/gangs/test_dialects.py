@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.gang_texts import gang, objects, pod, pods, problem
+from tests.support.gang_manifests import gang, objects, pod, pods, problem
 from tutti.kube.gangs.gang import Disruption, Gang, Part, Topology
 from tutti.kube.gangs.reader import membership, read_gangs
 from tutti.kube.times import micros

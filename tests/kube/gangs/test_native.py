@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.gang_texts import gang, objects, pods, problem
+from tests.support.gang_manifests import gang, objects, pods, problem
 from tutti.kube.gangs.gang import Disruption, Gang, Part, Topology
 from tutti.kube.gangs.reader import membership, part_of, read_gangs, root
 from tutti.kube.times import micros

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.gang_texts import gang, objects, pod, pods, problem
+from tests.support.gang_manifests import gang, objects, pod, pods, problem
 from tutti.kube.gangs.gang import Disruption, Membership, Part, Topology
 from tutti.kube.gangs.reader import DIALECTS, membership, read_gang, read_gangs
 from tutti.kube.objects import ObjectMeta, Pod, PodSpec, PodStatus, PriorityClass, SchedulingGroup

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.gang_texts import objects, pod
+from tests.support.gang_manifests import objects, pod
 from tests.support.loading import load
 from tutti.cluster.spec_classes import spec_key
 from tutti.exceptions import InputError

@@ -6,22 +6,22 @@ import io
 import json
 import sys
 import types
+from functools import partial
 from itertools import pairwise
 
 import pytest
 
+from tests.support.documents import manifest, new_pod
 from tests.support.loading import load
 from tutti.exceptions import InputError
 from tutti.kube.objects import Deployment, Node, PodDisruptionBudget, Service
 
 
-def pod(name="web-1", **fields):
-    made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"}}
-    return made | {"spec": {"containers": [{"name": "c"}]}} | fields
+def web_pod(**fields):
+    return new_pod("web-1", namespace="shop") | fields
 
 
-def node(name, **metadata):
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name} | metadata}
+node = partial(manifest, "Node")
 
 
 def listed(*items, kind="List"):
@@ -53,12 +53,12 @@ def without_kind(obj):
 @pytest.mark.parametrize(
     "content",
     [
-        listed(pod(), node("n1")),
-        json.dumps(listed(pod(), node("n1")), indent=4),
-        [pod(), node("n1")],
-        json.dumps(pod()) + "\n" + json.dumps(node("n1")),
-        {"items": [pod(), node("n1")]},
-        "\ufeff" + json.dumps(listed(node("n1"), pod())),
+        listed(web_pod(), node("n1")),
+        json.dumps(listed(web_pod(), node("n1")), indent=4),
+        [web_pod(), node("n1")],
+        json.dumps(web_pod()) + "\n" + json.dumps(node("n1")),
+        {"items": [web_pod(), node("n1")]},
+        "\ufeff" + json.dumps(listed(node("n1"), web_pod())),
     ],
 )
 def test_every_way_to_write_objects_in_json(write, content):
@@ -66,7 +66,7 @@ def test_every_way_to_write_objects_in_json(write, content):
 
 
 def test_lists_of_one_kind_need_no_kind_in_their_items(write):
-    content = json.dumps(listed(without_kind(pod()), kind="PodList")) + json.dumps(listed(kind="NodeList"))
+    content = json.dumps(listed(without_kind(web_pod()), kind="PodList")) + json.dumps(listed(kind="NodeList"))
     snapshot = load([write(content)])
     assert keys(snapshot) == ["shop/web-1"]
     assert snapshot.present == {"Pod", "Node"}
@@ -138,19 +138,19 @@ def test_twice_in_one_file_must_say_the_same(write):
 
 
 def test_no_namespace_means_default_and_it_is_noted(write):
-    snapshot = load([write(pod(metadata={"name": "p"}))])
+    snapshot = load([write(web_pod(metadata={"name": "p"}))])
     assert snapshot.pods[0].metadata.namespace == "default"
     assert snapshot.notes == ("1 Pod without a namespace taken as in namespace default",)
 
 
 def test_generated_names_are_the_same_at_every_run(write):
-    path = write(listed(pod(metadata={"generateName": "x-"}), pod(metadata={"generateName": "x-"})))
+    path = write(listed(web_pod(metadata={"generateName": "x-"}), web_pod(metadata={"generateName": "x-"})))
     assert keys(load([path])) == keys(load([path]))
     assert len(set(keys(load([path])))) == 2
 
 
 def test_utf_16_as_powershell_writes_it(write):
-    text = json.dumps(listed(pod(), node("nœud")))
+    text = json.dumps(listed(web_pod(), node("nœud")))
     assert load([write(text.encode("utf-16"))]).nodes[0].metadata.name == "nœud"
 
 
@@ -164,13 +164,13 @@ def test_null_items_are_none(write, name, kind):
 
 def test_null_means_absent(write):
     snapshot = load(
-        [write(pod(status=None, spec={"containers": [{"name": "c", "resources": None}], "affinity": None}))]
+        [write(web_pod(status=None, spec={"containers": [{"name": "c", "resources": None}], "affinity": None}))]
     )
     assert snapshot.pods[0].status.phase is None
 
 
 def with_spec(**spec):
-    return pod(spec={"containers": [{"name": "c"}]} | spec)
+    return web_pod(spec={"containers": [{"name": "c"}]} | spec)
 
 
 def with_requests(**requests):
@@ -218,7 +218,7 @@ REQUESTS = "pod shop/web-1: spec.containers[0].resources.requests"
             f"pod shop/web-1: spec.affinity.nodeAffinity.{ANTI}.nodeSelectorTerms[0].matchExpressions[0].operator: "
             '"Is" is not an operator (want In, NotIn, Exists, DoesNotExist, Gt or Lt)',
         ),
-        (pod(metadata={"namespace": "shop"}), "pod shop/without a name: metadata.name: a name is required"),
+        (web_pod(metadata={"namespace": "shop"}), "pod shop/without a name: metadata.name: a name is required"),
         (
             node("n", creationTimestamp="today"),
             'node n: metadata.creationTimestamp: "today" is not a time (want for example 2024-05-01T12:00:00Z)',

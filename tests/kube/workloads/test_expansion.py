@@ -3,8 +3,10 @@
 import msgspec
 import pytest
 
+from tests.support import builders
+from tests.support.builders import node, owner_reference
 from tutti.exceptions import InputError
-from tutti.kube.objects import KINDS, Node, PersistentVolumeClaim, Pod
+from tutti.kube.objects import KINDS, PersistentVolumeClaim
 from tutti.kube.workloads.expansion import expand
 from tutti.kube.workloads.owners import controller_of
 from tutti.kube.workloads.scaling import going_first, scale
@@ -25,17 +27,9 @@ def workload(kind, name="web", *, uid=None, status=None, owner=None, annotations
     return msgspec.convert(fields, KINDS[kind])
 
 
-def owned(
-    name, kind, owner, *, uid="", labels=None, annotations=None, phase="Running", node="n", created=None, deleted=None
-):
-    reference = {"kind": kind, "name": owner, "uid": uid, "controller": True}
-    metadata = {"name": name, "namespace": "shop", "labels": labels, "annotations": annotations}
-    metadata |= {"ownerReferences": [reference], "creationTimestamp": created, "deletionTimestamp": deleted}
-    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}, Pod)
-
-
-def node(name, **spec):
-    return msgspec.convert({"metadata": {"name": name, "labels": {"pool": name[0]}}, "spec": spec}, Node)
+def owned(name, kind, owner, *, uid="", node="n", **how):
+    """A pod of a controller that has this uid."""
+    return builders.pod(name, namespace="shop", on=node, owner=owner_reference(kind, owner, uid=uid), **how)
 
 
 def names(pods):
@@ -126,12 +120,15 @@ def test_a_stateful_set_numbers_its_pods_and_claims():
 
 
 def test_a_daemon_set_makes_one_pod_for_every_node_that_should_run_it():
+    a = {"labels": {"pool": "a"}}
     nodes = [
-        node("a1"),
-        node("a2", unschedulable=True, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]),
-        node("a3", taints=[{"key": "gpu", "effect": "NoSchedule"}]),
-        node("a4"),
-        node("b1"),
+        node("a1", **a),
+        node(
+            "a2", **a, unschedulable=True, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+        ),
+        node("a3", **a, taints=[{"key": "gpu", "effect": "NoSchedule"}]),
+        node("a4", **a),
+        node("b1", labels={"pool": "b"}),
     ]
     term = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}

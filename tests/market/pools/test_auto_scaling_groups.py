@@ -2,11 +2,11 @@
 
 import json
 
-import msgspec
 import pytest
 
+from tests.support import builders
+from tests.support.builders import amounts
 from tutti.exceptions import InputError
-from tutti.kube.objects import Node
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
 from tutti.market.pool_context import Market
@@ -16,21 +16,13 @@ from tutti.market.price_book import PriceBook
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 
 
-def node(name, kind="m5.large", zone="eu-west-1a", *, taints=(), ready="True", provider="", **labels):
+def cloud_node(name, kind="m5.large", zone="eu-west-1a", *, ready="True", taints=(), provider="", **labels):
+    """A node of a cloud; ``__`` in the name of a label stands for a slash, ``_`` for a dot."""
     named = {k.replace("__", "/").replace("_", "."): v for k, v in labels.items()}
     where = {"node.kubernetes.io/instance-type": kind, "topology.kubernetes.io/zone": zone} if kind else {}
-    return msgspec.convert(
-        {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | where | named},
-            "spec": {"taints": list(taints), "providerID": provider},
-            "status": {
-                "capacity": {"cpu": "2", "memory": "8Gi", "pods": "29"},
-                "allocatable": {"cpu": "1900m", "memory": "7Gi", "pods": "29"},
-                "conditions": [{"type": "Ready", "status": ready}],
-            },
-        },
-        Node,
-    )
+    status = {"conditions": [{"type": "Ready", "status": ready}], "capacity": amounts("2", "8Gi", pods="29")}
+    spec = {"taints": list(taints), "provider_id": provider}
+    return builders.node(name, "1900m", memory="7Gi", pods="29", labels=where | named, **status, **spec)
 
 
 def group(name="workers", tags=(), **fields):
@@ -95,7 +87,7 @@ def test_a_group_of_an_unknown_type_is_left_out_if_there_are_others():
 
 
 def test_a_group_with_nodes_makes_more_of_them():
-    there = node("n1", provider="aws:///eu-west-1a/i-1", disk="ssd")
+    there = cloud_node("n1", provider="aws:///eu-west-1a/i-1", disk="ssd")
     (made,) = groups(group(Instances=[{"InstanceId": "i-1", "InstanceType": "m5.large"}]), nodes=[there]).pools
     for offering in made.offerings:
         assert offering.node.metadata.labels["disk"] == "ssd"
@@ -127,17 +119,17 @@ def inferred(*nodes):
 
 def test_pools_are_inferred_from_the_labels_of_every_cloud():
     catalogue = inferred(
-        node("a1", eks_amazonaws_com__nodegroup="a", eks_amazonaws_com__capacityType="SPOT"),
-        node("a2", "m5.xlarge", "eu-west-1b", eks_amazonaws_com__nodegroup="a"),
-        node(
+        cloud_node("a1", eks_amazonaws_com__nodegroup="a", eks_amazonaws_com__capacityType="SPOT"),
+        cloud_node("a2", "m5.xlarge", "eu-west-1b", eks_amazonaws_com__nodegroup="a"),
+        cloud_node(
             "g",
             "n1-standard-2",
             "europe-west1-b",
             cloud_google_com__gke_nodepool="g",
             **{"cloud.google.com/gke-nodepool": "g"},
         ),
-        node("m", **{"node-role.kubernetes.io/control-plane": ""}),
-        node("x"),
+        cloud_node("m", **{"node-role.kubernetes.io/control-plane": ""}),
+        cloud_node("x"),
     )
     assert [(pool.name, pool.current, pool.maximum, len(pool.offerings)) for pool in catalogue.pools] == [
         ("a", 2, None, 4), ("g", 1, None, 1), ("nodes-like-m5.large", 1, None, 1),
@@ -160,7 +152,7 @@ def test_the_example_is_a_ready_node_and_what_passes_is_not_copied():
     own = {"key": "dedicated", "effect": "NoSchedule"}
     pool = {"worker.gardener.cloud/pool": "w"}
     (made,) = inferred(
-        node("n1", taints=[trouble], ready="False", **pool), node("n2", taints=[own], mark="this", **pool)
+        cloud_node("n1", taints=[trouble], ready="False", **pool), cloud_node("n2", taints=[own], mark="this", **pool)
     ).pools
     (offering,) = made.offerings
     assert offering.node.metadata.labels["mark"] == "this"
@@ -168,7 +160,7 @@ def test_the_example_is_a_ready_node_and_what_passes_is_not_copied():
 
 
 def test_unlabelled_nodes_of_one_size_form_one_pool():
-    (made,) = inferred(node("n1", ""), node("n2", "")).pools
+    (made,) = inferred(cloud_node("n1", ""), cloud_node("n2", "")).pools
     assert (made.name, made.current, made.offerings[0].price) == ("nodes-like-n1", 2, None)
 
 

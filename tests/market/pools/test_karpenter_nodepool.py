@@ -1,11 +1,11 @@
 """Karpenter's node pools: requirements held against types, objects of a dump, limits."""
 
-import msgspec
 import pytest
 
+from tests.support.builders import node
 from tests.support.loading import load
 from tutti.exceptions import InputError
-from tutti.kube.objects import KarpenterPool, LabelSelectorRequirement, Node
+from tutti.kube.objects import KarpenterPool, LabelSelectorRequirement
 from tutti.kube.reading.sources import Source
 from tutti.market.instance_types import InstanceType, Offer
 from tutti.market.pool_context import Market
@@ -83,16 +83,11 @@ def test_a_label_of_the_pool_alone_gives_a_variant_for_each_value():
 
 
 def test_limits_count_the_nodes_of_the_pool():
-    def node(name, owner):
-        return msgspec.convert(
-            {
-                "metadata": {"name": name, "labels": {"karpenter.sh/nodepool": owner}},
-                "status": {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "7"}},
-            },
-            Node,
-        )
-
-    made = pool(limits={"cpu": 20, "nodes": 1}, nodes=[node("n1", "p"), node("n2", "other")])
+    mine, other = (
+        node(name, "7", capacity={"cpu": "8"}, labels={"karpenter.sh/nodepool": owner})
+        for name, owner in (("n1", "p"), ("n2", "other"))
+    )
+    made = pool(limits={"cpu": 20, "nodes": 1}, nodes=[mine, other])
     cpu, nodes = made.limits
     assert (cpu.what, cpu.left, cpu.reason) == ("cpu", 12000, "pool p has 8 of at most 20 cpu")
     assert (nodes.what, nodes.left, made.current, made.maximum) == ("nodes", 0, 1, 1)

@@ -1,10 +1,9 @@
 """Tutti's own text of node pools."""
 
-import msgspec
 import pytest
 
+from tests.support.builders import node
 from tutti.exceptions import InputError
-from tutti.kube.objects import Node
 from tutti.kube.reading.sources import Source
 from tutti.market.pool_context import Market
 from tutti.market.pools.reader import read_pools
@@ -58,12 +57,12 @@ def test_every_type_zone_and_capacity_type_is_offered():
 
 def test_nodes_of_a_pool_count_by_their_pool_label():
     labels = {"eks.amazonaws.com/nodegroup": "general", "topology.kubernetes.io/zone": "eu-west-1a"}
-    node = msgspec.convert({"metadata": {"name": "n", "labels": labels}, "status": {"capacity": {"cpu": "4"}}}, Node)
-    general, _ = read(TEXT, nodes=[node]).pools
+    there = node("n", labels=labels, capacity={"cpu": "4"})
+    general, _ = read(TEXT, nodes=[there]).pools
     assert [each.left for each in general.limits] == [11, 3, 4, 196_000]
     assert general.limits[0].reason == "pool general has 1 of at most 12 nodes"
     assert general.offerings[0].node.metadata.labels["eks.amazonaws.com/nodegroup"] == "general"
-    assert read(TEXT, nodes=[node]).limits[0].left == 99
+    assert read(TEXT, nodes=[there]).limits[0].left == 99
 
 
 def test_without_nodes_a_limit_of_the_cluster_counts_what_pools_say_they_have():

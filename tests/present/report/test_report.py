@@ -13,7 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.browser.reports import HOSTILE, beside, hostile, large
-from tests.support.command_line import Run, node, pod
+from tests.support.command_line import Run
+from tests.support.documents import node, pod
 from tests.support.interrupts import interrupted
 from tests.support.paths import ROOT
 from tutti.cli.recommend import write_report as write
@@ -22,7 +23,7 @@ from tutti.market.offerings import Catalogue
 from tutti.present.report.markup import el, escaped
 from tutti.present.report.node_boxes import BOXES
 from tutti.present.report.page import Report, page
-from tutti.present.report.treemap import Rect, tiled
+from tutti.present.report.treemap import Rect, tile_rectangles
 from tutti.recommend.records.down_plan import DownPlan, Move, Removal, Stay, Step, Why
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
@@ -218,7 +219,7 @@ def test_a_node_with_many_small_pods_has_tiles_that_one_can_point_at() -> None:
 @pytest.mark.parametrize("weights", [[], [1.0], [5.0, 3.0, 1.0, 1.0], [0.0, 2.0], [1.0] * 50, [1e9, 1.0]])
 def test_tiles_have_their_share_and_lie_inside(weights: list[float]) -> None:
     room = Rect(10, 20, 86, 70)
-    found = tiled(room, weights)
+    found = tile_rectangles(room, weights)
     assert len(found) == len(weights)
     for weight, tile in zip(weights, found, strict=True):
         assert tile.area == pytest.approx(room.area * weight / sum(weights), abs=1e-6)
@@ -349,7 +350,9 @@ def test_an_interrupt_leaves_no_file(write: Write, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     asked = ("recommend", "-f", path, "--pools", str(pools), "--time-limit", "60")
-    run = interrupted(*asked, "--report", str(out / "plan.html"), at="tutti.app.recommend:ask")
+    run = interrupted(
+        *asked, "--report", str(out / "plan.html"), at="tutti.app.recommend.make_recommendation:make_recommendation"
+    )
     assert run.code == 130
     assert b"Traceback" not in run.err
     assert list(out.iterdir()) == []

@@ -4,11 +4,10 @@ import time
 
 import pytest
 
-from tests.recommend.down.test_scale_down import budget, small
-from tests.support.shrink_clusters import _node as node
-from tests.support.shrink_clusters import cluster, request
-from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tests.support.documents import disruption_budget
+from tests.support.scale_down_clusters import UNOWNED, node, random_cluster, read_request, small_cluster
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_beside
 from tutti.recommend.records.request import Down, Options
 
@@ -16,9 +15,9 @@ NOW = 1_240 * 1_000_000
 
 
 def beside(objects, pools, *, seconds=30.0, **down):
-    asked = request(objects, pools, Options(down=Down(**{"consolidate": False, **down})))
-    answer = ask(asked, Deadline(time.process_time, 5.0))
-    return answer.down, cluster_autoscaler_beside(asked, answer, Deadline(time.process_time, seconds))
+    asked = read_request(objects, pools, Options(down=Down(**{"consolidate": False, **down})))
+    answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
+    return answer.down, cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(seconds, time.process_time))
 
 
 def names(gone):
@@ -26,7 +25,7 @@ def names(gone):
 
 
 def test_an_empty_node_goes_with_both():
-    ours, theirs = beside(*small(("web-0", "n0", 1500, {})))
+    ours, theirs = beside(*small_cluster(("web-0", "n0", 1500, {})))
     assert names(ours.removals) == names(theirs.gone) == ["n1"]
     (gone,) = theirs.gone
     assert (gone.pool, gone.price, gone.wait, gone.empty) == ("p", 96_000_000, 600, True)
@@ -35,7 +34,7 @@ def test_an_empty_node_goes_with_both():
 
 
 def test_its_mark_on_a_node_tells_how_long_it_still_waits():
-    objects, pools = small(nodes=("m5.large",))
+    objects, pools = small_cluster(nodes=("m5.large",))
     taint = {"key": "DeletionCandidateOfClusterAutoscaler", "value": "1000", "effect": "PreferNoSchedule"}
     objects[0]["spec"] = {"taints": [taint]}
     ours, theirs = beside(objects, pools, now=NOW)
@@ -44,14 +43,13 @@ def test_its_mark_on_a_node_tells_how_long_it_still_waits():
 
 def test_what_a_budget_does_not_allow_at_once_comes_a_round_later():
     pods = [(f"web-{number}", f"n{number}", 300, {}) for number in range(3)]
-    _, theirs = beside(*small(*pods, nodes=("m5.large",) * 3, more=[budget("web", 1)]))
+    _, theirs = beside(*small_cluster(*pods, nodes=("m5.large",) * 3, more=[disruption_budget("web", 1)]))
     assert sorted((each.wait, each.empty) for each in theirs.gone) == [(600, False), (1200, False)]
     assert len(theirs.kept) == 1
 
 
 def test_a_pod_without_a_controller_keeps_its_node_with_both():
-    naked = {"metadata": {"ownerReferences": []}}
-    ours, theirs = beside(*small(("web-0", "n0", 300, naked), nodes=("m5.large",)))
+    ours, theirs = beside(*small_cluster(("web-0", "n0", 300, UNOWNED), nodes=("m5.large",)))
     assert (ours.removals, theirs.gone, theirs.saving) == ((), (), 0)
     assert theirs.kept == {"n0": "pod default/web-0 has no controller that would make it again"}
 
@@ -66,49 +64,44 @@ def test_a_pod_without_a_controller_keeps_its_node_with_both():
 )
 def test_pools_have_their_say(pool, kept):
     pods = [(f"web-{number}", f"n{number}", 100, {}) for number in range(2)]
-    _, theirs = beside(*small(*pods, **pool))
+    _, theirs = beside(*small_cluster(*pods, **pool))
     assert theirs.gone == ()
     assert len(theirs.kept) == 2
     assert all(why.endswith(kept) for why in theirs.kept.values())
 
 
 def test_without_pools_nothing_goes():
-    objects, _ = small(("web-0", "n0", 300, {}))
+    objects, _ = small_cluster(("web-0", "n0", 300, {}))
     pools = {"region": "us-east-1", "pools": [{"name": "other", "instanceType": "m5.large"}]}
     _, theirs = beside(objects, pools)
     assert (theirs.gone, theirs.saving, set(theirs.kept.values())) == ((), 0, {"it is in no node group"})
 
 
 def test_nothing_is_said_without_pods_or_without_a_plan_of_ours():
-    objects, pools = small()
+    objects, pools = small_cluster()
     assert beside([each for each in objects if each["kind"] == "Node"], pools)[1] is None
     assert beside([], pools)[1] is None
-    asked = request(objects, pools, Options())
-    answer = ask(asked, Deadline(time.process_time, 5.0))
-    assert cluster_autoscaler_beside(asked, answer, Deadline(time.process_time, 5.0)) is None
+    asked = read_request(objects, pools, Options())
+    answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
+    assert cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(5.0, time.process_time)) is None
 
 
 def test_nodes_of_no_pool_stay():
-    objects, pools = small(("web-0", "n0", 1500, {}))
-    objects.append(node("other", "elsewhere", "m5.2xlarge", "us-east-1a", _Never()))
+    objects, pools = small_cluster(("web-0", "n0", 1500, {}))
+    objects.append(node("other", pool="elsewhere", kind="m5.2xlarge"))
     _, theirs = beside(objects, pools)
     assert theirs.kept["other"] == "it is in no node group"
 
 
-class _Never:
-    def random(self):
-        return 1.0
-
-
 def test_time_that_is_up_is_told():
-    _, theirs = beside(*small(nodes=("m5.large",) * 3), seconds=0.0)
+    _, theirs = beside(*small_cluster(nodes=("m5.large",) * 3), seconds=0.0)
     assert (theirs.gone, theirs.late) == ((), 3)
     assert set(theirs.kept.values()) == {"time was up before its turn"}
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_node_has_gone_or_has_its_reason(seed):
-    objects, pools = cluster(seed)
+    objects, pools = random_cluster(seed)
     ours, theirs = beside(objects, pools)
     if theirs is None:
         return

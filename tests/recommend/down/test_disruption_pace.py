@@ -2,8 +2,16 @@
 
 import pytest
 
-from tests.recommend.down.test_scale_down import NAKED, given_back, gone, small, why
-from tests.support.shrink_clusters import broken, request
+from tests.support.documents import karpenter_pool
+from tests.support.scale_down_clusters import (
+    UNOWNED,
+    read_request,
+    removed_nodes,
+    scale_down,
+    small_cluster,
+    stay_reasons,
+)
+from tests.support.scale_down_replay import violations
 from tutti.exceptions import InputError
 from tutti.kube.times import micros
 from tutti.recommend.records.request import Options
@@ -14,19 +22,17 @@ EMPTY = object()
 
 
 def node_pool(disruption):
-    spec = {"template": {"spec": {"requirements": [
-        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large", "m5.xlarge"]},
-        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
-        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1a"]},
-    ]}}}  # fmt: skip
-    if disruption is not None:
-        spec["disruption"] = disruption
-    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "p"}, "spec": spec}
+    wanted = {
+        "node.kubernetes.io/instance-type": ["m5.large", "m5.xlarge"],
+        "karpenter.sh/capacity-type": ["on-demand"],
+        "topology.kubernetes.io/zone": ["us-east-1a"],
+    }
+    return karpenter_pool("p", wanted, **({} if disruption is None else {"disruption": disruption}))
 
 
-def world(*pods, count=12, kind="m5.large", **changes):
+def karpenter_cluster(*pods, count=12, kind="m5.large", **changes):
     """Nodes n0, n1, ... of Karpenter's pool p, some of them changed."""
-    objects, _ = small(*pods, nodes=(kind,) * count)
+    objects, _ = small_cluster(*pods, nodes=(kind,) * count)
     for each in objects:
         if each["kind"] == "Node":
             each["metadata"]["labels"]["karpenter.sh/nodepool"] = "p"
@@ -39,9 +45,9 @@ def plan_of(*pods, budgets=EMPTY, count=12, kind="m5.large", changes=None, **opt
     disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "30s"}
     if budgets is not EMPTY:
         disruption["budgets"] = budgets
-    objects = world(*pods, count=count, kind=kind, **(changes or {}))
-    asked, answer = given_back(objects, node_pool(disruption), **options)
-    assert not broken(objects, asked, answer)
+    objects = karpenter_cluster(*pods, count=count, kind=kind, **(changes or {}))
+    asked, answer = scale_down(objects, node_pool(disruption), **options)
+    assert not violations(objects, asked, answer)
     return answer.down
 
 
@@ -64,35 +70,35 @@ def message(plan):
     ],
 )
 def test_no_more_go_than_a_budget_allows(budgets, number, told):
-    plan = plan_of(("db-0", "n0", 900, NAKED), budgets=budgets)
+    plan = plan_of(("db-0", "n0", 900, UNOWNED), budgets=budgets)
     assert len(plan.removals) == number
-    assert why(plan) == {stay.node: "DisruptionBudgetReached" for stay in plan.stays} | {"n0": "BlockedByPod"}
+    assert stay_reasons(plan) == {stay.node: "DisruptionBudgetReached" for stay in plan.stays} | {"n0": "BlockedByPod"}
     assert told in message(plan)
 
 
 def test_without_budgets_all_go():
     for budgets in ([], [{"nodes": "100%"}], [{"nodes": "0", "reasons": ["Drifted"]}], [{"nodes": "0", "reasons": []}]):
-        assert len(gone(plan_of(("db-0", "n0", 900, NAKED), budgets=budgets))) == 11
+        assert len(removed_nodes(plan_of(("db-0", "n0", 900, UNOWNED), budgets=budgets))) == 11
 
 
 def test_a_pool_that_says_nothing_has_karpenters_tenth():
-    asked, answer = given_back(world(("db-0", "n0", 900, NAKED)), node_pool(None))
+    asked, answer = scale_down(karpenter_cluster(("db-0", "n0", 900, UNOWNED)), node_pool(None))
     assert len(answer.down.removals) == 2
     assert asked.catalogue.pools[0].down_rules.budgets[0].nodes == "10%"
 
 
 def test_the_emptiest_and_dearest_go_first_and_reasons_are_told_apart():
-    pods = [("db-0", "n0", 900, NAKED), *((f"web-{place}", f"n{place}", 200, {}) for place in (1, 2, 3))]
+    pods = [("db-0", "n0", 900, UNOWNED), *((f"web-{place}", f"n{place}", 200, {}) for place in (1, 2, 3))]
     used = [{"nodes": "0", "reasons": ["Underutilized"]}]
     plan = plan_of(*pods, budgets=used, count=6)
-    assert gone(plan) == ["n4", "n5"]
-    assert [why(plan)[name] for name in ("n1", "n2", "n3")] == ["DisruptionBudgetReached"] * 3
+    assert removed_nodes(plan) == ["n4", "n5"]
+    assert [stay_reasons(plan)[name] for name in ("n1", "n2", "n3")] == ["DisruptionBudgetReached"] * 3
     assert message(plan) == "pool p lets no node go, by its disruption budget of 0 nodes for Underutilized"
     empty = [{"nodes": "0", "reasons": ["Empty"]}]
-    assert gone(plan_of(*pods, budgets=empty, count=6)) == ["n1", "n2", "n3"]
+    assert removed_nodes(plan_of(*pods, budgets=empty, count=6)) == ["n1", "n2", "n3"]
     # What has gone because it was empty counts against what may go for being little used.
     both = [{"nodes": "2", "reasons": ["Underutilized"]}, {"nodes": "100%"}]
-    assert gone(plan_of(*pods, budgets=both, count=6)) == ["n4", "n5"]
+    assert removed_nodes(plan_of(*pods, budgets=both, count=6)) == ["n4", "n5"]
 
 
 def test_nodes_that_are_going_already_take_from_it():
@@ -100,8 +106,8 @@ def test_nodes_that_are_going_already_take_from_it():
         "n1": {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
         "n2": {"spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}},
     }
-    plan = plan_of(("db-0", "n0", 900, NAKED), budgets=[{"nodes": "3"}], changes=changes)
-    assert len(gone(plan)) == 1
+    plan = plan_of(("db-0", "n0", 900, UNOWNED), budgets=[{"nodes": "3"}], changes=changes)
+    assert len(removed_nodes(plan)) == 1
     assert message(plan).endswith("of 3 nodes, and 2 are not ready or going already")
 
 
@@ -110,9 +116,9 @@ def test_nodes_that_are_going_already_take_from_it():
 )  # fmt: skip
 def test_a_percentage_is_of_the_nodes_that_have_come_up(labels, number):
     """Ten percent of eleven nodes are two, of ten one."""
-    objects = world(("db-0", "n0", 900, NAKED), count=11)
+    objects = karpenter_cluster(("db-0", "n0", 900, UNOWNED), count=11)
     objects[1]["metadata"]["labels"] |= {f"karpenter.sh/{label}": "true" for label in labels}
-    assert len(given_back(objects, node_pool({"budgets": [{"nodes": "10%"}]}))[1].down.removals) == number
+    assert len(scale_down(objects, node_pool({"budgets": [{"nodes": "10%"}]}))[1].down.removals) == number
 
 
 def test_consolidation_keeps_to_it():
@@ -130,11 +136,11 @@ def test_consolidation_keeps_to_it():
 
 
 def test_a_schedule_is_asked_when_there_is_a_clock():
-    keep, budgets = ("db-0", "n0", 900, NAKED), [{"nodes": "0", **OFFICE}]
-    assert not gone(plan_of(keep, budgets=budgets, now=MONDAY))
-    assert len(gone(plan_of(keep, budgets=budgets, now=SUNDAY))) == 11
+    keep, budgets = ("db-0", "n0", 900, UNOWNED), [{"nodes": "0", **OFFICE}]
+    assert not removed_nodes(plan_of(keep, budgets=budgets, now=MONDAY))
+    assert len(removed_nodes(plan_of(keep, budgets=budgets, now=SUNDAY))) == 11
     without = plan_of(keep, budgets=budgets)
-    assert not gone(without)
+    assert not removed_nodes(without)
     assert without.notes == (
         "disruption budgets of pool p have a schedule, and nobody says what time it is: they are taken to be in force",
     )
@@ -148,17 +154,17 @@ def test_a_schedule_is_asked_when_there_is_a_clock():
 
 def test_a_schedule_that_never_comes_is_always_in_force():
     """Karpenter looks for its next time, finds none, and takes the zero time for one that has passed."""
-    keep, never = ("db-0", "n0", 900, NAKED), {"schedule": "0 0 31 2 *", "duration": "1h"}
+    keep, never = ("db-0", "n0", 900, UNOWNED), {"schedule": "0 0 31 2 *", "duration": "1h"}
     plan = plan_of(keep, budgets=[{"nodes": "0", **never}], now=MONDAY)
-    assert not gone(plan)
+    assert not removed_nodes(plan)
     assert message(plan).endswith("of 0 nodes, always in force as its schedule 0 0 31 2 * never comes")
     seldom = {"schedule": "0 0 29 2 *", "duration": "1h"}
-    assert len(gone(plan_of(keep, budgets=[{"nodes": "0", **seldom}], now=MONDAY))) == 11
+    assert len(removed_nodes(plan_of(keep, budgets=[{"nodes": "0", **seldom}], now=MONDAY))) == 11
 
 
 @pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized", None])
 def test_policies_that_karpenter_has(policy):
-    asked = request(world(), node_pool({"consolidationPolicy": policy}), Options())
+    asked = read_request(karpenter_cluster(), node_pool({"consolidationPolicy": policy}), Options())
     assert asked.catalogue.pools[0].down_rules.empty_only is (policy == "WhenEmpty")
 
 
@@ -166,7 +172,9 @@ def test_policies_that_karpenter_has(policy):
 @pytest.mark.parametrize("after", ["30s", "Never"])
 def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
     with pytest.raises(InputError) as caught:
-        request(world(), node_pool({"consolidationPolicy": policy, "consolidateAfter": after}), Options())
+        read_request(
+            karpenter_cluster(), node_pool({"consolidationPolicy": policy, "consolidateAfter": after}), Options()
+        )
     want = "want WhenEmpty, WhenEmptyOrUnderutilized, WhenUnderutilized"
     told = f'spec.disruption.consolidationPolicy: there is no policy "{policy}" ({want})'
     assert str(caught.value) == f"pools.json: nodepool p: {told}"
@@ -187,5 +195,5 @@ def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
 )
 def test_what_karpenter_would_not_take(budget, line):
     with pytest.raises(InputError) as caught:
-        request(world(), node_pool({"budgets": [budget]}), Options())
+        read_request(karpenter_cluster(), node_pool({"budgets": [budget]}), Options())
     assert str(caught.value).startswith(f"pools.json: nodepool p: spec.disruption.budgets[0].{line}")

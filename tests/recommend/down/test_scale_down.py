@@ -4,104 +4,64 @@ import time
 
 import pytest
 
-from tests.support.shrink_clusters import _daemon as daemon
-from tests.support.shrink_clusters import _node as node
-from tests.support.shrink_clusters import _pod as pod
-from tests.support.shrink_clusters import broken, cluster, request
-from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tests.support.documents import disruption_budget, pod_group
+from tests.support.scale_down_clusters import (
+    UNOWNED,
+    node,
+    pod,
+    random_cluster,
+    read_request,
+    removed_nodes,
+    scale_down,
+    small_cluster,
+    stay_reasons,
+)
+from tests.support.scale_down_replay import violations
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.request import Binder, Down, Options
 from tutti.wire.merged_scale_ups import free_removals
-
-
-def given_back(objects, pools, *, seconds=1.0, binder=Binder.KUBE_SCHEDULER, **down):
-    asked = request(objects, pools, Options(down=Down(**down), binder=binder))
-    return asked, ask(asked, Deadline(time.process_time, seconds))
 
 
 @pytest.mark.parametrize("block", range(10))
 def test_nothing_is_lost(block):
     for seed in range(block * 10, block * 10 + 10):
-        objects, pools = cluster(seed)
-        asked, answer = given_back(objects, pools, seconds=0.25)  # whatever was found by then
-        assert not broken(objects, asked, answer), f"seed {seed}"
+        objects, pools = random_cluster(seed)
+        asked, answer = scale_down(objects, pools, seconds=0.25)  # whatever was found by then
+        assert not violations(objects, asked, answer), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_tutti_binds_as_it_says(seed):
-    objects, pools = cluster(seed)
-    asked, answer = given_back(objects, pools, binder=Binder.TUTTI)
-    assert not broken(objects, asked, answer)
+    objects, pools = random_cluster(seed)
+    asked, answer = scale_down(objects, pools, binder=Binder.TUTTI)
+    assert not violations(objects, asked, answer)
 
 
 def test_the_same_again():
-    objects, pools = cluster(4)
-    assert given_back(objects, pools, seconds=30)[1] == given_back(objects, pools, seconds=30)[1]
+    objects, pools = random_cluster(4)
+    assert scale_down(objects, pools, seconds=30)[1] == scale_down(objects, pools, seconds=30)[1]
 
 
 # By hand --------------------------------------------------------------------------------------------------------------
 
 
-def small(*pods, nodes=("m5.large", "m5.large"), more=(), minimum=0, **pool):
-    """A pool of nodes n0, n1, ..., and pods as (name, node, millicores, changes)."""
-    kinds = sorted({*nodes})
-    objects = [node(f"n{number}", "p", kind, "us-east-1a", Never()) for number, kind in enumerate(nodes)]
-    for name, where, cpu, changes in pods:
-        made = pod(name, where, {"app": name.partition("-")[0]}, {}, "ReplicaSet", "rs", cpu, 100, {}, [])
-        made["metadata"] |= changes.get("metadata", {})
-        made["spec"] |= changes.get("spec", {})
-        objects.append(made)
-    objects += [daemon(each["metadata"]["name"]) for each in objects if each["kind"] == "Node"]
-    text = {"name": "p", "instanceTypes": kinds, "zones": ["us-east-1a"], "min": minimum, "max": 20} | pool
-    return [*objects, *more], {"region": "us-east-1", "pools": [text]}
-
-
-class Never:
-    """Draws that never come out."""
-
-    def random(self):
-        return 1.0
-
-
 def plan_of(*args, options=None, **given):
-    objects, pools = small(*args, **given)
-    asked, answer = given_back(objects, pools, **(options or {}))
-    assert not broken(objects, asked, answer)
+    objects, pools = small_cluster(*args, **given)
+    asked, answer = scale_down(objects, pools, **(options or {}))
+    assert not violations(objects, asked, answer)
     return answer.down
 
 
-def budget(app, allowed):
-    return {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app, "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"app": app}}}, "status": {"disruptionsAllowed": allowed},
-    }  # fmt: skip
-
-
-def gang(name, least):
-    return {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"}, "spec": {"minMember": least},
-    }  # fmt: skip
-
-
-def why(plan):
-    return {stay.node: stay.reason for stay in plan.stays}
-
-
-def gone(plan):
-    return [each.node for each in plan.removals]
-
-
-NAKED = {"metadata": {"ownerReferences": []}}
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 def test_an_empty_node_goes_and_the_used_one_stays():
     plan = plan_of(("web-0", "n0", 1500, {}), options={"consolidate": False})
-    assert gone(plan) == ["n1"]
+    assert removed_nodes(plan) == ["n1"]
     assert plan.removals[0].why == "empty"
     assert plan.saving == plan.before - plan.after == 96_000_000
-    assert why(plan) == {"n0": "NotUnderutilized"}
+    assert stay_reasons(plan) == {"n0": "NotUnderutilized"}
     assert plan.steps[0].removes == ("n1",)
 
 
@@ -118,24 +78,27 @@ def test_an_empty_node_goes_and_the_used_one_stays():
     ],
 )
 def test_a_pod_keeps_its_node(changes, reason, words):
-    plan = plan_of(("web-0", "n0", 300, changes), ("db-0", "n1", 300, NAKED))
-    assert why(plan)["n0"] == reason
+    plan = plan_of(("web-0", "n0", 300, changes), ("db-0", "n1", 300, UNOWNED))
+    assert stay_reasons(plan)["n0"] == reason
     assert words in next(stay.message for stay in plan.stays if stay.node == "n0")
     assert not plan.removals
 
 
 def test_a_volume_in_memory_does_not():
     volume = {"spec": {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}}
-    assert gone(plan_of(("web-0", "n0", 300, volume), ("db-0", "n1", 900, {}))) == ["n0"]
+    assert removed_nodes(plan_of(("web-0", "n0", 300, volume), ("db-0", "n1", 900, {}))) == ["n0"]
 
 
 def test_a_budget_makes_steps_of_what_it_allows():
     pods = [(f"web-{number}", "n0", 100, {}) for number in range(3)]
-    plan = plan_of(*pods, ("db-0", "n1", 900, NAKED), more=[budget("web", 1)])
-    assert gone(plan) == ["n0"]
+    plan = plan_of(*pods, ("db-0", "n1", 900, UNOWNED), more=[disruption_budget("web", 1)])
+    assert removed_nodes(plan) == ["n0"]
     assert [len(step.moves) for step in plan.steps] == [1, 1, 1]
     assert plan.steps[-1].removes == ("n0",)
-    assert why(plan_of(*pods, ("db-0", "n1", 900, NAKED), more=[budget("web", 0)]))["n0"] == "BlockedByPod"
+    assert (
+        stay_reasons(plan_of(*pods, ("db-0", "n1", 900, UNOWNED), more=[disruption_budget("web", 0)]))["n0"]
+        == "BlockedByPod"
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,15 +109,15 @@ def test_a_step_waits_for_the_pods_own_grace(graces, expected):
         (f"web-{place}", "n0", 100, {"spec": {"terminationGracePeriodSeconds": grace}})
         for place, grace in enumerate(graces or (None,))
     ]
-    plan = plan_of(*pods, ("db-0", "n1", 900, NAKED))
+    plan = plan_of(*pods, ("db-0", "n1", 900, UNOWNED))
     assert [(len(step.moves), step.grace) for step in plan.steps] == [(len(pods), expected)]
     assert plan.grace == expected
 
 
 def test_two_budgets_are_refused_by_the_eviction_api():
-    second = budget("web", 5)
+    second = disruption_budget("web", 5)
     second["metadata"]["name"] = "again"
-    plan = plan_of(("web-0", "n0", 300, {}), ("db-0", "n1", 900, NAKED), more=[budget("web", 5), second])
+    plan = plan_of(("web-0", "n0", 300, {}), ("db-0", "n1", 900, UNOWNED), more=[disruption_budget("web", 5), second])
     assert "several disruption budgets" in next(stay.message for stay in plan.stays if stay.node == "n0")
 
 
@@ -162,14 +125,16 @@ def test_a_gang_moves_whole_or_not_at_all():
     group = {"metadata": {"labels": {"app": "train", "scheduling.x-k8s.io/pod-group": "train"}}}
     pods = [("train-0", "n0", 300, group), ("train-1", "n1", 300, group)]
     kinds = ("m5.large", "m5.large", "m5.xlarge")
-    plan = plan_of(*pods, ("db-0", "n2", 900, NAKED), nodes=kinds, more=[gang("train", 2)])
-    assert gone(plan) == ["n0", "n1"]
+    plan = plan_of(*pods, ("db-0", "n2", 900, UNOWNED), nodes=kinds, more=[pod_group("train", 2)])
+    assert removed_nodes(plan) == ["n0", "n1"]
     assert sorted(len(step.moves) for step in plan.steps) == [0, 2]
     # With a member to spare they go one at a time.
-    loose = plan_of(*pods, ("db-0", "n2", 900, NAKED), nodes=kinds, more=[gang("train", 1)])
+    loose = plan_of(*pods, ("db-0", "n2", 900, UNOWNED), nodes=kinds, more=[pod_group("train", 1)])
     assert [len(step.moves) for step in loose.steps] == [1, 1]
     # And not at all if the budget never lets two go at once.
-    held = plan_of(*pods, ("db-0", "n2", 900, NAKED), nodes=kinds, more=[gang("train", 2), budget("train", 1)])
+    held = plan_of(
+        *pods, ("db-0", "n2", 900, UNOWNED), nodes=kinds, more=[pod_group("train", 2), disruption_budget("train", 1)]
+    )
     assert not held.removals
     assert "its gang" in held.stays[0].message
 
@@ -177,7 +142,7 @@ def test_a_gang_moves_whole_or_not_at_all():
 def test_pools_keep_their_minimum():
     plan = plan_of(nodes=("m5.large",) * 4, minimum=3)
     assert len(plan.removals) == 1
-    assert set(why(plan).values()) == {"NodeGroupMinSizeReached"}
+    assert set(stay_reasons(plan).values()) == {"NodeGroupMinSizeReached"}
 
 
 def test_many_for_one_and_the_large_empty_node_is_not_wasted():
@@ -191,7 +156,7 @@ def test_many_for_one_and_the_large_empty_node_is_not_wasted():
 
 def test_a_dear_node_is_replaced_by_a_cheaper_one():
     plan = plan_of(("web-0", "n0", 1000, {}), nodes=("m5.2xlarge",), instanceTypes=["m5.2xlarge", "m5.large"])
-    assert gone(plan) == ["n0"]
+    assert removed_nodes(plan) == ["n0"]
     assert [(each.instance_type, each.increment) for each in plan.scale_up] == [("m5.large", 1)]
     assert plan.saving == 384_000_000 - 96_000_000
     assert plan.steps[0].adds == (plan.nodes[0].name,)
@@ -204,76 +169,74 @@ def test_nobody_moves_for_cents():
     dear = {"move_cost": 10**10}
     assert not plan_of(("web-0", "n0", 1000, {}), nodes=kinds, options=dear, **pool).removals
     assert not plan_of(("web-0", "n0", 1000, {}), nodes=kinds, options={"least": 0.9}, **pool).removals
-    stays = why(plan_of(("web-0", "n0", 300, {}), ("db-0", "n1", 900, {}), options=dear))
+    stays = stay_reasons(plan_of(("web-0", "n0", 300, {}), ("db-0", "n1", 900, {}), options=dear))
     assert "NotWorthMoving" in stays.values()
 
 
 def test_a_pool_says_itself_when_its_nodes_go():
     pods = [("web-0", "n0", 300, {}), ("db-0", "n1", 900, {})]
-    assert set(why(plan_of(*pods, scaleDown={"disabled": True})).values()) == {"ScaleDownDisabled"}
+    assert set(stay_reasons(plan_of(*pods, scaleDown={"disabled": True})).values()) == {"ScaleDownDisabled"}
     assert not plan_of(*pods, scaleDown={"emptyOnly": True}).removals
     plan = plan_of(*pods, scaleDown={"unneeded": "3m", "threshold": 0.3})
     assert plan.removals[0].wait == 180
 
 
 def test_gpu_nodes_wait_less_and_are_measured_by_gpus():
-    objects, pools = small(nodes=("m5.large", "m5.large"))
+    objects, pools = small_cluster(nodes=("m5.large", "m5.large"))
     for each in objects:
         if each["kind"] != "Node":
             continue
         for part in ("capacity", "allocatable"):
             each["status"][part] = each["status"][part] | {"nvidia.com/gpu": "1"}
-    _, answer = given_back(objects, pools)
+    _, answer = scale_down(objects, pools)
     assert [each.wait for each in answer.down.removals] == [300, 300]
 
 
 def test_cluster_autoscalers_mark_tells_since_when():
-    objects, pools = small(nodes=("m5.large",))
+    objects, pools = small_cluster(nodes=("m5.large",))
     taint = {"key": "DeletionCandidateOfClusterAutoscaler", "value": "1000", "effect": "PreferNoSchedule"}
     objects[0]["spec"] = {"taints": [taint]}
-    _, answer = given_back(objects, pools, now=1_240 * 1_000_000)
+    _, answer = scale_down(objects, pools, now=1_240 * 1_000_000)
     assert [each.wait for each in answer.down.removals] == [360]
 
 
 def test_pending_pods_come_first():
-    waiting = pod("new-0", None, {"app": "new"}, {}, "ReplicaSet", "rs", 1500, 100, {}, [])
-    waiting["status"] = {"phase": "Pending"}
-    objects, pools = small(("web-0", "n0", 300, {}), more=[waiting])
-    _, answer = given_back(objects, pools)
+    waiting = pod("new-0", None, 1500)
+    objects, pools = small_cluster(("web-0", "n0", 300, {}), more=[waiting])
+    _, answer = scale_down(objects, pools)
     assert [each.node for each in answer.on_existing] == ["n1"]
-    assert why(answer.down)["n1"] == "TakesPendingPods"
+    assert stay_reasons(answer.down)["n1"] == "TakesPendingPods"
 
 
 def test_nothing_at_all():
-    asked = request(
+    asked = read_request(
         [], {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]}, Options(down=Down())
     )
-    plan = ask(asked, Deadline(time.process_time, 1)).down
+    plan = make_recommendation(asked, WorkBudget.of_seconds(1, time.process_time)).down
     assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)
 
 
 def test_a_dump_without_pods_lets_nothing_go():
-    objects, pools = small(nodes=("m5.large",) * 3)
-    _, answer = given_back([each for each in objects if each["kind"] == "Node"], pools)
-    assert set(why(answer.down).values()) == {"NoPodsKnown"}
+    objects, pools = small_cluster(nodes=("m5.large",) * 3)
+    _, answer = scale_down([each for each in objects if each["kind"] == "Node"], pools)
+    assert set(stay_reasons(answer.down).values()) == {"NoPodsKnown"}
     assert "no pods in the input" in answer.down.notes[0]
 
 
 def test_nodes_of_no_pool_are_on_the_bill():
-    objects, pools = small(nodes=("m5.large", "m5.large"))
-    objects.append(node("other", "elsewhere", "m5.2xlarge", "us-east-1a", Never()))
-    _, answer = given_back(objects, pools)
+    objects, pools = small_cluster(nodes=("m5.large", "m5.large"))
+    objects.append(node("other", pool="elsewhere", kind="m5.2xlarge"))
+    _, answer = scale_down(objects, pools)
     assert (answer.down.before, answer.down.after) == (2 * 96_000_000 + 384_000_000, 384_000_000)
 
 
 def test_the_purchase_is_on_the_bill_and_comes_first():
-    waiting = pod("new-0", None, {"app": "new"}, {}, "ReplicaSet", "rs", 3000, 100, {}, [])
-    waiting["status"] = {"phase": "Pending"}
-    objects, pools = small(
+    waiting = pod("new-0", None, 3000)
+    objects, pools = small_cluster(
         ("web-0", "n0", 500, {}), nodes=("m5.large",), more=[waiting], instanceTypes=["m5.large", "m5.xlarge"]
     )
-    asked, answer = given_back(objects, pools)
-    assert not broken(objects, asked, answer) or answer.down.purchase
+    asked, answer = scale_down(objects, pools)
+    assert not violations(objects, asked, answer) or answer.down.purchase
     assert answer.down.purchase == 192_000_000
     assert (answer.down.before, answer.down.after) == (288_000_000, 192_000_000)
     assert answer.down.steps[0].adds == tuple(each.name for each in answer.nodes)
@@ -281,6 +244,6 @@ def test_the_purchase_is_on_the_bill_and_comes_first():
 
 
 def test_it_says_when_time_was_up():
-    objects, pools = cluster(12)
-    _, answer = given_back(objects, pools, seconds=1e-6)
+    objects, pools = random_cluster(12)
+    _, answer = scale_down(objects, pools, seconds=1e-6)
     assert any("time was up" in note for note in answer.down.notes)

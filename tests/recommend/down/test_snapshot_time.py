@@ -5,11 +5,10 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from tests.recommend.down.test_scale_down import small, why
-from tests.support.shrink_clusters import request
-from tutti.app.recommend import ask
+from tests.support.scale_down_clusters import read_request, small_cluster, stay_reasons
+from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError
 from tutti.kube.objects import Condition, Node, NodeStatus, ObjectMeta
 from tutti.kube.reading.validation import validate
@@ -24,7 +23,7 @@ MINUTE = 60_000_000
 
 def asked(*, beats=(DUMPED, "2026-11-16T08:58:00Z"), late=180, created=None, **down):
     """Two nodes whose kubelets spoke at these times, so many minutes ago."""
-    objects, pools = small(("dns-0", "n0", 300, {}))
+    objects, pools = small_cluster(("dns-0", "n0", 300, {}))
     nodes = [each for each in objects if each["kind"] == "Node"]
     for node, beat in zip(nodes, beats, strict=False):
         node.setdefault("status", {})["conditions"] = [
@@ -37,7 +36,7 @@ def asked(*, beats=(DUMPED, "2026-11-16T08:58:00Z"), late=180, created=None, **d
             each["metadata"] |= {"creationTimestamp": created, "namespace": "kube-system"}
             each.setdefault("status", {}).pop("startTime", None)
     present = micros(DUMPED) + late * MINUTE
-    return request(objects, pools, Options(down=Down(**{"now": present, **down}))), present
+    return read_request(objects, pools, Options(down=Down(**{"now": present, **down}))), present
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_schedules_count_to_the_present_also_for_an_old_dump(late, gone):
         replace(pool, down_rules=replace(pool.down_rules, budgets=(frozen,))) for pool in given.catalogue.pools
     )
     given = replace(given, catalogue=replace(given.catalogue, pools=pools))
-    plan = ask(dated(given, present=present), Deadline(time.process_time, 1)).down
+    plan = make_recommendation(dated(given, present=present), WorkBudget.of_seconds(1, time.process_time)).down
     assert len(plan.removals) == gone
 
 
@@ -79,9 +78,12 @@ def test_what_names_no_moment_or_its_own_is_left_alone():
 def test_a_young_pod_of_an_old_dump_is_young():
     """Half an hour old when it was dumped; kube-system's pods are left alone for an hour."""
     given, present = asked(created="2026-11-16T08:30:00Z")
-    assert why(ask(given, Deadline(time.process_time, 5)).down)["n0"] != "BlockedByPod"
-    plan = ask(dated(given, present=present), Deadline(time.process_time, 5))
-    assert why(plan.down)["n0"] == "BlockedByPod"
+    assert (
+        stay_reasons(make_recommendation(given, WorkBudget.of_seconds(5, time.process_time)).down)["n0"]
+        != "BlockedByPod"
+    )
+    plan = make_recommendation(dated(given, present=present), WorkBudget.of_seconds(5, time.process_time))
+    assert stay_reasons(plan.down)["n0"] == "BlockedByPod"
     assert plan.notes[-1] == "the dump is from about 3 h ago: ages count to then"
 
 

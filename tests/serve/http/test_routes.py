@@ -10,23 +10,23 @@ import pytest
 
 from tests.serve.conftest import START, Server, case, wait_until
 from tests.support.paths import EXAMPLES
-from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
-from tutti.serve.http.refusals import Problem
-from tutti.serve.openapi.examples import GARDENER, OURS, PLANNER
-from tutti.serve.openapi.plan_schemas import PlannerResponse
-from tutti.serve.openapi.recommendation_schemas import RecommendationAnswer, RecommendationResponse
+from tutti.serve.openapi.examples import GARDENER, PLANNER, TUTTI
 from tutti.serve.workers import planning
-from tutti.serve.workers.messages import Asked, Job, Route, Setup
+from tutti.serve.workers.messages import PlanJob, QueryOptions, Route, WorkerSetup
+from tutti.wire.gardener.response import RecommendationResponse
+from tutti.wire.scaling_advisor.response import PlannerResponse
+from tutti.wire.tutti_api.response import ApiProblem, RecommendationAnswer
 
 EXAMPLES = EXAMPLES / "recommend"
 
 
 def gardener_error(text: bytes) -> str:
     answer = msgspec.json.decode(text, type=RecommendationResponse)
-    assert answer.recommendation.scale_up == []
+    assert answer.recommendation.scale_up == ()
     return answer.error
 
 
@@ -48,9 +48,9 @@ def test_the_gardener_example_buys_a_node(server: Server) -> None:
     assert answer["unscheduledPods"] == []
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", TUTTI)
 def test_our_examples_have_plans(server: Server, name: str) -> None:
-    response = server.post(OURS[name])
+    response = server.post(TUTTI[name])
     assert response.status_code == 200, response.text
     answer = msgspec.json.decode(response.content, type=RecommendationAnswer)
     assert answer.counts.placed == answer.counts.pending > 0
@@ -70,7 +70,7 @@ def test_nodes_that_can_go_are_told_when_asked_for(server: Server) -> None:
 
 
 def test_a_bare_list_takes_its_options_from_the_query(server: Server) -> None:
-    response = server.post(OURS["cluster and pools"]["cluster"], params={"objective": "nodes"})
+    response = server.post(TUTTI["cluster and pools"]["cluster"], params={"objective": "nodes"})
     assert response.status_code == 422  # there are pods, and nothing says what can be bought
     answer = server.post(case(), params={"objective": "nodes", "binder": "tutti", "strategy": "least-cost"}).json()
     assert (answer["objective"], answer["binder"], answer["strategy"]) == ("nodes", "tutti", "least-cost")
@@ -78,7 +78,7 @@ def test_a_bare_list_takes_its_options_from_the_query(server: Server) -> None:
 
 
 def test_options_of_the_body_come_before_those_of_the_query(server: Server) -> None:
-    answer = server.post(OURS["cluster and pools"], params={"objective": "nodes", "binder": "tutti"}).json()
+    answer = server.post(TUTTI["cluster and pools"], params={"objective": "nodes", "binder": "tutti"}).json()
     assert (answer["objective"], answer["binder"]) == ("cost", "tutti")
 
 
@@ -88,13 +88,13 @@ def test_pools_and_prices_of_the_server_are_for_requests_without(start: START, t
     prices = tmp_path / "prices.csv"
     prices.write_text("instance_type,usd_hour,cpu,memory\nx1,0.5,8,32Gi\n")
     server = start("--workers", "1", "--pools", str(pools), "--prices", str(prices))
-    answer = server.post(OURS["cluster and pools"]["cluster"]).json()
+    answer = server.post(TUTTI["cluster and pools"]["cluster"]).json()
     (bought,) = answer["scaleUp"]
     assert (bought["nodePool"], bought["instanceType"], bought["pricePerHour"]) == ("ours", "x1", 0.5)
     for none in ({}, {"pools": None}):
-        body = {"cluster": OURS["cluster and pools"]["cluster"], **none}
+        body = {"cluster": TUTTI["cluster and pools"]["cluster"], **none}
         assert server.post(body).json()["scaleUp"] == [bought]
-    own = server.post(OURS["cluster and pools"]).json()
+    own = server.post(TUTTI["cluster and pools"]).json()
     assert own["scaleUp"][0]["nodePool"] == "general"
     assert server.post(case()).status_code == 200  # it has pools of its own
 
@@ -120,7 +120,7 @@ def test_pools_and_prices_of_the_server_are_for_requests_without(start: START, t
 def test_a_wrong_query_is_told_by_its_name(server: Server, query: str, field: str) -> None:
     response = server.post(case(), f"/v1/recommendations?{query}")
     assert response.status_code == 400
-    told = msgspec.json.decode(response.content, type=Problem)
+    told = msgspec.json.decode(response.content, type=ApiProblem)
     assert told.field == field
     assert told.error
     assert told.request_id == response.headers["x-request-id"]
@@ -130,20 +130,20 @@ def test_a_wrong_query_is_told_by_its_name(server: Server, query: str, field: st
 
 
 def test_a_time_limit_of_the_body_is_held_to_the_most(server: Server) -> None:
-    body = {**OURS["cluster and pools"], "options": {"timeLimit": 600}}
+    body = {**TUTTI["cluster and pools"], "options": {"timeLimit": 600}}
     response = server.post(body)
     assert (response.status_code, response.json()["field"]) == (400, "timeLimit")
 
 
 def test_a_region_without_prices_is_refused(server: Server) -> None:
-    response = server.post({**OURS["cluster and pools"], "region": "mars"})
-    told = msgspec.json.decode(response.content, type=Problem)
+    response = server.post({**TUTTI["cluster and pools"], "region": "mars"})
+    told = msgspec.json.decode(response.content, type=ApiProblem)
     assert (response.status_code, told.field) == (400, "region")
     assert 'no price is known in region "mars"' in told.error
 
 
 def test_what_is_wrong_with_an_object_is_told_by_object_and_field(server: Server) -> None:
-    body = json.loads(json.dumps(OURS["cluster and pools"]))
+    body = json.loads(json.dumps(TUTTI["cluster and pools"]))
     body["cluster"]["items"][1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
     told = server.post(body)
     assert told.status_code == 400
@@ -157,7 +157,7 @@ def test_what_is_wrong_with_an_object_is_told_by_object_and_field(server: Server
 
 
 def test_a_pool_that_cannot_be_is_unprocessable(server: Server) -> None:
-    body = {**OURS["cluster and pools"], "pools": {"pools": []}}
+    body = {**TUTTI["cluster and pools"], "pools": {"pools": []}}
     assert server.post(body).status_code in (400, 422)
     del body["pools"]
     response = server.post(body)
@@ -168,7 +168,7 @@ def test_a_pool_that_cannot_be_is_unprocessable(server: Server) -> None:
 def test_no_such_route_and_no_such_method(server: Server) -> None:
     response = server.client.get("/nowhere")
     assert response.status_code == 404
-    assert msgspec.json.decode(response.content, type=Problem).error
+    assert msgspec.json.decode(response.content, type=ApiProblem).error
     response = server.client.put("/recommend/", json={})
     assert response.status_code == 405
     assert "POST" in response.headers["allow"]
@@ -261,7 +261,7 @@ def test_planner_requests_have_plans(server: Server, name: str, path: str) -> No
     answer = planned(response.content)
     assert (answer.error, answer.request_ref.id) == ("", PLANNER[name]["id"])
     assert answer.scale_out_plan is not None
-    assert answer.scale_out_plan.unsatisfied_pod_names == []
+    assert answer.scale_out_plan.unsatisfied_pod_names == ()
 
 
 def test_a_plan_names_templates_and_counts(server: Server) -> None:
@@ -306,21 +306,21 @@ def test_a_planner_request_that_is_refused_is_told_in_its_own_words(server: Serv
     assert (response.status_code, bool(planned(response.content).error)) == (405, True)
 
 
-@pytest.mark.parametrize("route", [Route.ADVISOR, Route.OURS])
+@pytest.mark.parametrize("route", [Route.ADVISOR, Route.TUTTI])
 @pytest.mark.parametrize(("nanos", "asked", "seconds"), [(10**9, 30.0, 1.0), (10**9, 0.5, 0.5), (0, None, 5.0)])
 def test_a_planner_request_has_a_say_in_the_time(
     monkeypatch: pytest.MonkeyPatch, route: Route, nanos: int, asked: float | None, seconds: float
 ) -> None:
     given: list[float] = []
 
-    def noted(request: Request, deadline: Deadline) -> Recommendation:
-        given.append(deadline.seconds)
-        return ask(request, deadline)
+    def noted(request: Request, budget: WorkBudget) -> Recommendation:
+        given.append(budget.seconds)
+        return make_recommendation(request, budget)
 
-    monkeypatch.setattr(planning, "ask", noted)
-    planner = planning.Planner(Setup(max_body=10**6, time_limit=5.0, max_time_limit=60.0))
+    monkeypatch.setattr(planning, "make_recommendation", noted)
+    planner = planning.Planner(WorkerSetup(max_body=10**6, time_limit=5.0, max_time_limit=60.0))
     body = json.dumps({**PLANNER["one pool"], "AdviceGenerationTimeout": nanos}).encode()
-    reply, _ = planner.answer(Job(id="x", route=route, asked=Asked(time_limit=asked)), body)
+    reply, _ = planner.answer(PlanJob(id="x", route=route, options=QueryOptions(time_limit=asked)), body)
     assert (reply.status, given) == (200, [seconds])
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.serve.conftest import PATIENCE, START, Server, case, wait_until
 from tutti.serve.http.refusals import RefusedError
-from tutti.serve.http.upload_limits import Uploads
-from tutti.serve.settings import Settings
+from tutti.serve.http.upload_limits import UploadLimits
+from tutti.serve.settings import ServerSettings
 
 
 @contextlib.contextmanager
@@ -82,15 +82,15 @@ def test_a_body_is_not_read_when_there_is_no_place_for_its_plan(start: START) ->
 
 
 def test_places_are_given_back_however_a_body_ends() -> None:
-    uploads = Uploads(most=2, room=10)
-    with uploads.place() as take, uploads.place() as other:
+    uploads = UploadLimits(max_count=2, max_bytes=10)
+    with uploads.admit() as take, uploads.admit() as other:
         take(6)
         other(4)
         assert (uploads.count, uploads.held) == (2, 10)
-        with pytest.raises(RefusedError, match="2 uploads under way"), uploads.place():
+        with pytest.raises(RefusedError, match="2 uploads under way"), uploads.admit():
             pass
         with pytest.raises(RefusedError, match="hold 10 bytes") as refused:
             take(1)
     assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "5"})
     assert (uploads.count, uploads.held) == (0, 0)
-    assert Settings(max_body=100).upload_memory == 400
+    assert ServerSettings(max_body=100).upload_memory == 400

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from tests.serve.conftest import Server
+from tests.support.paths import EXAMPLES
+from tutti.serve.openapi.examples import GARDENER, PLANNER, TUTTI
 
 CONFIG = """
 # A body that has the right shape may still say nonsense.
@@ -31,6 +36,28 @@ def test_the_document_says_what_there_is(server: Server) -> None:
             "objective", "strategy", "binder", "weights", "timeLimit", "down",
         ]  # fmt: skip
     assert document["components"]["schemas"]["Body"]["required"] == ["cluster"]
+
+
+def snapshot() -> dict[str, Any]:
+    return json.loads((EXAMPLES / "recommend" / "gardener-snapshot.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("path", "bodies"),
+    [
+        ("/recommend", [*GARDENER.values(), snapshot(), {"Pods": 3}, {}]),
+        ("/v1/recommendations", [*TUTTI.values(), snapshot(), {"cluster": 3}, {"cluster": []}]),
+        ("/v1/plans", [*PLANNER.values(), {"id": "a", "constraint": 3}, {"constraint": {"spec": {}}}]),
+    ],
+)
+@pytest.mark.parametrize("query", ["", "?down=true", "?down=true&objective=nodes&binder=tutti", "?down=maybe"])
+def test_answers_have_the_schemas_of_the_document(server: Server, path: str, bodies: list[Any], query: str) -> None:
+    document = server.client.get("/openapi.json").json()
+    responses = document["paths"][path]["post"]["responses"]
+    for body in bodies:
+        answer = server.post(body, path + query)
+        schema = responses[str(answer.status_code)]["content"]["application/json"]["schema"]
+        jsonschema_rs.validate({**schema, "components": document["components"]}, answer.json())
 
 
 @pytest.mark.parametrize("phases", ["examples,fuzzing"])

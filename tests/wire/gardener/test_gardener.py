@@ -21,6 +21,7 @@ from tests.support.wire_bodies import (
     answer,
     changed,
     daemon,
+    encoded,
     node,
     nodes_of,
     pod,
@@ -41,7 +42,7 @@ from tutti.wire.document import WireFormat
 from tutti.wire.field_names import checker
 from tutti.wire.formats import identify, parse_request
 from tutti.wire.gardener.response import gardener_answer, gardener_error
-from tutti.wire.gardener.text import SnapshotText
+from tutti.wire.gardener.text import GardenerSnapshotText
 
 EXAMPLE = EXAMPLES / "recommend" / "gardener-snapshot.json"
 _AT = "AutoscalerConfig.NodeTemplates.g-a"
@@ -57,7 +58,7 @@ def one_offering(tree: Data) -> Any:
 
 def test_the_smallest_body_is_answered_field_for_field():
     request = read(smallest())
-    told = gardener_answer(answer(request), request, millis=12)
+    told = encoded(gardener_answer(answer(request), request, millis=12))
     names = [f"p1-eu-west-1a-new-{number}" for number in (1, 2, 3)]
     assert told == {
         "recommendation": {
@@ -82,7 +83,7 @@ def test_pods_that_are_left_keep_their_namespaces_and_names():
     tree = changed(smallest(), "WorkerPools.0.Maximum", 1)
     tree["Pods"].append(pod("w-0", Namespace="other", spec={"schedulingGates": [{"name": "quota"}]}))
     request = read(tree)
-    told = gardener_answer(answer(request), request, millis=1)
+    told = encoded(gardener_answer(answer(request), request, millis=1))
     left = [(each["Namespace"], each["Name"]) for each in told["unscheduledPods"]]
     assert left == [("shop", "w-1"), ("shop", "w-2"), ("other", "w-0")]
 
@@ -96,7 +97,7 @@ def test_nodes_that_can_go_are_told_as_far_as_nothing_is_bought_in_their_place()
     request = read(smallest())
     base = Recommendation(strategy="optimal", objective="cost", binder="tutti")
     down = DownPlan(removals=(removal("a"), removal("b")), steps=(Step(removes=("a",)), Step(removes=("b",))))
-    told = gardener_answer(replace(base, down=down), request, millis=1)
+    told = encoded(gardener_answer(replace(base, down=down), request, millis=1))
     assert told["recommendation"]["scaleDown"] == ["a", "b"]
     bought = ScaleUp(pool="p", zone="z", instance_type="t", capacity_type="on-demand", increment=1, node_names=("n",))
     swap = DownPlan(
@@ -104,16 +105,18 @@ def test_nodes_that_can_go_are_told_as_far_as_nothing_is_bought_in_their_place()
         scale_up=(bought,),
         steps=(Step(removes=("a",)), Step(adds=("n",)), Step(removes=("b",))),
     )
-    told = gardener_answer(replace(base, down=swap), request, millis=1)
+    told = encoded(gardener_answer(replace(base, down=swap), request, millis=1))
     assert told["recommendation"] == {"scaleUp": [], "scaleDown": ["a"]}
 
 
 def test_an_error_has_the_same_envelope():
-    told = gardener_error("pool p: no", millis=3)
-    good = gardener_answer(
-        Recommendation(strategy="", objective="", binder="", left=(Left(pod="a/b", reason=""),)),
-        read(smallest()),
-        millis=3,
+    told = encoded(gardener_error("pool p: no", millis=3))
+    good = encoded(
+        gardener_answer(
+            Recommendation(strategy="", objective="", binder="", left=(Left(pod="a/b", reason=""),)),
+            read(smallest()),
+            millis=3,
+        )
     )
     assert told.keys() == good.keys()
     assert told["recommendation"].keys() == good["recommendation"].keys()
@@ -497,9 +500,9 @@ def test_usual_names_are_not_in_another_case():
     tree["Pods"][0]["Spec"] |= {"dnsPolicy": "ClusterFirst", "volumes": [{"name": "v", "configMap": {"name": "c"}}]}
     tree["Pods"][0]["Spec"]["containers"][0] |= {"imagePullPolicy": "Always", "ports": [{"name": "http"}]}
     for good in (json.dumps(tree).encode(), EXAMPLE.read_bytes()):
-        checker(SnapshotText).decode(good)
+        checker(GardenerSnapshotText).decode(good)
     with pytest.raises(msgspec.ValidationError):
-        checker(SnapshotText).decode(json.dumps(changed(tree, "Pods.0.Spec.Affinity", {})).encode())
+        checker(GardenerSnapshotText).decode(json.dumps(changed(tree, "Pods.0.Spec.Affinity", {})).encode())
 
 
 def test_an_exact_name_comes_before_another():

@@ -19,6 +19,7 @@ from tests.support.wire_bodies import (
     advisor_pool,
     answer,
     changed,
+    encoded,
     nodes_of,
     planner,
     pods_of,
@@ -26,11 +27,11 @@ from tests.support.wire_bodies import (
     read,
     source,
 )
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.purchase_run import bought_of
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
-from tutti.present.report.scene import scene_of
+from tutti.present.report.drawing_data import drawing_data_of
 from tutti.recommend.after_purchase import Offered, settle
 from tutti.recommend.compare import compare
 from tutti.recommend.records.down_plan import DownPlan, Removal, Why
@@ -278,7 +279,7 @@ def test_a_scoring_strategy_that_is_not_followed_is_told(options: Any, followed:
 def test_simulators_and_modes_are_told_and_not_looked_at():
     tree = planner(advisor_pod("a", *BERRY)) | {"simulatorStrategy": "single-node-multi-sim"}
     request = read(tree | {"adviceGenerationMode": "Incremental"})
-    told = advisor_answer(answer(request), request, planner=parsed(tree), millis=1)
+    told = encoded(advisor_answer(answer(request), request, planner=parsed(tree), millis=1))
     notes = told["labels"]["sa.gardener.cloud/notes"]
     assert "simulatorStrategy single-node-multi-sim is not looked at: one search is made for all pods" in notes
     assert "adviceGenerationMode incremental is not looked at: the whole plan is one answer" in notes
@@ -313,13 +314,13 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     request = read(tree)
     told = answer(request)
     assert (told.placed, [each.template for each in told.scale_up]) == (1, ["p-large-eu-west-1a"])
-    (item,) = advisor_answer(told, request, planner=parsed(tree), millis=1)["scaleOutPlan"]["items"]
+    (item,) = encoded(advisor_answer(told, request, planner=parsed(tree), millis=1))["scaleOutPlan"]["items"]
     assert item["templateName"] == "large"
     settled = settle(told, request)
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
-    assert compare(request, told, deadline=Deadline(time.process_time, 5), peers=())[0].kept == 1
+    assert compare(request, told, budget=WorkBudget.of_seconds(5, time.process_time), peers=())[0].kept == 1
     assert bought_of(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
-    (place,) = scene_of(request, told).places
+    (place,) = drawing_data_of(request, told).places
     assert place.boxes[0].room["cpu"] == 7920
 
 
@@ -359,7 +360,7 @@ def test_a_constraint_beside_a_pod_that_is_called_snapshot():
     tree = {"apiVersion": "v1", "kind": "List", "items": [pod, planner()["constraint"]]}
     request = read(tree)
     assert answer(request).placed == 1
-    advice = scaling_advice(answer(request), request, constraint=constraint(tree))
+    advice = encoded(scaling_advice(answer(request), request, constraint=constraint(tree)))
     assert advice["metadata"] == {"name": "c", "namespace": "default"}
 
 
@@ -393,7 +394,7 @@ def test_the_response_field_for_field():
     tree = planner(advisor_pod("a", *BERRY), advisor_pod("b", "64", "1Gi"), nodes=[there()])
     tree["snapshot"]["pods"].append(advisor_pod("c", "1", "5100Mi", nodeName="n1"))
     request = read(tree)
-    told = advisor_answer(answer(request), request, planner=parsed(tree), millis=12)
+    told = encoded(advisor_answer(answer(request), request, planner=parsed(tree), millis=12))
     plan = {
         "poolName": "a", "templateName": "m5.large", "instanceType": "m5.large", "region": "eu-west-1",
         "availabilityZone": "eu-west-1a", "currentReplicas": 1, "delta": 1,
@@ -408,7 +409,7 @@ def test_the_response_field_for_field():
     assert told["id"]
     assert "scaleInPlan" not in told
     assert "error" not in told
-    advice = scaling_advice(answer(request), request, constraint=constraint(tree))
+    advice = encoded(scaling_advice(answer(request), request, constraint=constraint(tree)))
     assert (advice["apiVersion"], advice["kind"]) == ("sa.gardener.cloud/v1alpha1", "ScalingAdvice")
     assert advice["spec"]["constraintRef"] == {"name": "c", "namespace": "default"}
     assert advice["spec"]["scaleOutPlan"] == told["scaleOutPlan"]
@@ -420,7 +421,7 @@ def test_nodes_that_go_are_the_scale_in_plan_with_what_replaces_them():
     where = {"pool": "a", "zone": "eu-west-1a", "instance_type": "m5.large", "capacity_type": "on-demand"}
     gone = Removal(node="n1", why=Why.CONSOLIDATED, utilization=0.2, **where)
     down = DownPlan(removals=(gone,), scale_up=(ScaleUp(increment=1, node_names=("n2",), **where),))
-    told = advisor_answer(replace(answer(request), down=down), request, planner=parsed(tree), millis=1)
+    told = encoded(advisor_answer(replace(answer(request), down=down), request, planner=parsed(tree), millis=1))
     placement = {
         "poolName": "a", "templateName": "m5.large", "instanceType": "m5.large", "region": "",
         "availabilityZone": "eu-west-1a",
@@ -430,10 +431,10 @@ def test_nodes_that_go_are_the_scale_in_plan_with_what_replaces_them():
 
 
 def test_an_error_names_the_request_as_far_as_it_can_be_read():
-    assert advisor_error("no", planner=parsed(planner())) == {
+    assert encoded(advisor_error("no", planner=parsed(planner()))) == {
         "RequestRef": {"id": "r-1", "correlationID": "c-1"}, "error": "no",
     }  # fmt: skip
-    assert advisor_error("no") == {"RequestRef": {"id": ""}, "error": "no"}
+    assert encoded(advisor_error("no")) == {"RequestRef": {"id": ""}, "error": "no"}
 
 
 def test_the_example_is_answered():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.support import documents
+from tests.support.documents import new_pod
 from tests.support.paths import EXAMPLES
 from tests.support.wire_bodies import BOOK, answer, planner, prices, read, smallest, source
 from tutti.exceptions import InputError, PoolError
@@ -25,9 +28,7 @@ def parsed(tree: Any) -> ParsedRequest:
     return parse_request(identify(source(tree), WireFormat.TUTTI))
 
 
-def pod(name: str = "p", cpu: str = "1") -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+pod = partial(new_pod, cpu="1")
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -48,10 +49,9 @@ def test_a_list_of_objects_and_a_kubectl_list_are_the_same():
 
 def test_without_pools_they_are_told_by_the_cluster():
     labels = {"karpenter.sh/nodepool": "k", "node.kubernetes.io/instance-type": "m5.large"}
-    size = {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "10"}}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": labels}, "status": size}
+    node = documents.node("n", cpu="2", memory="8Gi", pods="10", labels=labels)
     for pools in ({}, {"pools": None}):
-        request = read({"cluster": [node, pod(cpu="1500m"), pod("q", "1500m")], "region": "us-east-1"} | pools)
+        request = read({"cluster": [node, pod(cpu="1500m"), pod("q", cpu="1500m")], "region": "us-east-1"} | pools)
         (pool,) = request.catalogue.pools
         assert (pool.name, pool.offerings[0].price) == ("k", BOOK.price("m5.large", "us-east-1"))
 

@@ -16,14 +16,13 @@ import numpy as np
 from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.autoscalers.shared.cluster_snapshot import ONE, ClusterSnapshot
 from tutti.cluster.columns import Bools, Ints
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.meter import ESTIMATOR_NODE, ESTIMATOR_SHAPE
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.resources import allocatable
 
 _HOSTNAME = "kubernetes.io/hostname"
 _MOST = 1_000
 """Nodes of one scale-up, as Cluster Autoscaler's ``max-nodes-per-scaleup`` has it by default."""
-_POD_GROUP, _NODE = 10_000, 5
-"""What a pod group takes on a meter: at any rate, and for every node."""
 
 
 class Option(NamedTuple):
@@ -38,8 +37,8 @@ class Option(NamedTuple):
 class BinpackingEstimator:
     """See the module's contract."""
 
-    def __init__(self, view: AutoscalerCluster, snapshot: ClusterSnapshot, deadline: Deadline | None = None) -> None:
-        self._view, self._snapshot, self._deadline = view, snapshot, deadline
+    def __init__(self, view: AutoscalerCluster, snapshot: ClusterSnapshot, budget: WorkBudget | None = None) -> None:
+        self._view, self._snapshot, self._budget = view, snapshot, budget
         self._next = 0
         """The node from which the next search starts; it is kept from one estimation to the next."""
         self._orders: dict[int, list[int]] = {}
@@ -63,9 +62,9 @@ class BinpackingEstimator:
         helped = set(pod_groups)
         for pod_group in self._order(offering):
             if pod_group in helped:
-                if self._deadline is not None and self._deadline.is_over():
+                if self._budget is not None and self._budget.is_exhausted():
                     break
-                self._view.cluster.meter.count += _POD_GROUP + _NODE * snapshot.size
+                self._view.cluster.meter.count += ESTIMATOR_SHAPE + ESTIMATOR_NODE * snapshot.size
                 run.pod_group(pod_group, waiting[pod_group])
         snapshot.back(mark)
         return Option(offering, len(run.used), run.pods)
@@ -154,10 +153,10 @@ class _Run:
     # Others -----------------------------------------------------------------------------------------------------------
 
     def _try(self, pod_group: int, pods: Sequence[str]) -> int:
-        snapshot, deadline = self._snapshot, self._own._deadline
+        snapshot, budget = self._snapshot, self._own._budget
         on_any = True
         for placed, pod in enumerate(pods):
-            if deadline is not None and deadline.is_over():
+            if budget is not None and budget.is_exhausted():
                 return placed
             node = self._search(pod, self._first) if on_any else None
             if node is None and snapshot.size > self._first:

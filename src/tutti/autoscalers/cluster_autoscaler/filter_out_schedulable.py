@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from tutti.autoscalers.shared.cluster_snapshot import ONE, ClusterSnapshot
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 
 
 def bind(
-    snapshot: ClusterSnapshot, waiting: dict[int, list[str]], *, since: int = 0, deadline: Deadline | None = None
+    snapshot: ClusterSnapshot, waiting: dict[int, list[str]], *, since: int = 0, budget: WorkBudget | None = None
 ) -> Iterator[tuple[str, int]]:
     """Bind the waiting pods that fit, take them off the list, and give who went where.
 
@@ -26,7 +26,7 @@ def bind(
     while moved:
         moved = False
         for pod_group in list(waiting):
-            if deadline is not None and deadline.is_over():
+            if budget is not None and budget.is_exhausted():
                 return
             pods = waiting[pod_group]
             plain = snapshot.is_plain(pod_group, pods[0])

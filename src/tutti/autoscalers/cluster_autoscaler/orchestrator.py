@@ -22,7 +22,7 @@ from tutti.autoscalers.shared.cluster_snapshot import ClusterSnapshot, snapshot_
 from tutti.autoscalers.shared.limit_counter import LimitCounter
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError
 from tutti.kube.objects import DaemonSet
 from tutti.market.offerings import Catalogue
@@ -52,13 +52,11 @@ def cluster_autoscaler(
     daemon_sets: Sequence[DaemonSet] = (),
     *,
     options: ScaleUpOptions = _DEFAULT,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
 ) -> Purchase:
     """What Cluster Autoscaler would buy for the pending pods of a cluster, which is left as it was."""
     with borrowed(cluster):
-        run = ScaleUpOrchestrator(
-            AutoscalerCluster(cluster, catalogue, daemon_sets), catalogue, options, deadline=deadline
-        )
+        run = ScaleUpOrchestrator(AutoscalerCluster(cluster, catalogue, daemon_sets), catalogue, options, budget=budget)
         for _ in run.loops():
             pass
         return run.purchase()
@@ -80,14 +78,14 @@ class ScaleUpOrchestrator:
         catalogue: Catalogue,
         options: ScaleUpOptions = _DEFAULT,
         *,
-        deadline: Deadline | None = None,
+        budget: WorkBudget | None = None,
     ) -> None:
         if options.expander not in EXPANDERS:
             raise InputError(f"{options.expander!r} is none of {', '.join(EXPANDERS)}", field="expander")
-        self._options, self._deadline = options, deadline
+        self._options, self._budget = options, budget
         self.view = view
         self._snapshot: ClusterSnapshot = snapshot_of(self.view)
-        self._estimator = BinpackingEstimator(self.view, self._snapshot, deadline)
+        self._estimator = BinpackingEstimator(self.view, self._snapshot, budget)
         self._limits = LimitCounter(catalogue, self.view.offerings)
         current = {pool.name: pool.current for pool in catalogue.pools}
         self._sizes = [current[offering.pool] for offering in self.view.offerings]
@@ -100,10 +98,10 @@ class ScaleUpOrchestrator:
         """Go on, loop by loop, until nothing is bought, or what was bought took nobody."""
         tried = 0
         while True:
-            went = list(bind(self._snapshot, self._waiting, since=tried, deadline=self._deadline))
+            went = list(bind(self._snapshot, self._waiting, since=tried, budget=self._budget))
             self._went += went
             waiting = {n: pods for n, pods in self._waiting.items() if not self._is_expendable(n)}
-            if not waiting or (self._bought and not went) or self._is_over():
+            if not waiting or (self._bought and not went) or self._is_exhausted():
                 return
             tried = self._snapshot.size
             loop = self._loop(waiting)
@@ -124,7 +122,7 @@ class ScaleUpOrchestrator:
                 on_existing.append((pod, names[self.view.rows[node]]))
             else:
                 taken[node - there].append(pod)
-        nodes = [each for each in zip(self._bought, taken, strict=True) if each[1] or not self._is_over()]
+        nodes = [each for each in zip(self._bought, taken, strict=True) if each[1] or not self._is_exhausted()]
         return Purchase(
             nodes=tuple((self.view.offerings[offering], tuple(pods)) for offering, pods in nodes),
             on_existing=tuple(on_existing),
@@ -137,15 +135,15 @@ class ScaleUpOrchestrator:
         limits, estimator = self._limits, self._estimator
         helped: dict[int, list[int]] = {}
         for number in range(len(self.view.offerings)):
-            if limits.left(number) and not self._is_over():
+            if limits.left(number) and not self._is_exhausted():
                 helped[number] = estimator.schedulable(number, waiting)
         options = []
         for number, pod_groups in helped.items():
-            if pod_groups and not self._is_over():
+            if pod_groups and not self._is_exhausted():
                 # Groups that are alike stand in for each other.
                 most = limits.nodes_left(number, *self._similar(number, helped))
                 options.append(estimator.estimate(number, pod_groups, waiting, most=most))
-        if self._is_over():  # not all that there is was weighed
+        if self._is_exhausted():  # not all that there is was weighed
             return ScaleUpLoop((), (), {})
         options = [option for option in options if option.nodes and option.pods]
         given = ExpanderInput(
@@ -186,5 +184,5 @@ class ScaleUpOrchestrator:
     def _is_expendable(self, pod_group: int) -> bool:
         return self.view.pod_groups[pod_group].priority < EXPENDABLE_BELOW
 
-    def _is_over(self) -> bool:
-        return self._deadline is not None and self._deadline.is_over()
+    def _is_exhausted(self) -> bool:
+        return self._budget is not None and self._budget.is_exhausted()

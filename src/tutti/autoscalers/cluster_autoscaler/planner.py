@@ -27,7 +27,7 @@ from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.go_sort import go_sort
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.preemption.disruption_budgets import RemainingBudgets
 from tutti.kube.objects import Pod, PodDisruptionBudget
 
@@ -45,17 +45,17 @@ def cluster_autoscaler_down(
     options: ScaleDownOptions = _DEFAULT,
     now: int | None = None,
     gone: frozenset[str] = frozenset(),
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
 ) -> ScaleDownDecision:
     """What Cluster Autoscaler would remove from a cluster.
 
     `gone` are the controllers that do not exist, as ``namespace/Kind/name``; `now` is in microseconds since 1970. Nodes
-    whose turn has not come at the deadline are ``NotSimulated``.
+    whose turn has not come when the work budget is exhausted are ``NotSimulated``.
     """
     group_of = {name: group for group in groups for name in group.members}
     with borrowed(cluster):
         _remove_unseen_pods(cluster)
-        planner = _Planner(cluster, group_of, options, gone=gone, deadline=deadline)
+        planner = _Planner(cluster, group_of, options, gone=gone, budget=budget)
         try:
             first = planner.run_pass(now)
             second = planner.run_pass(None if now is None else now + LATER)
@@ -95,12 +95,12 @@ class _Planner:
         options: ScaleDownOptions,
         *,
         gone: frozenset[str],
-        deadline: Deadline | None,
+        budget: WorkBudget | None,
     ) -> None:
         budgets = cluster.objects[PodDisruptionBudget.KIND].values()
         self._budgets = RemainingBudgets(each for each in budgets if isinstance(each, PodDisruptionBudget))
         self._simulator = RemovalSimulator(cluster)
-        self._group_of, self._options, self._gone, self._deadline = group_of, options, gone, deadline
+        self._group_of, self._options, self._gone, self._budget = group_of, options, gone, budget
         self._unneeded_before: frozenset[str] = frozenset()
 
     def run_pass(self, now: int | None) -> _Pass:
@@ -109,7 +109,7 @@ class _Planner:
         self._simulator.begin()
         rules = DrainabilityRules(self._budgets.copy(), now=now, gone=self._gone)
         for name in [name for name in self._candidates(found, now) if self._is_eligible(name, found, rules)]:
-            if len(found.unneeded) >= ENOUGH or (self._deadline is not None and self._deadline.is_over()):
+            if len(found.unneeded) >= ENOUGH or (self._budget is not None and self._budget.is_exhausted()):
                 found.kept[name] = UnremovableNode("NotSimulated", prefiltered=True)
                 continue
             outcome = self._simulate_removal(name, rules)

@@ -3,8 +3,9 @@
 Contract: `karpenter` leaves the cluster as it was, and works for every catalogue: the offerings of a pool are taken as
 instance types with zones and capacity types. Where Karpenter takes any of several equal zones, the model takes the
 first by name. A pass that bought nodes and left pods is followed by another one with those nodes in the cluster,
-because limits then count what was really bought. When the deadline is over, the remaining pods are left. Karpenter
-looks at neither priorities nor gangs. Volumes, minimum numbers of types and reserved capacity are not modelled.
+because limits then count what was really bought. When the work budget is exhausted, the remaining pods are left.
+Karpenter looks at neither priorities nor gangs. Volumes, minimum numbers of types and reserved capacity are not
+modelled.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import DaemonSet, Node, Pod
 from tutti.kube.workloads.daemon_sets import daemon_pods, node_of
@@ -52,7 +53,7 @@ def karpenter(
     daemon_sets: Sequence[DaemonSet] = (),
     *,
     options: KarpenterOptions = _DEFAULT,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
 ) -> Purchase:
     """Buy as Karpenter would for the pending pods of a cluster."""
     bought: list[tuple[Offering, list[str]]] = []
@@ -63,7 +64,7 @@ def karpenter(
         for number in range(1, options.passes + 1):
             found = Scheduler(
                 cluster_state(cluster), catalogue, daemon_sets, order=options.order, as_in_go=options.as_in_go
-            ).solve(deadline)
+            ).solve(budget)
             for pod, node in found.on_existing:
                 if node in place_of:
                     bought[place_of[node]][1].append(pod)
@@ -73,7 +74,7 @@ def karpenter(
             for name, (offering, pods) in joined.items():
                 place_of[name] = len(bought)
                 bought.append((offering, list(pods)))
-            over = deadline is not None and deadline.is_over()
+            over = budget is not None and budget.is_exhausted()
             if not found.left or not found.nodes or over or number == options.passes:
                 break
             _carry_out(cluster, joined, daemon_sets, on_existing=found.on_existing)

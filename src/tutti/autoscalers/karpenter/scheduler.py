@@ -23,15 +23,13 @@ from tutti.autoscalers.karpenter.state import ClusterState, RunningPod
 from tutti.autoscalers.karpenter.topology import MatchingTopologies, Topology
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints, Rows
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.meter import KARPENTER_DOMAIN, KARPENTER_POD, KARPENTER_RUNNING_POD
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.objects import DaemonSet
 from tutti.market.offerings import Catalogue
 
-_LOOK_AT_CLOCK = 32
-"""After so many pods the deadline is looked at."""
-_RUNNING, _POD, _DOMAIN = 1.2e-5, 1e-4, 2e-7
-"""What a pod takes, roughly: one that runs, to be counted; one that waits, to be placed, and for every domain of every
-claim that is looked at on the way."""
+_CHECK_BUDGET = 32
+"""After so many pods the work budget is checked."""
 
 
 class _RemainingLimit:
@@ -87,19 +85,19 @@ class Scheduler:
             ]
         return found
 
-    def solve(self, deadline: Deadline | None = None) -> Purchase:
-        """Place every pod that can be placed before the deadline."""
-        if deadline is not None:
-            deadline.effort.spend(_RUNNING * self._running)
+    def solve(self, budget: WorkBudget | None = None) -> Purchase:
+        """Place every pod that can be placed within the work budget."""
+        if budget is not None:
+            budget.meter.count += KARPENTER_RUNNING_POD * self._running
         for pod_class in self._classes.all:  # all groups count from the start
             self._topology.update(pod_class.first)
         turn = 0
         while self._queue:
-            if deadline is not None and turn % _LOOK_AT_CLOCK == 0 and deadline.is_over():
+            if budget is not None and turn % _CHECK_BUDGET == 0 and budget.is_exhausted():
                 break
             turn += 1
-            if deadline is not None:
-                deadline.effort.spend(_POD + _DOMAIN * self._topology.most_domains * len(self._claims))
+            if budget is not None:
+                budget.meter.count += KARPENTER_POD + KARPENTER_DOMAIN * self._topology.most_domains * len(self._claims)
             pod = self._queue.pop()
             pod_class = self._classes.of_pod[pod]
             if pod_class.failed_at == self._placed or not self._add(pod):

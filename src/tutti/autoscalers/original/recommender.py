@@ -23,7 +23,7 @@ from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.placement.capacity import MANY, Capacity
 from tutti.engine.placement.evaluator import Filtered, Judge
 from tutti.engine.placement.profile import Enabled, Profile
@@ -46,11 +46,11 @@ def original_recommender(
     catalogue: Catalogue,
     daemon_sets: Sequence[DaemonSet] = (),
     *,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
 ) -> Purchase:
     """What the original recommender would buy for the pending pods of a cluster, which is left as it was."""
     with borrowed(cluster):
-        run = _Runs(AutoscalerCluster(cluster, catalogue, daemon_sets, profile=_bin_packing()), catalogue, deadline)
+        run = _Runs(AutoscalerCluster(cluster, catalogue, daemon_sets, profile=_bin_packing()), catalogue, budget)
         run.go()
         return run.purchase()
 
@@ -68,8 +68,8 @@ def worth(pod: Pod) -> int:
 class _Runs:
     """The runs, one after the other."""
 
-    def __init__(self, view: AutoscalerCluster, catalogue: Catalogue, deadline: Deadline | None) -> None:
-        self._view, self._deadline = view, deadline
+    def __init__(self, view: AutoscalerCluster, catalogue: Catalogue, budget: WorkBudget | None) -> None:
+        self._view, self._budget = view, budget
         self._cluster = self._view.cluster
         self._filters = Judge(self._cluster, filters_only())
         self._capacity = Capacity(self._filters)
@@ -118,15 +118,15 @@ class _Runs:
                 best, found = rank, offering
         return found
 
-    def _is_over(self) -> bool:
-        return self._deadline is not None and self._deadline.is_over()
+    def _is_exhausted(self) -> bool:
+        return self._budget is not None and self._budget.is_exhausted()
 
     # Numbers ----------------------------------------------------------------------------------------------------------
 
     def _count(self, snapshot: ColumnSnapshot, already: int) -> None:
         """Buy while all pods look at room alone: only a new node has any, and is filled in the order of pod groups."""
         runs: dict[int, dict[int, int]] = {}
-        while self._waiting and not self._is_over():
+        while self._waiting and not self._is_exhausted():
             numbers = {pod_group: len(pods) for pod_group, pods in self._waiting.items()}
             for offering in self._open(runs, numbers):
                 runs[offering] = snapshot.fill(numbers, offering)
@@ -166,7 +166,7 @@ class _Runs:
             if not all(self._view.is_local(self._ask(pods[0])) for pods in self._waiting.values()):
                 runs = {}
             for offering in self._open(runs, numbers):
-                if self._is_over():
+                if self._is_exhausted():
                     return
                 with Trial(self._cluster):
                     runs[offering] = self._join(offering, _TEMPLATE)
@@ -235,7 +235,7 @@ class _Runs:
             moved = []
             for pod_group in pod_groups:
                 rest = self._waiting[pod_group][len(placed[pod_group]) :]
-                if rest and not self._is_over() and self._capacity.copies(self._ask(rest[0])).any():
+                if rest and not self._is_exhausted() and self._capacity.copies(self._ask(rest[0])).any():
                     decisions = self._view.engine.place(rest, give_up=True)
                     went = [(each.pod, each.node) for each in decisions if each.node is not None]
                     placed[pod_group] += went

@@ -30,9 +30,9 @@ def of_lines(
     if jobs == 1 or len(first) < enough:
         yield from map(work, chain(first, lines))
         return
-    from tutti.cli.conformance.processes import in_order
+    from tutti.cli.conformance.worker_processes import results_in_order
 
-    yield from in_order(work, chain(first, lines), jobs)
+    yield from results_in_order(work, chain(first, lines), jobs)
 
 
 def _lines(path: str) -> Iterator[Line]:

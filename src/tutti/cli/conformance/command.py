@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from tutti.cli.conformance.case_lines import Line, of_lines
-from tutti.cli.conformance.models import measure
+from tutti.cli.conformance.model_agreement import measure_models
+from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tutti.conformance.purchase_run import PurchaseOutcome, Settings
 
 
-class Family:
+class FamilyCounts:
     """What was counted for one family."""
 
     def __init__(self) -> None:
@@ -34,10 +35,10 @@ class Family:
         self.supported = True
 
 
-class Results(NamedTuple):
+class ConformanceResults(NamedTuple):
     """All that was found out."""
 
-    families: dict[str, Family]
+    families: dict[str, FamilyCounts]
     shown: list[Difference]
     purchases: list[PurchaseOutcome]
 
@@ -93,7 +94,7 @@ def command(
     if at_least is not None and not model:
         raise click.UsageError("--at-least is about models: it needs --model")
     if model:
-        measure(paths, show=show, jobs=processes, at_least=at_least)
+        measure_models(paths, show=show, jobs=processes, at_least=at_least)
         return
     settings = Settings(Binder(binder), time_limit)
     found = _run(paths, show, jobs=processes, settings=settings)
@@ -104,11 +105,11 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _tell_decisions(found: Results) -> int:
+def _tell_decisions(found: ConformanceResults) -> int:
     """Print how decisions went; give how many differ."""
     if not found.families:
         return 0
-    click.echo(_table(found.families))
+    print_text(_table(found.families))
     for difference in found.shown:
         click.echo(f"\n{_in_full(difference)}")
     wrong = sum(family.decisions - family.exact for family in found.families.values() if family.supported)
@@ -123,7 +124,7 @@ def _tell_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int:
 
     if not outcomes:
         return 0
-    click.echo(("\n" if apart else "") + purchase_table(outcomes))
+    print_text(("\n" if apart else "") + purchase_table(outcomes))
     bad = [each for each in outcomes if is_bad(each)]
     if bad:
         click.echo()
@@ -132,18 +133,18 @@ def _tell_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int:
     return len(bad)
 
 
-def _run(paths: Sequence[str], show: int, *, jobs: int, settings: Settings) -> Results:
+def _run(paths: Sequence[str], show: int, *, jobs: int, settings: Settings) -> ConformanceResults:
     """Run all files; give the counts, the first differences, and the purchases."""
     from tutti.cli.loading import busy
     from tutti.conformance.purchase_run import PurchaseOutcome
 
-    found = Results({}, [], [])
+    found = ConformanceResults({}, [], [])
     with busy("running cases") as tell:
         for cases, outcome in enumerate(_outcomes(paths, jobs, settings), start=1):
             if isinstance(outcome, PurchaseOutcome):
                 found.purchases.append(outcome)
             else:
-                family = found.families.setdefault(outcome.family, Family())
+                family = found.families.setdefault(outcome.family, FamilyCounts())
                 family.cases += 1
                 family.decisions += outcome.decisions
                 family.supported = outcome.supported
@@ -181,11 +182,11 @@ def _run_line(settings: Settings, line: Line) -> Outcome | PurchaseOutcome:
     return Outcome(checks[0].family, len(checks), different=wrong)
 
 
-def _table(families: dict[str, Family]) -> str:
+def _table(families: dict[str, FamilyCounts]) -> str:
     from tutti.present.tables import table
 
     rows: list[Sequence[object]] = []
-    total = Family()
+    total = FamilyCounts()
     for name, family in families.items():
         if not family.supported:
             rows.append((name, family.cases, family.decisions, "-", "unsupported"))
@@ -198,7 +199,7 @@ def _table(families: dict[str, Family]) -> str:
     return table(("FAMILY", "CASES", "DECISIONS", "EXACT", "RESULT"), rows)
 
 
-def _result(family: Family) -> str:
+def _result(family: FamilyCounts) -> str:
     return "ok" if family.exact == family.decisions else "differs"
 
 

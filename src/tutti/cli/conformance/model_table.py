@@ -18,7 +18,7 @@ _HEADERS = ("MODEL", "WHAT", "FAMILY", "CASES", "EXACT", "AGREE", "%")
 ALL = "all"
 
 
-class Tally:
+class ModelTally:
     """What was counted for one line of the table."""
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class Tally:
         return 100 * self.agree / self.cases
 
 
-def tallies(checks: Iterable[Check]) -> dict[tuple[str, str, str], Tally]:
+def tallies(checks: Iterable[Check]) -> dict[tuple[str, str, str], ModelTally]:
     """Counts by model, thing and family; the family is ``all`` for the sum."""
-    found: dict[tuple[str, str, str], Tally] = {}
+    found: dict[tuple[str, str, str], ModelTally] = {}
     for check in checks:
         for family in (check.family, ALL):
-            found.setdefault((check.model, check.what, family), Tally()).add(check)
+            found.setdefault((check.model, check.what, family), ModelTally()).add(check)
     return found
 
 
@@ -56,7 +56,7 @@ def model_table(checks: Sequence[Check]) -> str:
     return table(_HEADERS, rows)
 
 
-def falling_short(checks: Sequence[Check], percent: float) -> list[str]:
+def below_percent(checks: Sequence[Check], percent: float) -> list[str]:
     """A line for everything, over all families, that agrees less often than it should."""
     return [
         f"{model}, {what}: {tally.agree:,} of {tally.cases:,} agree, less than {percent:g}%"

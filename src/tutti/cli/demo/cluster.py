@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tutti.cli.demo.workloads import POOLS, PRIORITIES, ZONES, Pool, Workload, workloads
+from tutti.cli.demo.workloads import POOLS, PRIORITIES, ZONES, DemoPool, DemoWorkload, workloads
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ _RACK = 4
 _GROUP = "scheduling.x-k8s.io/pod-group"
 
 
-class Example(NamedTuple):
+class DemoCluster(NamedTuple):
     """The cluster as `kubectl get -o json` would print it; how many of its pods the engine placed, and how fast."""
 
     cluster: Object
@@ -32,7 +32,7 @@ class Example(NamedTuple):
     seconds: float
 
 
-def build() -> Example:
+def build_cluster() -> DemoCluster:
     """Make the cluster."""
     every = list(workloads())
     nodes = [_node(pool, number) for pool in POOLS for number in range(pool.nodes)]
@@ -46,7 +46,7 @@ def build() -> Example:
     waiting = [pod for pod in pods if pod["status"]["phase"] == "Pending"]
     groups = [_group(each) for each in every if each.gang]
     items = [*others, *groups, *nodes, *daemons, *placed, *waiting]
-    return Example({"apiVersion": "v1", "kind": "List", "items": items}, len(placed), seconds)
+    return DemoCluster({"apiVersion": "v1", "kind": "List", "items": items}, len(placed), seconds)
 
 
 def _settle(around: list[Object], pods: list[Object]) -> float:
@@ -84,7 +84,7 @@ def _object(kind: str, metadata: Object, **fields: Any) -> Object:
     return {"apiVersion": KINDS[kind].API_VERSION, "kind": kind, "metadata": metadata, **fields}
 
 
-def _node(pool: Pool, number: int) -> Object:
+def _node(pool: DemoPool, number: int) -> Object:
     name = f"{pool.name}-{number:03}"
     labels = {
         "kubernetes.io/hostname": name,
@@ -122,7 +122,7 @@ def _container(name: str, cpu: str, memory: str, gpus: int) -> Object:
     return {"name": "main", "image": f"registry.example/{name}:v1", "resources": resources}
 
 
-def _pod(each: Workload, number: int) -> Object:
+def _pod(each: DemoWorkload, number: int) -> Object:
     owner_name = f"{each.name}-7d9c5b" if each.kind == "ReplicaSet" else each.name
     owner = {
         "apiVersion": "batch/v1" if each.kind == "Job" else "apps/v1",
@@ -159,7 +159,7 @@ def _pod(each: Workload, number: int) -> Object:
     return _object("Pod", metadata, spec=spec, status=status)
 
 
-def _owners(each: Workload) -> Iterator[Object]:
+def _owners(each: DemoWorkload) -> Iterator[Object]:
     """The service and the owner of a workload, as far as the scheduler reads them."""
     if each.kind not in ("ReplicaSet", "StatefulSet"):
         return
@@ -178,7 +178,7 @@ def _owners(each: Workload) -> Iterator[Object]:
     yield _object("ReplicaSet", _metadata(f"{each.name}-7d9c5b", each.namespace, labels, owner), spec=spec)
 
 
-def _group(each: Workload) -> Object:
+def _group(each: DemoWorkload) -> Object:
     """The group of a gang, as the coscheduling plugin has it; the rack is Tutti's addition."""
     metadata = _metadata(each.name, each.namespace) | {"annotations": {"tutti.dev/topology-required": "rack"}}
     return {

@@ -22,64 +22,64 @@ import click
 CLUSTER, POOLS, CASES = "cluster.json", "pools.yaml", "cases.jsonl.gz"
 
 
-class Step(NamedTuple):
+class DemoStep(NamedTuple):
     """What is told, and the command that shows it."""
 
-    story: str
+    text: str
     command: str
     lines: int = 14
     """How much of the answer is shown."""
 
 
 STEPS = (
-    Step(
+    DemoStep(
         "Where do the pending pods of namespace data go? One fits nowhere, and the reason is in kube-scheduler's own "
         "words. Two wait for a gate: they are counted, not tried.",
         f"tutti schedule -f {CLUSTER} -n data",
     ),
-    Step(
+    DemoStep(
         "A training job of high priority finds all GPUs taken, some of them by experiments of low priority. As "
         "kube-scheduler would, Tutti evicts those, on the nodes where that does the least harm.",
         f"tutti schedule -f {CLUSTER} -n ml -l app=llm-pretrain",
         lines=10,
     ),
-    Step(
+    DemoStep(
         "What if there were two more GPU nodes? Nobody is evicted. A what-if is an edit of the picture; the cluster "
         "itself is never touched.",
         f"tutti schedule -f {CLUSTER} -n ml -l app=llm-pretrain --add gpu-000=2",
     ),
-    Step(
+    DemoStep(
         "What if a node were drained and a service grew at the same time? All pods are scheduled together; -n and -l "
         "choose which of them are shown.",
         f"tutti schedule -f {CLUSTER} -n web -l app=svc-110 --drain general-000 --scale deployment/svc-110=36",
     ),
-    Step(
+    DemoStep(
         "Why does warehouse-load-0 not fit? Nodes that say the same share a line; -o wide lists each of them.",
         f"tutti explain pod/warehouse-load-0 -f {CLUSTER}",
     ),
-    Step(
+    DemoStep(
         "Why is cache-0-0 where it is, and would it go there again today? Every plugin's part of each score is there.",
         f"tutti explain pod/cache-0-0 -f {CLUSTER}",
         lines=22,
     ),
-    Step(
+    DemoStep(
         "Gangs start whole or not at all, here each in one rack. weather finds none free, so the least important gang "
         "that fills one is evicted, as a whole. reactor would need one node more in rack-3, and nobody matters less "
         "than it does: it waits, and holds nothing.",
         f"tutti schedule -f {CLUSTER} -n hpc",
     ),
-    Step(
+    DemoStep(
         "What would make reactor start? Every cure that is named has been tried on the picture.",
         f"tutti explain gang/reactor -f {CLUSTER}",
         lines=24,
     ),
-    Step(
+    DemoStep(
         "What should be bought for the pods that wait? Every pool is tried in every zone, and the plan is replayed as "
         "kube-scheduler would bind. It comes with its price, and with what no plan can cost less than.",
         f"tutti recommend -f {CLUSTER} --pools {POOLS} --time-limit 3",
         lines=8,
     ),
-    Step(
+    DemoStep(
         "Are these kube-scheduler's answers? Recorded decisions of its own plugins are asked again: feasible nodes, "
         "reasons, every score, victims. The project's tests hold some 11,000 of them.",
         f"tutti conformance {CASES}",
@@ -103,7 +103,7 @@ def command(keep: str | None) -> None:
         _tell("An example cluster is made: services, Spark jobs and training on 480 nodes in three zones.")
         click.echo(_make(here))
         for step in STEPS:
-            _tell(step.story)
+            _tell(step.text)
             _show(step, here)
     _tell(f"That was all, in {perf_counter() - started:.0f} s. Your own cluster: see docs/getting-started.md.")
     if keep:
@@ -114,9 +114,9 @@ def _make(here: Path) -> str:
     """Write the example's files, and say what is in them."""
     import msgspec
 
-    from tutti.cli.demo.cluster import build
+    from tutti.cli.demo.cluster import build_cluster
 
-    example = build()
+    example = build_cluster()
     (here / CLUSTER).write_bytes(msgspec.json.encode(example.cluster))
     for name, packaged in ((POOLS, "pools.yaml"), (CASES, "conformance-sample.jsonl.gz")):
         (here / name).write_bytes(resources.files("tutti.cli.demo").joinpath(packaged).read_bytes())
@@ -127,13 +127,13 @@ def _make(here: Path) -> str:
     )
 
 
-def _tell(story: str) -> None:
+def _tell(text: str) -> None:
     click.echo()
-    for line in textwrap.wrap(story, width=100):
+    for line in textwrap.wrap(text, width=100):
         click.secho(f"# {line}", bold=True)
 
 
-def _show(step: Step, here: Path) -> None:
+def _show(step: DemoStep, here: Path) -> None:
     """Run a command and show the beginning of what it prints."""
     from tutti.cli.main import NAME, cli
 

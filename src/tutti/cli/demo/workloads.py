@@ -1,6 +1,6 @@
 """What runs and waits in the cluster of `tutti demo`.
 
-The story: web services on general nodes, Spark on spot nodes, training on GPU nodes that low-priority experiments fill
+It has web services on general nodes, Spark on spot nodes, training on GPU nodes that low-priority experiments fill
 up, and gangs of simulations that each want a rack of their own.
 """
 
@@ -13,7 +13,7 @@ ZONES = ("eu-1a", "eu-1b", "eu-1c")
 PRIORITIES = {"experiment": -100, "batch": 0, "service": 1000, "training": 2000}
 
 
-class Pool(NamedTuple):
+class DemoPool(NamedTuple):
     """Nodes of one make."""
 
     name: str
@@ -24,7 +24,7 @@ class Pool(NamedTuple):
     taint: str = ""
 
 
-class Workload(NamedTuple):
+class DemoWorkload(NamedTuple):
     """Equal pods of one owner; `pending` of them have no node yet."""
 
     namespace: str
@@ -45,38 +45,38 @@ class Workload(NamedTuple):
 
 
 POOLS = (
-    Pool("general", 300, 16, 64),
-    Pool("memory", 44, 16, 128),
-    Pool("spot", 84, 32, 128, taint="spot"),
-    Pool("gpu", 36, 96, 768, gpus=8, taint="nvidia.com/gpu"),
-    Pool("hpc", 16, 64, 256, taint="hpc"),
+    DemoPool("general", 300, 16, 64),
+    DemoPool("memory", 44, 16, 128),
+    DemoPool("spot", 84, 32, 128, taint="spot"),
+    DemoPool("gpu", 36, 96, 768, gpus=8, taint="nvidia.com/gpu"),
+    DemoPool("hpc", 16, 64, 256, taint="hpc"),
 )
 _SIZES = (("100m", "256Mi"), ("250m", "512Mi"), ("500m", "1Gi"), ("1", "2Gi"), ("2", "4Gi"), ("3", "6Gi"))
 
 
-def workloads() -> Iterator[Workload]:
+def workloads() -> Iterator[DemoWorkload]:
     """Everything that runs or waits."""
     for number in range(120):
         cpu, memory = _SIZES[number * 7 % len(_SIZES)]
         pods = 4 + number * 11 % 37
         waiting = 6 if number % 24 == 5 else 0
-        yield Workload("web", f"svc-{number:03}", pods, cpu, memory, pending=waiting, spread=number % 5 == 0)
+        yield DemoWorkload("web", f"svc-{number:03}", pods, cpu, memory, pending=waiting, spread=number % 5 == 0)
     for number in range(24):
-        yield Workload("data", f"spark-{number:02}-exec", 30, "3", "11Gi", "batch", "Job", pool="spot")
+        yield DemoWorkload("data", f"spark-{number:02}-exec", 30, "3", "11Gi", "batch", "Job", pool="spot")
     for number in range(6):
-        yield Workload("data", f"cache-{number}", 9, "3", "24Gi", kind="StatefulSet", pool="memory", spread=True)
+        yield DemoWorkload("data", f"cache-{number}", 9, "3", "24Gi", kind="StatefulSet", pool="memory", spread=True)
     for number in range(10):
-        yield Workload("ml", f"train-{number}", 2, "80", "600Gi", "training", "Job", gpus=8, pool="gpu")
+        yield DemoWorkload("ml", f"train-{number}", 2, "80", "600Gi", "training", "Job", gpus=8, pool="gpu")
     for number in range(16):
-        yield Workload("ml", f"sweep-{number:02}", 8, "10", "80Gi", "experiment", "Job", gpus=1, pool="gpu")
+        yield DemoWorkload("ml", f"sweep-{number:02}", 8, "10", "80Gi", "experiment", "Job", gpus=1, pool="gpu")
     for name, priority in (("ensemble-a", "experiment"), ("ensemble-b", "experiment"), ("climate", "training")):
-        yield Workload("hpc", name, 4, "60", "200Gi", priority, "Job", pool="hpc", gang=True)
-    yield Workload("hpc", "viewer", 2, "40", "100Gi", kind="StatefulSet", pool="hpc")
+        yield DemoWorkload("hpc", name, 4, "60", "200Gi", priority, "Job", pool="hpc", gang=True)
+    yield DemoWorkload("hpc", "viewer", 2, "40", "100Gi", kind="StatefulSet", pool="hpc")
     # The queue. A training job that fits only where experiments make room, and what cannot be placed at all.
-    yield Workload("ml", "llm-pretrain", 2, "80", "600Gi", "training", "Job", gpus=8, pool="gpu", pending=2)
-    yield Workload("ml", "sweep-next", 3, "10", "80Gi", "experiment", "Job", gpus=1, pool="gpu", pending=3)
-    yield Workload("data", "warehouse-load", 1, "24", "96Gi", "batch", "Job", pool="memory", pending=1)
-    yield Workload("data", "nightly-report", 2, "2", "4Gi", "batch", "Job", pending=2, gate="example.com/quota")
-    yield Workload("hpc", "weather", 4, "60", "200Gi", "batch", "Job", pool="hpc", pending=4, gang=True)
-    yield Workload("hpc", "reactor", 3, "60", "200Gi", "experiment", "Job", pool="hpc", pending=3, gang=True)
-    yield Workload("ml", "mpi-world", 4, "8", "32Gi", "batch", "Job", pending=4, scheduler="volcano")
+    yield DemoWorkload("ml", "llm-pretrain", 2, "80", "600Gi", "training", "Job", gpus=8, pool="gpu", pending=2)
+    yield DemoWorkload("ml", "sweep-next", 3, "10", "80Gi", "experiment", "Job", gpus=1, pool="gpu", pending=3)
+    yield DemoWorkload("data", "warehouse-load", 1, "24", "96Gi", "batch", "Job", pool="memory", pending=1)
+    yield DemoWorkload("data", "nightly-report", 2, "2", "4Gi", "batch", "Job", pending=2, gate="example.com/quota")
+    yield DemoWorkload("hpc", "weather", 4, "60", "200Gi", "batch", "Job", pool="hpc", pending=4, gang=True)
+    yield DemoWorkload("hpc", "reactor", 3, "60", "200Gi", "experiment", "Job", pool="hpc", pending=3, gang=True)
+    yield DemoWorkload("ml", "mpi-world", 4, "8", "32Gi", "batch", "Job", pending=4, scheduler="volcano")

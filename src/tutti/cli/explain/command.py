@@ -7,15 +7,10 @@ are where they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from tutti.cli import options
-
-if TYPE_CHECKING:
-    from tutti.cli.loading import LoadedCluster
-    from tutti.engine.placement.engine import Engine
+from tutti.cli.printing import print_data, print_text
 
 
 @click.command("explain")
@@ -47,56 +42,18 @@ def command(
     tutti explain pod/db-0 -f cluster.json -o wide
     tutti explain gang/train -f cluster.json
     """
-    from tutti.cli.loading import load_cluster, load_profile
-    from tutti.engine.placement.engine import Engine
-    from tutti.present.gang_explanation_text import KINDS
+    from tutti.app.explain import explain_target
+    from tutti.app.explain_target import find_target
+    from tutti.cli.loading import busy, load_cluster, load_profile, remark
 
     profile = load_profile(profile_path, scheduler_name)
     loaded = load_cluster(paths)
-    engine = Engine(loaded.cluster, profile)
-    resource, slash, name = what.rpartition("/")
-    if slash and resource.lower() in KINDS:
-        _explain_gang(engine, loaded, name, namespace=namespace, form=form)
-    elif what.lower() in KINDS and not any(pod.metadata.name == what for pod in loaded.snapshot.pods):
-        from tutti.present.gang_explanation_text import gang_list
-
-        click.echo(gang_list(engine, namespace, form))
-    else:
-        _explain_pod(engine, loaded, what, namespace=namespace, form=form)
-
-
-def _explain_pod(engine: Engine, loaded: LoadedCluster, what: str, *, namespace: str | None, form: str) -> None:
-    from tutti.app.explain_pod import account_of, find_pod
-    from tutti.app.missing_kinds import missing_kinds
-    from tutti.cli.loading import remark
-    from tutti.present.pod_explanation_text import account_text
-    from tutti.present.tables import structured
-
-    snapshot, cluster = loaded
-    key = find_pod(snapshot, cluster, what, namespace)
-    account = account_of(engine, key)
-    asked = [each for each in snapshot.pods if each.key == key]
-    for line in missing_kinds(snapshot, asked, evictions=len(account.evicts)):
-        remark(line)
+    target = find_target(loaded.snapshot, loaded.cluster, what, namespace=namespace)
+    with busy(f"explaining {target}") as tell:
+        result = explain_target(loaded, target, profile=profile, namespace=namespace, tell=tell)
+    for note in result.notes:
+        remark(note)
     if form in ("json", "yaml"):
-        click.echo(structured(account, form))
+        print_data(result.data(), form)
     else:
-        click.echo(account_text(account, cluster, wide=form == "wide"))
-
-
-def _explain_gang(engine: Engine, loaded: LoadedCluster, name: str, *, namespace: str | None, form: str) -> None:
-    from tutti.app.missing_kinds import missing_kinds
-    from tutti.cli.loading import busy, remark
-    from tutti.engine.explain.gang_explanation import explain_gang
-    from tutti.engine.gangs.gang_state import Gangs
-    from tutti.present.gang_explanation_text import find_gang, gang_data, gang_text
-
-    snapshot, cluster = loaded
-    key = find_gang(cluster, name, namespace)
-    members = {cluster.pods.keys[row] for row in Gangs(cluster).rows(key)}
-    with busy(f"explaining gang {name}") as tell:
-        told = explain_gang(engine, key, tell)
-    asked = [pod for pod in snapshot.pods if pod.key in members]
-    for line in missing_kinds(snapshot, asked, evictions=len(told.outcome.evicts)):
-        remark(line)
-    click.echo(gang_data(told, form) if form in ("json", "yaml") else gang_text(told, wide=form == "wide"))
+        print_text(result.text(wide=form == "wide"))

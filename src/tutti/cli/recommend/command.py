@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tutti.cli import options
+from tutti.cli.printing import print_data, print_text
 from tutti.cli.recommend import down_options
 
 if TYPE_CHECKING:
-    from tutti.app.compare import Beside
+    from tutti.app.recommend.compare_with_peers import ComparisonResult
+    from tutti.app.recommend.recommendation_result import RecommendationResult
     from tutti.recommend.records.recommendation import Recommendation
-    from tutti.recommend.records.request import Down, Options, Request, Weights
+    from tutti.recommend.records.request import Options, Request, Weights
 
 _FILE = click.Path(allow_dash=True)
 _MOST_WEIGHT = 1000
@@ -108,7 +110,7 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
 @options.output("table", "wide", "json", "yaml", "name", "advice")
 @click.option("--apply", "applied", is_flag=True, help="Show also which pod is where after the purchase.")
 @down_options.down
-@click.option("--compare", "beside", is_flag=True, help="Show also what others would buy, and take away.")
+@click.option("--compare", "compare", is_flag=True, help="Show also what others would buy, and take away.")
 @click.option("--report", metavar="FILE", help="Write a page with the plan as a picture, and the comparison, as HTML.")
 @click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
 def command(
@@ -125,7 +127,7 @@ def command(
     applied: bool,
     down: bool,
     down_settings: dict[str, Any],
-    beside: bool,
+    compare: bool,
     report: str | None,
     fail_unschedulable: bool,
 ) -> None:
@@ -143,11 +145,12 @@ def command(
     tutti recommend -f cluster.json --pools pools.yaml --compare --report plan.html
     tutti recommend -f cluster.json --pools pools.yaml --down
     """
+    from tutti.app.recommend.recommendation_request import with_snapshot_time
+    from tutti.app.recommend.recommendation_result import RecommendationResult
     from tutti.cli.recommend.advice import advice_text, check_constraint
     from tutti.cli.recommend.inputs import read_inputs
-    from tutti.cli.recommend.output import print_answer
 
-    _check([*paths, pools, prices], form=form, applied=applied, beside=beside, report=report)
+    _check([*paths, pools, prices], form=form, applied=applied, compare=compare, report=report)
     chosen = _options(objective, strategy, binder=binder, weights=weights)
     if down:
         from msgspec.structs import replace
@@ -156,45 +159,63 @@ def command(
     inputs = read_inputs(
         paths, pools=pools, prices=prices, region=region or "", options=chosen, seconds=time_limit
     )  # fmt: skip
-    request = inputs.request if chosen.down is None else _dated(inputs.request, chosen.down)
+    request = with_snapshot_time(inputs.request, asked=chosen.down)
     if form == "advice":
         check_constraint(inputs.constraint)
-    answer = _ask(request, inputs.seconds)
-    others = _compare(answer, request, time_limit) if beside or report is not None else None
+    answer = _recommend(request, inputs.seconds)
+    comparison = _compare(answer, request, time_limit) if compare or report is not None else None
+    result = RecommendationResult(recommendation=answer, request=request, comparison=comparison if compare else None)
     if form == "advice":
         click.echo(advice_text(answer, request, constraint=inputs.constraint))
     else:
-        print_answer(answer, request, form=form, applied=applied, others=others if beside else None)
+        _print(result, form=form, applied=applied)
     if report is not None:
-        _write(report, answer, request, others=others, paths=[*paths, pools, prices])
+        _write(report, result, comparison=comparison, paths=[*paths, pools, prices])
     if fail_unschedulable and answer.left:
         raise click.exceptions.Exit(1)
 
 
-def _check(paths: Sequence[str | None], *, form: str, applied: bool, beside: bool, report: str | None) -> None:
+def _check(paths: Sequence[str | None], *, form: str, applied: bool, compare: bool, report: str | None) -> None:
     """Refuse what does not go together, before anything is read."""
     if paths.count("-") > 1:
         raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
-    if beside and form == "name":
+    if compare and form == "name":
         raise click.UsageError("--compare has no names to print: it does not go with -o name.")
-    if (beside or applied) and form == "advice":
+    if (compare or applied) and form == "advice":
         raise click.UsageError("a ScalingAdvice has no place for --compare and --apply.")
     if report is not None:
-        from tutti.cli.recommend.write_report import check_place
+        from tutti.cli.recommend.write_report import check_report_path
 
-        check_place(report)
+        check_report_path(report)
+
+
+def _print(result: RecommendationResult, *, form: str, applied: bool) -> None:
+    """Print the answer in any of its forms; what was not asked for leaves no trace."""
+    if form in ("json", "yaml"):
+        print_data(result.data(applied=applied), form)
+        return
+    if result.is_empty:
+        click.echo("No pending pods found.", err=True)
+    if form == "name":
+        if lines := result.names():
+            click.echo(lines)
+        return
+    parts = list(result.tables(wide=form == "wide", applied=applied))
+    if parts:
+        print_text("\n\n".join(parts))
 
 
 def _write(
-    report: str, answer: Recommendation, request: Request, *, others: Beside | None, paths: Sequence[str | None]
+    report: str, result: RecommendationResult, *, comparison: ComparisonResult | None, paths: Sequence[str | None]
 ) -> None:
     from tutti.cli.recommend.write_report import write_report
     from tutti.present.report.page import Report
     from tutti.recommend.pending_pods import not_considered
 
     sources = ["standard input" if path == "-" else path for path in paths if path]
-    compared, removals = others if others is not None else ((), None)
-    write_report(report, Report(request, answer, compared, not_considered(request), sources, removals))
+    compared, removals = ((), None) if comparison is None else (comparison.purchases, comparison.removals)
+    request = result.request
+    write_report(report, Report(request, result.recommendation, compared, not_considered(request), sources, removals))
 
 
 def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, int]) -> Options:
@@ -206,30 +227,27 @@ def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, i
     )  # fmt: skip
 
 
-def _dated(request: Request, asked: Down) -> Request:
-    """The request with the moment of an old dump instead of the present, unless the input names a moment itself."""
-    from tutti.recommend.down.snapshot_time import dated
-
-    return request if asked.now is None else dated(request, present=asked.now)
-
-
-def _ask(request: Request, seconds: float) -> Recommendation:
+def _recommend(request: Request, seconds: float) -> Recommendation:
     """The recommendation, with its notes told."""
-    from tutti.app.recommend import ask
+    from tutti.app.recommend.make_recommendation import make_recommendation
     from tutti.cli.loading import busy, remark
-    from tutti.cluster.work_budget import Deadline
+    from tutti.cluster.work_budget import WorkBudget
     from tutti.recommend.pending_pods import waiting
 
     with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
-        answer = ask(request, Deadline(time.process_time, seconds), tell=tell)
+        answer = make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time), tell=tell)
     for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
         remark(note)
     return answer
 
 
-def _compare(answer: Recommendation, request: Request, seconds: float) -> Beside:
-    """What others would do."""
-    from tutti.app.compare import look_beside
-    from tutti.cluster.work_budget import Deadline
+def _compare(answer: Recommendation, request: Request, seconds: float) -> ComparisonResult:
+    from tutti.app.recommend.compare_with_peers import compare_with_peers
+    from tutti.cli.loading import busy
+    from tutti.cluster.work_budget import WorkBudget
 
-    return look_beside(answer, request, seconds, deadline=lambda limit: Deadline(time.process_time, limit))
+    def budget(limit: float) -> WorkBudget:
+        return WorkBudget.of_seconds(limit, time.process_time)
+
+    with busy("comparing") as tell:
+        return compare_with_peers(answer, request, seconds, budget=budget, tell=tell)

@@ -14,20 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from tutti.app.missing_kinds import missing_kinds
+from tutti.app.missing_kinds import missing_kinds_of_pending
 from tutti.cli.loading import busy, load_parsed_files, remark
-from tutti.engine.placement.profile import Profile
-from tutti.engine.session.turns import not_considered as left_out
 from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source, read_sources
-from tutti.recommend.build_request import assemble, is_pending, price_book
+from tutti.recommend.build_request import assemble, price_book
 from tutti.wire.catalogue import read_pools_for
 from tutti.wire.document import WireDocument, WireFormat, without_byte_order_mark
 from tutti.wire.formats import identify, parse_request
 from tutti.wire.scaling_advisor.request import constraint_of_request
 
 if TYPE_CHECKING:
-    from tutti.kube.reading.snapshot import Snapshot
     from tutti.recommend.records.request import Options, Request
     from tutti.wire.scaling_advisor.text import ConstraintText
 
@@ -78,7 +75,8 @@ def read_inputs(
         snapshot = loaded.schedulable
         read = read_pools_for(snapshot, price_book(table), pools=pools_file, region=region, option="--region")
         request = assemble(snapshot, read.catalogue, options=options)
-    _tell_missing_kinds(loaded.snapshot)
+    for line in missing_kinds_of_pending(loaded.snapshot):
+        remark(line)
     return RecommendInputs(request, seconds, read.constraint)
 
 
@@ -101,10 +99,3 @@ def _identify(sources: Sequence[Source]) -> tuple[list[WireDocument], WireDocume
             return [], document
         documents.append(document)
     return documents, None
-
-
-def _tell_missing_kinds(snapshot: Snapshot) -> None:
-    profile = Profile.default()
-    pods = [pod for pod in snapshot.pods if is_pending(pod) and left_out(pod, profile) is None]
-    for line in missing_kinds(snapshot, pods):
-        remark(line)

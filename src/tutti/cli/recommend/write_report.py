@@ -16,7 +16,7 @@ from tutti.exceptions import InputError
 from tutti.present.report.page import Report, page
 
 
-def check_place(path: str) -> None:
+def check_report_path(path: str) -> None:
     """Refuse early what could not be written after a long search."""
     if path == "-":
         raise InputError("--report wants the name of a file: the page is not written to standard output")

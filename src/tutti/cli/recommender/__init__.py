@@ -1,1 +1,1 @@
-"""`tutti recommender`; `command` is the click command."""
+"""`tutti recommender`; `command` is the click command, the service is `tutti.serve`."""

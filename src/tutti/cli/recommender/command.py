@@ -19,7 +19,7 @@ import click
 
 if TYPE_CHECKING:
     from tutti.kube.reading.sources import Source
-    from tutti.serve.settings import Settings
+    from tutti.serve.settings import ServerSettings
 
 _FILE = click.Path(allow_dash=False)
 _INTERRUPTED = 130
@@ -118,7 +118,7 @@ def command(
     curl -d @cluster.json http://127.0.0.1:8080/v1/recommendations
     curl -d @snapshot.json http://127.0.0.1:8080/recommend/
     """
-    from tutti.serve.settings import Settings
+    from tutti.serve.settings import ServerSettings
 
     if sys.platform == "win32":
         raise click.UsageError("the service runs on Linux and macOS.")
@@ -126,7 +126,7 @@ def command(
         raise click.UsageError("--tls-cert and --tls-key go together.")
     if time_limit > max_time_limit:
         raise click.UsageError("--time-limit is above --max-time-limit.")
-    settings = Settings(
+    settings = ServerSettings(
         host=host,
         port=port,
         workers=workers or 0,
@@ -149,10 +149,10 @@ def command(
     _serve(settings)
 
 
-def _serve(settings: Settings) -> None:
+def _serve(settings: ServerSettings) -> None:
     import logging
 
-    from tutti.serve.server import Running
+    from tutti.serve.server import RecommenderServer
 
     def listening(url: str) -> None:
         click.echo(f"tutti recommender listening on {url}", err=True)
@@ -164,11 +164,11 @@ def _serve(settings: Settings) -> None:
     handler.setFormatter(form)
     logging.getLogger("tutti.serve").setLevel(logging.INFO)
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    if Running(settings, listening).run() == signal.SIGINT:
+    if RecommenderServer(settings, listening).run() == signal.SIGINT:
         raise click.exceptions.Exit(_INTERRUPTED)
 
 
-def _check(settings: Settings) -> None:
+def _check(settings: ServerSettings) -> None:
     """Read prices, pools and region once: what is wrong with them is said now, and not to the first client."""
     if settings.prices is None and settings.pools is None and not settings.region:
         return

@@ -1,1 +1,5 @@
-"""`tutti scalesim`; `command` is the click command."""
+"""`tutti scalesim`; the use case is `app.simulate_scaling`, its text `present.scaling_simulation_text`.
+
+- `command`  the click command
+- `client`   asks a recommender over HTTP
+"""

@@ -21,6 +21,7 @@ import msgspec
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.reading.sources import Source
 from tutti.wire.case_folding import fault_at, fold
+from tutti.wire.gardener.client_response import RecommenderAnswer
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _HTML = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
@@ -30,31 +31,6 @@ _OTHER_HOST = (62, 64)
 """What OpenSSL calls a certificate of another name or address."""
 _MOST = 2000
 """Of what a server says in another form than expected, this many characters are looked at."""
-
-
-class Bought(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """So many nodes to add."""
-
-    zone: str = ""
-    node_pool_name: str = ""
-    increment_by: int = 1
-    instance_type: str = ""
-    node_names: list[str] = []
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What to add, and what can go."""
-
-    scale_up: list[Bought] = []
-    scale_down: list[str] = []
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A recommender's answer."""
-
-    recommendation: Plan = Plan()
-    run_time: str = ""
-    error: str = ""
 
 
 def endpoint(url: str) -> str:
@@ -68,7 +44,7 @@ def endpoint(url: str) -> str:
     return urllib.parse.urlunsplit(parts._replace(path=f"{path}/"))
 
 
-def ask_recommender(url: str, body: bytes, *, timeout: float, token: str = "") -> Answer:
+def ask_recommender(url: str, body: bytes, *, timeout: float, token: str = "") -> RecommenderAnswer:
     """What a recommender says about a snapshot."""
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if token:
@@ -146,7 +122,7 @@ def _unreachable(url: str, reason: Any, *, timeout: float) -> NoReturn:
     raise TuttiError(f"{url}: {text[:1].lower()}{text[1:]}") from None
 
 
-def _parsed(url: str, text: bytes) -> Answer:
+def _parsed(url: str, text: bytes) -> RecommenderAnswer:
     source = Source(url, text)
     if _HTML.match(text):
         raise TuttiError(f"{url}: the server answers {_FOREIGN} (want JSON with recommendation.scaleUp)")
@@ -154,8 +130,8 @@ def _parsed(url: str, text: bytes) -> Answer:
         tree = msgspec.json.decode(text)
         if not isinstance(tree, dict):
             raise InputError("want an object", file=url)
-        folded = fold(tree, Answer)
-        answer = msgspec.convert(folded, Answer)
+        folded = fold(tree, RecommenderAnswer)
+        answer = msgspec.convert(folded, RecommenderAnswer)
     except msgspec.ValidationError as error:
         found = fault_at(error, source, tree=folded)
         raise TuttiError(f"{url}: the answer is not a recommendation: {found.field}: {found.problem}") from None

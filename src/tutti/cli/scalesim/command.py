@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tutti.cli import options
+from tutti.cli.printing import print_data, print_text
 
 if TYPE_CHECKING:
     from tutti.kube.reading.sources import Source
@@ -65,12 +67,10 @@ def command(
     tutti scalesim -f snapshot.json
     tutti scalesim -f snapshot.json --url http://127.0.0.1:8080 --rounds 3 -o json
     """
-    from tutti.app.scaling_story import play
+    from tutti.app.simulate_scaling import simulate_scaling
     from tutti.cli.loading import busy, remark
     from tutti.cli.recommend.inputs import one_source
-    from tutti.cli.scalesim.client import Answer, ask_recommender
-    from tutti.present.scaling_story_text import end_text, outcome_data, picture_text, round_text
-    from tutti.present.tables import structured
+    from tutti.cli.scalesim.client import ask_recommender
     from tutti.recommend.build_request import price_book
     from tutti.wire.gardener.request import parse_gardener, read_gardener
 
@@ -84,17 +84,18 @@ def command(
     for note in (*request.notes, *request.catalogue.notes):
         remark(note)
     with _recommender(url, table, token=token) as (address, bears), busy("asking the recommender") as tell:
-
-        def ask(body: bytes) -> Answer:
-            return ask_recommender(address, body, timeout=timeout, token=bears)
-
-        outcome = play(source, request, ask, rounds=rounds, tell=lambda each: tell(f"round {each.number}"))
+        result = simulate_scaling(
+            source,
+            request,
+            partial(ask_recommender, address, timeout=timeout, token=bears),
+            rounds=rounds,
+            tell=lambda number: tell(f"round {number}"),
+        )
     if form == "table":
-        parts = [picture_text(outcome), *map(round_text, outcome.rounds), end_text(outcome)]
-        click.echo("\n\n".join(parts))
+        print_text(result.text())
     else:
-        click.echo(structured(outcome_data(outcome, request.catalogue.currency), form))
-    if fail_unschedulable and outcome.left:
+        print_data(result.data(), form)
+    if fail_unschedulable and result.simulation.unschedulable:
         raise click.exceptions.Exit(1)
 
 
@@ -150,8 +151,8 @@ def _recommender(url: str | None, prices: Source | None, *, token: str) -> Itera
     if url is not None:
         yield endpoint(url), token
         return
-    from tutti.serve.embedded import running
-    from tutti.serve.settings import Settings
+    from tutti.serve.embedded import running_server
+    from tutti.serve.settings import ServerSettings
 
-    with running(Settings(workers=1, prices=prices)) as address:
+    with running_server(ServerSettings(workers=1, prices=prices)) as address:
         yield endpoint(address), ""

@@ -2,7 +2,7 @@
 
 Contract: whatever is tried, the cluster is as before afterwards. `fits` asks for room alone and evicts nobody; it is
 what scheduling asks first, with less work, so a yes here is a yes there. `carried_out` schedules the gang as if no
-other pod waited. All trials of one question share a budget of work; when it is used up, nothing fits any more.
+other pod waited. All trials of one question share a work budget; when it is exhausted, nothing fits any more.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Edit, Remove
+from tutti.cluster.meter import CURE_TRIAL, GANG_POD
 from tutti.cluster.trial import Trial
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Standing
-from tutti.engine.gangs.placer import WORK, GangPlacer
-from tutti.engine.gangs.pod_packing import Work
+from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.plan import Plan
-from tutti.engine.session.schedule import pending, schedule
-from tutti.engine.session.turns import Turn, turns
+from tutti.engine.session.passes import pending
+from tutti.engine.session.plan import Plan, Turn
+from tutti.engine.session.queue_order import turns
+from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import Object, Pod
 
-_WORK = 400_000
-"""Steps for all trials."""
-_TRIAL = 4_000
-"""Steps of search for one trial; placing every pod of the gang once is always allowed for."""
+_ALL_TRIALS = 400_000 * GANG_POD
+"""Work for all trials."""
+_TRIAL = 4_000 * GANG_POD
+"""Work for the search of one trial; placing every pod of the gang once comes on top."""
 _NAMED = 5
 """Pods that a text names."""
 _ALL = 5_000
 """Waiting pods up to which a cure is tried with all of them."""
-_START = 50
-"""Steps that a trial counts for at least."""
 
 
 class Cure(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -59,10 +59,10 @@ class Cure(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 class Trials:
     """See the module's contract."""
 
-    def __init__(self, engine: Engine, key: str, *, work: int = _WORK) -> None:
+    def __init__(self, engine: Engine, key: str, *, limit: int = _ALL_TRIALS) -> None:
         self.engine, self.cluster, self.key = engine, engine.cluster, key
         self.placer, self.gangs = GangPlacer(engine), Gangs(engine.cluster)
-        self._work = Work(work)
+        self._budget = WorkBudget(limit)
 
     @contextmanager
     def after(self, edits: Iterable[Edit]) -> Iterator[None]:
@@ -153,14 +153,9 @@ class Trials:
 
     # What if ----------------------------------------------------------------------------------------------------------
 
-    @property
-    def tired(self) -> bool:
-        """Whether the budget is used up."""
-        return self._work.left <= 0
-
     def fits(self, edits: Iterable[Edit] = ()) -> bool:
         """Say whether the gang would start at once, with nobody evicted."""
-        if self.tired:
+        if self._budget.is_exhausted():
             return False
         with self.after(edits):
             standing = self.standing()
@@ -169,10 +164,9 @@ class Trials:
             need = standing.need()
             if not need.least:
                 return bool(standing.running)
-            work = Work(min(_TRIAL + need.least, WORK))
-            before = work.left
-            found = self.placer.place(need, work)
-            self._work.spend(_START + before - max(work.left, 0))
+            search = WorkBudget(min(_TRIAL + GANG_POD * need.least, GANG_SEARCH))
+            found = self.placer.place(need, search)
+            self._budget.spend(CURE_TRIAL + search.meter.count)
             return found is not None
 
     def carried_out(self, edits: Iterable[Edit] = (), *, preemption: bool = True) -> Plan | None:

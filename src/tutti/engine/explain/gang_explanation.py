@@ -19,9 +19,9 @@ from tutti.engine.gangs.gang_state import Need, Standing
 from tutti.engine.placement.engine import Engine
 from tutti.engine.reasons.domain_fits import DomainFit, domain_fits
 from tutti.engine.reasons.gang_shortage import why
-from tutti.engine.session.plan import GangPlan, Plan
+from tutti.engine.session.plan import GangPlan, Plan, Turn
+from tutti.engine.session.queue_order import not_considered
 from tutti.engine.session.schedule import schedule
-from tutti.engine.session.turns import Turn, not_considered
 from tutti.exceptions import NotFoundError
 from tutti.kube.gangs.gang import Part, Topology
 
@@ -61,7 +61,7 @@ class Before(_Record, frozen=True):
     """Pods on their own."""
 
 
-class Outcome(_Record, frozen=True):
+class GangOutcome(_Record, frozen=True):
     """What would become of a gang at its turn."""
 
     state: str
@@ -91,7 +91,7 @@ class GangExplanation(_Record, frozen=True):
     dialect: str
     priority: int
     minimum: int
-    outcome: Outcome
+    outcome: GangOutcome
     maximum: int | None = None
     topology: Topology = Topology()
     parts: tuple[PartAccount, ...] = ()
@@ -208,22 +208,22 @@ def _before(trials: Trials, earlier: Sequence[Turn]) -> Before:
 # The outcome ----------------------------------------------------------------------------------------------------------
 
 
-def gang_outcome(engine: Engine, key: str) -> Outcome:
+def gang_outcome(engine: Engine, key: str) -> GangOutcome:
     """What would become of a gang at its turn."""
     trials = Trials(engine, key)
     with trials.after_turns(trials.earlier()):
         return _outcome(trials, trials.standing())
 
 
-def _outcome(trials: Trials, standing: Standing) -> Outcome:
+def _outcome(trials: Trials, standing: Standing) -> GangOutcome:
     problem = standing.gang.problem
     if problem is not None:
-        return Outcome(state="problem", message=problem)
+        return GangOutcome(state="problem", message=problem)
     need = standing.need()
     return _scheduled(trials, standing, need)
 
 
-def _scheduled(trials: Trials, standing: Standing, need: Need) -> Outcome:
+def _scheduled(trials: Trials, standing: Standing, need: Need) -> GangOutcome:
     """What scheduling makes of a gang that says what it needs."""
     with trials.after(()):
         plan = schedule(trials.cluster, trials.pending(), trials.engine.profile)
@@ -244,11 +244,11 @@ def _scheduled(trials: Trials, standing: Standing, need: Need) -> Outcome:
     return replace(outcome, best=lack.best, wanted=lack.wanted, where=dict(lack.where), reasons=lack.reasons)
 
 
-def _told(state: str, plan: Plan, told: GangPlan | None, message: str) -> Outcome:
+def _told(state: str, plan: Plan, told: GangPlan | None, message: str) -> GangOutcome:
     nodes = {each.pod: each.node for each in plan.binds} | {each.pod: each.node for each in plan.nominated}
     if told is None:
-        return Outcome(state=state, message=message)
-    return Outcome(
+        return GangOutcome(state=state, message=message)
+    return GangOutcome(
         state=state,
         message=message or told.message,
         nodes=nodes,

@@ -1,8 +1,8 @@
 """A call: pods of which each of some groups needs so many, and where they may go. And how it is answered.
 
 Contract: `Caller.answer` binds enough pods for every group and nobody else, or leaves the cluster as it was. Pods are
-placed one by one as the engine would; if that is not enough, in other orders; then by search. All of it is limited by
-work, so that results repeat.
+placed one by one as the engine would; if that is not enough, in other orders; then by search. All of it is limited by a
+work budget, so that results repeat.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.edits import Bind
+from tutti.cluster.meter import GANG_POD, GANG_SEARCH_STEP
 from tutti.cluster.trial import Trial
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.areas import Kind
-from tutti.engine.gangs.pod_packing import Item, Work, pack
+from tutti.engine.gangs.pod_packing import Item, pack
 from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.plugins.base import Area
@@ -26,8 +28,6 @@ _PACK_ROWS = 256
 """Rows up to which packing is searched: beyond, one order or another has found a way if there is one."""
 _PACK_PODS, _SEARCH_PODS = 400, 200
 """Pods up to which there is a search, by arithmetic and by asking: each step of it goes one deeper."""
-_ASK = 20
-"""Steps that asking the engine once counts for."""
 
 
 class Slot(NamedTuple):
@@ -66,7 +66,7 @@ class Caller:
     def __init__(self, engine: Engine, capacity: Capacity) -> None:
         self._engine, self._cluster, self._capacity = engine, engine.cluster, capacity
 
-    def answer(self, call: Call, work: Work) -> list[Decision] | None:
+    def answer(self, call: Call, budget: WorkBudget) -> list[Decision] | None:
         """Bind what is called for, or nothing."""
         slots = call.useful()
         if not slots:
@@ -74,18 +74,18 @@ class Caller:
         if any(lack > call.pods_in(group) for group, lack in enumerate(call.lacks)):
             return None
         if len(slots) == 1:
-            decided = self._attempt(partial(self._alike, slots[0], max(call.lacks), work))
+            decided = self._attempt(partial(self._alike, slots[0], max(call.lacks), budget))
             if decided is not None or self._is_plain(slots):
                 return decided
         else:
-            decided = self._in_some_order(call, slots, work)
+            decided = self._in_some_order(call, slots, budget)
             if decided is not None:
                 return decided
         if self._is_plain(slots):
-            return self._packed(call, slots, work)
+            return self._packed(call, slots, budget)
         if sum(len(slot.kind.rows) for slot in slots) > _SEARCH_PODS:
             return None
-        search = _Search(self._engine, call, slots, work)
+        search = _Search(self._engine, call, slots, budget)
         return search.decisions() if search.run() else None
 
     def _attempt(self, attempt: Callable[[], list[Decision] | None]) -> list[Decision] | None:
@@ -95,10 +95,10 @@ class Caller:
                 trial.keep()
             return found
 
-    def _alike(self, slot: Slot, count: int, work: Work) -> list[Decision] | None:
+    def _alike(self, slot: Slot, count: int, budget: WorkBudget) -> list[Decision] | None:
         if count > len(slot.kind.rows):
             return None
-        work.spend(count)
+        budget.spend(GANG_POD * count)
         keys = [self._cluster.pods.keys[row] for row in slot.kind.rows[:count]]
         decisions = self._engine.place(keys, slot.area, give_up=True)
         return decisions if decisions[-1].node is not None else None
@@ -109,19 +109,19 @@ class Caller:
 
     # One by one -------------------------------------------------------------------------------------------------------
 
-    def _in_some_order(self, call: Call, slots: list[Slot], work: Work) -> list[Decision] | None:
+    def _in_some_order(self, call: Call, slots: list[Slot], budget: WorkBudget) -> list[Decision] | None:
         """Place pod by pod: as they come, the largest first, those with the fewest nodes first."""
         tried: list[list[Slot]] = []
         for order in (list, self._largest_first, self._rarest_first):
             in_order = order(slots)
             if in_order not in tried:
                 tried.append(in_order)
-                found = self._attempt(partial(self._one_order, call, in_order, work))
+                found = self._attempt(partial(self._one_order, call, in_order, budget))
                 if found is not None:
                     return found
         return None
 
-    def _one_order(self, call: Call, slots: Sequence[Slot], work: Work) -> list[Decision] | None:
+    def _one_order(self, call: Call, slots: Sequence[Slot], budget: WorkBudget) -> list[Decision] | None:
         """Give each group what it lacks, the inner ones first, from pods in this order."""
         lacks, next_of = list(call.lacks), dict.fromkeys(range(len(slots)), 0)
         keys = self._cluster.pods.keys
@@ -134,7 +134,7 @@ class Caller:
                     continue
                 first = next_of[number]
                 todo = [keys[row] for row in slot.kind.rows[first : first + lacks[group]]]
-                work.spend(len(todo))
+                budget.spend(GANG_POD * len(todo))
                 placed = [d for d in self._engine.place(todo, slot.area, give_up=True) if d.node is not None]
                 # When one of a kind does not fit, neither do the others.
                 next_of[number] = first + len(todo) if len(placed) == len(todo) else len(slot.kind.rows)
@@ -157,7 +157,7 @@ class Caller:
 
     # Search -----------------------------------------------------------------------------------------------------------
 
-    def _packed(self, call: Call, slots: Sequence[Slot], work: Work) -> list[Decision] | None:
+    def _packed(self, call: Call, slots: Sequence[Slot], budget: WorkBudget) -> list[Decision] | None:
         """Search by arithmetic, for pods that do not look at each other."""
         judge, nodes = self._engine.judge, self._cluster.nodes
         wants = [dict(judge.room_wanted(slot.kind.asked)) for slot in slots]
@@ -174,7 +174,7 @@ class Caller:
         if len(rows) > _PACK_ROWS or sum(item.pods for item in items) > _PACK_PODS:
             return None
         free = {row: self._free(row, places, slots) for row in rows}
-        found = pack(items, call.lacks, free, work)
+        found = pack(items, call.lacks, free, budget)
         if found is None:
             return None
         decisions = []
@@ -204,8 +204,8 @@ class Caller:
 class _Search:
     """Trying every pod on every node that the engine allows, in every order of kinds; no state is tried twice."""
 
-    def __init__(self, engine: Engine, call: Call, slots: Sequence[Slot], work: Work) -> None:
-        self._engine, self._slots, self._work = engine, slots, work
+    def __init__(self, engine: Engine, call: Call, slots: Sequence[Slot], budget: WorkBudget) -> None:
+        self._engine, self._slots, self._budget = engine, slots, budget
         self._lacks = list(call.lacks)
         self._taken = [0] * len(slots)
         self._placed: list[tuple[int, Decision]] = []
@@ -227,7 +227,7 @@ class _Search:
             wanted = any(self._lacks[group] > 0 for group in slot.groups)
             if wanted and self._taken[number] < len(slot.kind.rows) and self._next_of(number, slot):
                 return True
-            if self._work.left <= 0:
+            if self._budget.is_exhausted():
                 return False
         return False
 
@@ -235,7 +235,7 @@ class _Search:
         engine, cluster = self._engine, self._engine.cluster
         row = slot.kind.rows[self._taken[number]]
         for node in self._nodes(row, slot.area):
-            if not self._work.spend(_ASK):
+            if not self._budget.spend(GANG_SEARCH_STEP):
                 return False
             with Trial(cluster) as trial:
                 there = Area.of_row(node, cluster.nodes.size)
@@ -258,7 +258,7 @@ class _Search:
     def _nodes(self, row: int, area: Area | None) -> list[int]:
         """Give the nodes that could take a pod now."""
         asked = self._engine.judge.ask(row, area)
-        self._work.spend(_ASK)
+        self._budget.spend(GANG_SEARCH_STEP)
         if self._engine.stopped(asked) is not None:
             return []
         try:

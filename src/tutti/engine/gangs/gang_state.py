@@ -6,7 +6,7 @@ only then. Rows are rows of the cluster's pod table. A pod that names no group i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints32
 from tutti.cluster.groups import NO_GROUP
+from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.kube.gangs.gang import Gang, Part, Topology
 from tutti.kube.gangs.reader import part_of, read_gang, root
 from tutti.kube.objects import Object, Pod
@@ -163,20 +164,20 @@ class Gangs:
         self._leaves: dict[str, list[int]] = {}
         """The groups of each gang."""
         self._known: dict[str, Gang] = {}
-        self.memo: dict[str, Any] = {}
-        """What those who look at gangs keep about each."""
+        self.caches: dict[Any, Any] = {}
+        """The values of attached caches (`attached_cache`)."""
+        self._watchers: list[Callable[[str], None]] = []
         self.root_keys: list[str] = []
         self._root_places: Ints32 = np.zeros(0, dtype=np.int32)
 
     @staticmethod
     def of(cluster: Cluster) -> Gangs:
         """The gangs of a cluster; what was read of them before is still known."""
-        memo = cluster.memo.setdefault(Gangs, {})
-        known = memo.get("gangs")
-        if known is None:
-            known = memo["gangs"] = Gangs(cluster)
-        assert isinstance(known, Gangs)
-        return known
+        return _GANGS.of(cluster)
+
+    def watch(self, changed: Callable[[str], None]) -> None:
+        """Call a function with the key of each gang of which a pod has changed."""
+        self._watchers.append(changed)
 
     def key_of(self, row: int) -> str | None:
         """The gang of the pod in a row; None for one on its own."""
@@ -207,7 +208,8 @@ class Gangs:
             for number in set(groups.touched.since(self._read).tolist()):
                 if number < len(self._roots):
                     self._known.pop(self._roots[number], None)
-                    self.memo.pop(self._roots[number], None)
+                    for changed in self._watchers:
+                        changed(self._roots[number])
             self._read = groups.touched.length
         if self._objects_version != groups.objects_version or self._has_moved():
             self._objects_version, self._objects_read = groups.objects_version, groups.objects_touched.length
@@ -284,3 +286,6 @@ def created(pod: Pod) -> int:
     """When a pod was created, in microseconds."""
     stamp = pod.metadata.creation_timestamp
     return micros(stamp) if stamp else NEW
+
+
+_GANGS: AttachedCache[Cluster, Gangs] = AttachedCache(Gangs)

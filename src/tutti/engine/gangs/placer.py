@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
+from tutti.cluster.meter import GANG_AREA, GANG_PARTS, GANG_POD
 from tutti.cluster.trial import Trial
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.area_search import Call, Caller, Slot
 from tutti.engine.gangs.areas import Areas, lacking
 from tutti.engine.gangs.gang_state import Need
-from tutti.engine.gangs.pod_packing import Work
 from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.engine import Decision, Engine
+from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.plugins.base import Area
 
-WORK = 20_000
-"""Steps of search for one gang, unless said otherwise."""
-
-_CHOICE = 20
-"""Steps that one choice of parts counts for."""
+GANG_SEARCH = 20_000 * GANG_POD
+"""Work for one gang, unless the caller brings a budget."""
 
 Then = Callable[[], list[Decision] | None]
 """What is to be placed after something else; None when it cannot be."""
@@ -40,22 +39,18 @@ class GangPlacer:
         self.capacity = Capacity(engine.judge)
         self.areas = Areas(engine.judge, self.capacity)
         self._caller = Caller(engine, self.capacity)
-        self._work = Work(WORK)
+        self._budget = WorkBudget(GANG_SEARCH)
 
     @staticmethod
     def of(engine: Engine) -> GangPlacer:
         """The placer of an engine; what it has counted before is still known."""
-        known = engine.memo.get(GangPlacer)
-        if known is None:
-            known = engine.memo[GangPlacer] = GangPlacer(engine)
-        assert isinstance(known, GangPlacer)
-        return known
+        return _PLACERS.of(engine)
 
-    def place(self, need: Need, work: Work | None = None, within: Area | None = None) -> list[Decision] | None:
-        """Bind what is needed, or nothing."""
+    def place(self, need: Need, budget: WorkBudget | None = None, within: Area | None = None) -> list[Decision] | None:
+        """Bind what is needed, or nothing; search while the budget lasts."""
         if not need.has_pods or not self._has_room(need, within):
             return None
-        self._work = work if work is not None else Work(WORK)
+        self._budget = WorkBudget(GANG_SEARCH) if budget is None else budget
         found = self._somewhere(need, within, _nothing_more)
         return self._jointly(need, within) if found is None and need.parts else found
 
@@ -75,7 +70,7 @@ class GangPlacer:
             found = self._inside(need, area, then)
             if found is not None:
                 return found
-            if not self._work.spend():
+            if not self._budget.spend(GANG_AREA):
                 break
         return None
 
@@ -83,7 +78,7 @@ class GangPlacer:
         for chosen in _choices(need):
             tied = sorted((part for part in chosen if not _is_loose(part)), key=lambda part: -part.least)
             found = self._tied(tied, chosen, need, area, then)
-            if found is not None or not self._work.spend(_CHOICE):
+            if found is not None or not self._budget.spend(GANG_PARTS):
                 return found
         return None
 
@@ -98,7 +93,7 @@ class GangPlacer:
     def _called(self, call: Call, then: Then) -> list[Decision] | None:
         """Answer a call; undo it when what comes after fails."""
         with Trial(self.engine.cluster) as trial:
-            decisions = self._caller.answer(call, self._work)
+            decisions = self._caller.answer(call, self._budget)
             rest = then() if decisions is not None else None
             if decisions is None or rest is None:
                 return None
@@ -110,7 +105,7 @@ class GangPlacer:
         for area in self.areas.of(need, within):
             for chosen in _choices(need):
                 for areas in self._chosen_areas((*chosen, *_helpers(need, chosen)), area):
-                    if not self._work.spend():
+                    if not self._budget.spend(GANG_AREA):
                         return None
                     found = self._called(self._call(need, area, chosen, areas), _nothing_more)
                     if found is not None:
@@ -161,6 +156,9 @@ class GangPlacer:
         if key is None:
             return area
         return self.areas.domain(key, self.areas.settled(part, key, area), area)
+
+
+_PLACERS: AttachedCache[Engine, GangPlacer] = AttachedCache(GangPlacer)
 
 
 def _choices(need: Need) -> Iterator[tuple[Need, ...]]:

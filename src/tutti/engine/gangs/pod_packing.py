@@ -1,7 +1,8 @@
 """Packing: where pods of several kinds go so that all fit, found by trying.
 
-Contract: pure arithmetic on what is free; complete unless the work runs out, so "no" means that there is no way. Pods
-of one kind are alike, and rows that look alike are tried once. Larger pods go first, into the first row that has room.
+Contract: pure arithmetic on what is free; complete unless the budget is exhausted, so "no" means that there is no way.
+Pods of one kind are alike, and rows that look alike are tried once. Larger pods go first, into the first row that has
+room.
 """
 
 from __future__ import annotations
@@ -9,19 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-
-class Work:
-    """A budget of steps. What is limited by work and not by time gives the same answer on every machine."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def spend(self, steps: int = 1) -> bool:
-        """Take some steps; no when there are none left."""
-        self.left -= steps
-        return self.left >= 0
+from tutti.cluster.meter import GANG_PACKING_STEP
+from tutti.cluster.work_budget import WorkBudget
 
 
 class Item(NamedTuple):
@@ -33,19 +23,23 @@ class Item(NamedTuple):
     groups: tuple[int, ...]
 
 
-def pack(items: Sequence[Item], lacks: Sequence[int], free: dict[int, list[int]], work: Work) -> list[list[int]] | None:
-    """Give the rows of the placed pods of each item; None when there is no way, or no work left.
+def pack(
+    items: Sequence[Item], lacks: Sequence[int], free: dict[int, list[int]], budget: WorkBudget
+) -> list[list[int]] | None:
+    """Give the rows of the placed pods of each item; None when there is no way, or the budget is exhausted.
 
     Of each group at least as many pods are placed as it lacks, and nobody whom no group needs. `free` says for each row
     how much is left, in the order of the items' amounts.
     """
-    packing = _Packing(items, lacks, free, work)
+    packing = _Packing(items, lacks, free, budget)
     return packing.trimmed() if packing.run() else None
 
 
 class _Packing:
-    def __init__(self, items: Sequence[Item], lacks: Sequence[int], free: dict[int, list[int]], work: Work) -> None:
-        self._items, self._lacks, self._free, self._work = items, lacks, free, work
+    def __init__(
+        self, items: Sequence[Item], lacks: Sequence[int], free: dict[int, list[int]], budget: WorkBudget
+    ) -> None:
+        self._items, self._lacks, self._free, self._budget = items, lacks, free, budget
         width = max((len(item.amounts) for item in items), default=0)
         largest = [max((row[k] for row in free.values()), default=1) or 1 for k in range(width)]
         # The largest first: what is left over is useful to the smaller ones.
@@ -95,7 +89,7 @@ class _Packing:
         """Place what is left of an item, on rows from `start` on: pods of one item are taken in the order of rows."""
         if not left:
             return self._item(place + 1)
-        if not self._work.spend():
+        if not self._budget.spend(GANG_PACKING_STEP):
             return False
         item = self._items[self._order[place]]
         placed = self._placed[self._order[place]]
@@ -113,7 +107,7 @@ class _Packing:
                 return True
             placed.pop()
             self._take(free, item, -1)
-            if self._work.left <= 0:
+            if self._budget.is_exhausted():
                 return False
         return self._skipped(place, start, left)
 

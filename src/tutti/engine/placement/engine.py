@@ -7,6 +7,7 @@ pod in the given order, and gives the same answers as one decision at a time. Ti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -57,8 +58,8 @@ class Engine:
         self.cluster = cluster
         self.profile = profile or Profile.default()
         self.judge = Judge(cluster, self.profile)
-        self.memo: dict[object, object] = {}
-        """What those who use the engine keep with it, by who they are."""
+        self.caches: dict[Any, Any] = {}
+        """The values of attached caches (`attached_cache`)."""
 
     def decide(self, pod: str, within: Area | None = None) -> Decision:
         """Say where a pending pod goes, if need be within an area only."""

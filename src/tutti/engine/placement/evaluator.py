@@ -16,7 +16,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Bind
 from tutti.cluster.events import EVERY, Event
-from tutti.cluster.meter import NODE, PASS_OVER
+from tutti.cluster.meter import POD_PASS, POD_PASS_NODE
 from tutti.cluster.node_table import RANK_BITS
 from tutti.engine.placement.node_plugin_cache import NodeTier
 from tutti.engine.placement.profile import Profile
@@ -118,7 +118,7 @@ class Judge:
 
     def filter(self, asked: Asked) -> Filtered | Reason:
         """Find the feasible nodes; a reason when no node needs to be looked at."""
-        self.cluster.meter.count += PASS_OVER + NODE * self.cluster.nodes.length
+        self.cluster.meter.count += POD_PASS + POD_PASS_NODE * self.cluster.nodes.length
         table = self.row_table(asked)
         keys = table.keys(asked.spec)[: self.cluster.nodes.length]
         narrowed = table.tier.narrowed

@@ -15,7 +15,7 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Floats, Ints, Rows
-from tutti.cluster.meter import ANSWER, JUDGEMENT
+from tutti.cluster.meter import PLUGIN_PASS, PLUGIN_PASS_CELL
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.placement.node_plugin_cache import NEVER, NodeTier
@@ -162,7 +162,7 @@ class RowTable:
 
     def keys_in(self, window: Window, specs: Specs) -> Ints:
         """Give the keys of some rows, as the window shows them: a column per spec, without scores of nodes alone."""
-        self._cluster.meter.count += JUDGEMENT + ANSWER * len(window) * len(specs)
+        self._cluster.meter.count += PLUGIN_PASS + PLUGIN_PASS_CELL * len(window) * len(specs)
         score: Ints | None = None
         for plugin, weight in self._rules.pod_scores:
             scored = plugin.score(window, specs)

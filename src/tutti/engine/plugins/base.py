@@ -151,25 +151,27 @@ class Window:
 
 
 class OneNode:
-    """One row of the node columns, as plain numbers; plugins keep what they derive of it in `memo`."""
+    """One row of the node columns, as plain numbers."""
 
-    __slots__ = ("alloc", "cluster", "memo", "row", "used")
+    __slots__ = ("alloc", "balance", "cluster", "row", "used")
 
     def __init__(self, cluster: Cluster, row: int) -> None:
         self.cluster, self.row = cluster, row
         self.alloc: list[int] = cluster.nodes.alloc[:, row].tolist()
         self.used: list[int] = cluster.nodes.used[:, row].tolist()
-        self.memo: dict[str, int] = {}
+        self.balance: int | None = None
+        """How evenly the resources are used; NodeResourcesBalancedAllocation fills it when it first scores the node."""
 
 
 class Specs:
-    """Spec classes that are judged together, a column each; plugins keep what they derive in `memo`."""
+    """Spec classes that are judged together, a column each."""
 
-    __slots__ = ("chosen", "members", "memo")
+    __slots__ = ("caches", "chosen", "members")
 
     def __init__(self, *members: SpecClass) -> None:
         self.members = list(members)
-        self.memo: dict[str, Any] = {}
+        self.caches: dict[Any, Any] = {}
+        """The values of attached caches (`attached_cache`)."""
         self.chosen = slice(None)
         """Which of the members are asked about."""
 

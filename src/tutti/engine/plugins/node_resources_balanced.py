@@ -6,6 +6,7 @@ import numpy as np
 
 from tutti.cluster.columns import CPU, MEMORY, Floats, Ints
 from tutti.cluster.spec_classes import SpecClass
+from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.plugins.base import MAX_SCORE, OneNode, PodPlugin, Specs, Window
 from tutti.engine.plugins.node_resources_fit import NATIVE, Places, Stack
 
@@ -20,6 +21,7 @@ class NodeResourcesBalancedAllocation(PodPlugin):
 
     def __init__(self, resources: tuple[str, ...] = _DEFAULT) -> None:
         self._resources = resources
+        self._amounts: AttachedCache[Specs, _Amounts] = AttachedCache(lambda _: _Amounts())
 
     def shape(self, spec: SpecClass) -> tuple[str, ...]:
         """Specs for which the same resources count; none for a pod that asks for nothing."""
@@ -28,10 +30,11 @@ class NodeResourcesBalancedAllocation(PodPlugin):
 
     def score(self, window: Window, specs: Specs) -> Ints | None:
         """Score 75 for no change, up to 100 for a better balance, down to 50 for a worse one."""
-        stack: Stack | None = specs.memo.get("balanced")
+        known = self._amounts.of(specs)
+        stack = known.stack
         if stack is None:
             names = list(self.shape(specs.members[0]))
-            stack = specs.memo["balanced"] = Stack(window, names, dtype=np.float64)
+            stack = known.stack = Stack(window, names, dtype=np.float64)
         places, amounts = stack.places, stack.amounts(specs, lambda spec: spec.balanced_requests)
         if not len(amounts):
             return None
@@ -55,10 +58,19 @@ class NodeResourcesBalancedAllocation(PodPlugin):
         if not (more_cpu or more_memory):
             return 0
         used_cpu, used_memory = node.used[CPU], node.used[MEMORY]
-        before = node.memo.get("balance")
+        before = node.balance
         if before is None:
-            before = node.memo["balance"] = _balance(used_cpu / cpu, used_memory / memory)
+            before = node.balance = _balance(used_cpu / cpu, used_memory / memory)
         return 75 + ((_balance((used_cpu + more_cpu) / cpu, (used_memory + more_memory) / memory) - before) >> 1)
+
+
+class _Amounts:
+    """How much some specs want, once that is known."""
+
+    __slots__ = ("stack",)
+
+    def __init__(self) -> None:
+        self.stack: Stack | None = None
 
 
 def _balance(first: float, second: float) -> int:

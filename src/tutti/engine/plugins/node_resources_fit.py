@@ -15,6 +15,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Floats, Ints, Rows
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
+from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.plugins.base import MAX_SCORE, Asked, OneNode, PodPlugin, Specs, Window
 from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 
@@ -49,6 +50,9 @@ class NodeResourcesFit(PodPlugin):
     ) -> None:
         self._strategy = strategy
         self._ignored, self._ignored_groups = frozenset(ignored), frozenset(ignored_groups)
+        self._rooms: AttachedCache[Cluster, dict[int, list[tuple[int, int]]]] = AttachedCache(lambda _: {})
+        """By the number of a spec: what `room` gives."""
+        self._amounts: AttachedCache[Specs, _Amounts] = AttachedCache(lambda _: _Amounts())
 
     def shape(self, spec: SpecClass) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Specs that want the same resources, whatever the amounts."""
@@ -69,10 +73,11 @@ class NodeResourcesFit(PodPlugin):
 
     def _wanted(self, window: Window, specs: Specs) -> tuple[Places, Ints]:
         """Give the places of the checked resources, and how much each spec wants of them."""
-        stack: Stack | None = specs.memo.get("fit")
+        known = self._amounts.of(specs)
+        stack = known.wanted
         if stack is None:
             names = sorted(self._checked(specs.members[0]), key=window.cluster.resources.place)
-            stack = specs.memo["fit"] = Stack(window, names)
+            stack = known.wanted = Stack(window, names)
         return stack.places, stack.amounts(specs, lambda spec: spec.requests)
 
     def filter(self, window: Window, specs: Specs) -> Variants | None:
@@ -82,16 +87,18 @@ class NodeResourcesFit(PodPlugin):
 
     def room(self, cluster: Cluster, spec: SpecClass) -> list[tuple[int, int]]:
         """Give the places of everything that is wanted, with the amounts."""
-        known = cluster.memo.setdefault(self, {})
-        wanted: list[tuple[int, int]] | None = known.get(spec.number)
-        if wanted is None:
+        known = self._rooms.of(cluster)
+        if spec.number not in known:
             place = cluster.resources.place
-            wanted = known[spec.number] = [(place(n), spec.requests[n]) for n in self._checked(spec)]
-        return wanted
+            known[spec.number] = [(place(n), spec.requests[n]) for n in self._checked(spec)]
+        return known[spec.number]
 
     def fits(self, node: OneNode, spec: SpecClass) -> bool:
         """Say whether enough is left of everything that is wanted."""
-        wanted = self.room(node.cluster, spec)
+        try:
+            wanted = self._rooms.of(node.cluster)[spec.number]  # `room` would be another call, on the hottest path
+        except KeyError:
+            wanted = self.room(node.cluster, spec)
         alloc, used = node.alloc, node.used
         for place, amount in wanted:  # noqa: SIM110 - a generator costs as much as the whole check
             if alloc[place] - used[place] < amount:
@@ -140,9 +147,10 @@ class NodeResourcesFit(PodPlugin):
 
     def score(self, window: Window, specs: Specs) -> Ints | None:
         """Score how full the node would be."""
-        scored: _Scored | None = specs.memo.get("fit score")
+        known = self._amounts.of(specs)
+        scored = known.scored
         if scored is None:
-            scored = specs.memo["fit score"] = self._prepare_score(window, specs)
+            scored = known.scored = self._prepare_score(window, specs)
         floats = window.floats if scored.plain else None
         if floats is not None:
             return _least_allocated(*floats, scored.hundredfold.amounts(specs, lambda spec: spec.scored_requests))
@@ -202,6 +210,16 @@ class NodeResourcesFit(PodPlugin):
 def shortage(names: list[str], place: int) -> str:
     """Say what a node lacks."""
     return "Too many pods" if place == PODS else f"Insufficient {names[place]}"
+
+
+class _Amounts:
+    """How much some specs want and how they are scored, once that is known."""
+
+    __slots__ = ("scored", "wanted")
+
+    def __init__(self) -> None:
+        self.wanted: Stack | None = None
+        self.scored: _Scored | None = None
 
 
 class _Scored(NamedTuple):

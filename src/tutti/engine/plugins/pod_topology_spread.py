@@ -13,6 +13,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass, SpreadConstraint
+from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection, controller
 from tutti.engine.plugins.spread_counts import HOSTNAME, counted_view, soft_scores
 from tutti.engine.plugins.verdict import Refusal, Variants
@@ -21,6 +22,8 @@ from tutti.kube.selectors import NOTHING, Requirement, Selector, equal_to, parse
 
 ZONE = "topology.kubernetes.io/zone"
 _NEVER = 2**31 - 1
+_Like = tuple[int, tuple[str, str, str] | None]
+"""What pods with one default selector share: the class of their labels and their controller."""
 
 
 def _default(key: str, max_skew: int) -> SpreadConstraint:
@@ -45,6 +48,8 @@ class PodTopologySpread(ClusterPlugin):
     def __init__(self, defaults: tuple[SpreadConstraint, ...] | None = None) -> None:
         self._system = defaults is None
         self._defaults = SYSTEM_DEFAULTS if defaults is None else defaults
+        self._selectors: AttachedCache[Cluster, dict[_Like, tuple[int, Selector]]] = AttachedCache(lambda _: {})
+        """The default selectors of like pods, with the version of the workloads that they were made of."""
 
     def concerns(self, asked: Asked) -> bool:
         """Only pods with constraints, of their own or by default."""
@@ -67,8 +72,8 @@ class PodTopologySpread(ClusterPlugin):
         """Give what the pod's Services and its controller select by; it selects everything when there are none."""
         key = (asked.labels.number, controller(asked.pod))
         version = asked.cluster.workloads_version
-        kept = asked.cluster.memo.setdefault(self, {})
-        known: tuple[int, Selector] | None = kept.get(key)
+        kept = self._selectors.of(asked.cluster)
+        known = kept.get(key)
         if known is None or known[0] != version:
             known = kept[key] = (version, default_selector(asked.cluster, asked.pod))
         return known[1]

@@ -2,7 +2,7 @@
 
 Contract: a what-if; the cluster is as before afterwards. Victims are given only if the gang then fits whole, and are
 the least loss (`victims.py`) among all sets while there are few units; among many, among those made of a shortlist,
-which proposals by arithmetic have filled. A set is never larger than it needs to be. Limited by work, not by time.
+which proposals by arithmetic have filled. A set is never larger than it needs to be. A work budget limits the search.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Unbind
+from tutti.cluster.meter import GANG_POD, VICTIM
 from tutti.cluster.trial import Trial
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
-from tutti.engine.gangs.pod_packing import Work
 from tutti.engine.placement.engine import Decision
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.victim_proposals import Proposals
@@ -33,10 +34,10 @@ _FEW = 4
 """Units of which all sets are tried without much ado."""
 _TRIES = 600
 """Sets that are tried in earnest for one gang."""
-_FIT_WORK = 4_000
-"""Steps of search for one set."""
-_WORK = 200_000
-"""Steps of search for all sets together."""
+_SET_SEARCH = 4_000 * GANG_POD
+"""Work for the search with one set evicted, and for the search for another place of one moved unit."""
+_ALL_SETS = 200_000 * GANG_POD
+"""Work for all sets together; other places of moved units are not included."""
 
 
 class Evictions(msgspec.Struct, frozen=True):
@@ -67,19 +68,22 @@ class GangPreemption:
         gang: str | None = None,
         move: bool = False,
         stuck_before: int | None = None,
+        budget: WorkBudget | None = None,
     ) -> None:
         """Search for a need of a gang, or of a pod on its own.
 
-        Pods that began to terminate before `stuck_before` are not waited for.
+        Pods that began to terminate before `stuck_before` are not waited for. The search spends from the budget and
+        ends with it, or earlier, when its own limit is reached.
         """
         self._placer, self._gangs, self._need = placer, gangs, need
         self._whom, self._stuck_before = gang or "", stuck_before
         self._cluster = placer.engine.cluster
         self._priority, self._move = priority, move
-        self._tries, self._work = _TRIES, _WORK
+        self._tries, self._remaining = _TRIES, _ALL_SETS
+        self._budget = WorkBudget() if budget is None else budget
         self.weaker = 0
         """How many units it could have evicted, had that been enough."""
-        self._left: dict[str, str | None] = {}
+        self._leaving: dict[str, str | None] = {}
         """Pods that are terminating, and where they are."""
         self._failed: list[frozenset[int]] = []
         self._after: dict[frozenset[int], tuple[tuple[Decision, ...], tuple[Decision, ...]]] = {}
@@ -127,7 +131,7 @@ class GangPreemption:
     def _in_the_way(self, leaving: tuple[str, ...], decisions: Sequence[Decision]) -> tuple[str, ...]:
         """Give those of the leaving pods that are still on the nodes to which the gang goes."""
         nodes = {decision.node for decision in decisions}
-        return tuple(key for key in leaving if self._left[key] in nodes)
+        return tuple(key for key in leaving if self._leaving[key] in nodes)
 
     def _without_leaving(self) -> tuple[str, ...]:
         """Take the pods away that are terminating: their room comes by itself."""
@@ -135,20 +139,15 @@ class GangPreemption:
         rows = np.flatnonzero(pods.terminating[:length] & (pods.node[:length] >= 0)).tolist()
         if self._stuck_before is not None:
             rows = [row for row in rows if self._began(row) >= self._stuck_before]
-        self._left = {pods.keys[row]: pods.node_names[row] for row in rows}
-        for key in self._left:
+        self._leaving = {pods.keys[row]: pods.node_names[row] for row in rows}
+        for key in self._leaving:
             self._cluster.apply(Unbind(key))
-        return tuple(sorted(self._left))
+        return tuple(sorted(self._leaving))
 
     def _began(self, row: int) -> int:
         """Say when a pod began to terminate."""
         pod = self._cluster.pods.objects[row]
         return micros(pod.metadata.deletion_timestamp or "") if pod is not None else 0
-
-    @property
-    def spent(self) -> int:
-        """How many steps of search it took."""
-        return _WORK - max(self._work, 0)
 
     # Trying -----------------------------------------------------------------------------------------------------------
 
@@ -160,9 +159,11 @@ class GangPreemption:
             for unit in units:
                 for row in unit.rows:
                     cluster.apply(Unbind(cluster.pods.keys[row]))
-            work = Work(min(_FIT_WORK, max(self._work, 0)))
-            found = self._placer.place(self._need, work)
-            self._work -= _FIT_WORK - max(work.left, 0) + sum(len(unit.rows) for unit in units)
+            budget = self._budget.limited_to(min(_SET_SEARCH, max(self._remaining, 0)))
+            found = self._placer.place(self._need, budget)
+            evicted = VICTIM * sum(len(unit.rows) for unit in units)
+            self._remaining -= _SET_SEARCH - budget.remaining + evicted
+            self._budget.spend(evicted)
             if found is None:
                 return False
             moves = self._moved(units) if self._move else []
@@ -170,6 +171,9 @@ class GangPreemption:
                 return False
             self._after[_pods_of(units)] = tuple(found), tuple(moves)
             return True
+
+    def _is_exhausted(self) -> bool:
+        return self._remaining <= 0 or self._budget.is_exhausted()
 
     def _moved(self, units: Sequence[Unit]) -> list[Decision] | None:
         """Give all units another place, each on another node than before, or none."""
@@ -179,7 +183,7 @@ class GangPreemption:
                 again = Need("", 1, unit.rows, ())
             else:
                 again = self._gangs.standing(unit.gang, unit.rows).everyone()
-            found = self._placer.place(again, Work(_FIT_WORK))
+            found = self._placer.place(again, self._budget.limited_to(_SET_SEARCH))
             if found is None:
                 return None
             moves += found
@@ -217,7 +221,7 @@ class GangPreemption:
                 loss = victims.loss(found)
                 if best is None or loss < best[0]:
                     best = loss, found
-            if self._tries <= 0 or self._work <= 0:
+            if self._tries <= 0 or self._is_exhausted():
                 break
         if best is None:
             # No guess was right. Evicting everybody and sparing whom it can spare finds a way if there is one.
@@ -254,11 +258,11 @@ class GangPreemption:
     def _spared(
         self, victims: Victims, in_turn: Sequence[Unit], kept: list[Unit], proposals: Proposals
     ) -> tuple[Unit, ...] | None:
-        """Spare whom it can, many at once where that is possible; None when work runs out before it is known."""
+        """Spare as many units as possible, many at once if it can; None when the budget is exhausted before that."""
         todo = [list(in_turn)]
         while todo:
             some = todo.pop()
-            if self._tries <= 0 or self._work <= 0:
+            if self._tries <= 0 or self._is_exhausted():
                 return None
             spared = set(map(id, some))
             fewer = [unit for unit in kept if id(unit) not in spared]
@@ -278,7 +282,7 @@ class GangPreemption:
             if proposals.plain:
                 masks = self._with_the_needed(victims, units, masks)
         for chosen in ranked_sets(victims, units, masks, fewest=self._move):
-            if self._tries <= 0 or self._work <= 0:
+            if self._tries <= 0 or self._is_exhausted():
                 return None
             if self._tried(victims, chosen):
                 return chosen

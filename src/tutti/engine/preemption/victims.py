@@ -18,6 +18,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import Gangs, names_below
+from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.kube.gangs.gang import Disruption, Gang, Part
 
@@ -57,20 +58,35 @@ class Running(msgspec.Struct, frozen=True, eq=False, gc=False):
         return _falls_short(whole, [parts[row] for row in left])
 
 
-def _known_units(gangs: Gangs, gang: Gang, rows: list[int], priority: int) -> tuple[Running, list[Unit]]:
-    """Give the units of a gang that runs with these pods; they are the same until it changes."""
-    known: tuple[list[int], Gang, int, Running, list[Unit]] | None = gangs.memo.get(gang.key)
-    if known is not None and known[0] == rows and known[1] is gang and known[2] == priority:
-        return known[3], known[4]
-    running = Running(gang, rows, gangs)
-    single = gang.disruption is Disruption.SINGLE
-    units: list[Unit] = []
-    if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
-        units += [Unit((row,), priority, gang.key, whole=False) for row in rows]
-    if not single:
-        units.append(Unit(tuple(rows), priority, gang.key))
-    gangs.memo[gang.key] = rows, gang, priority, running, units
-    return running, units
+class _KnownUnits:
+    """The units of running gangs, each until its gang changes."""
+
+    def __init__(self, gangs: Gangs) -> None:
+        self._gangs = gangs
+        self._known: dict[str, tuple[list[int], Gang, int, Running, list[Unit]]] = {}
+        """By gang: the rows, the record and the priority of which the rest was made."""
+        gangs.watch(self._forget)
+
+    def _forget(self, key: str) -> None:
+        self._known.pop(key, None)
+
+    def of(self, gang: Gang, rows: list[int], priority: int) -> tuple[Running, list[Unit]]:
+        """Give the units of a gang that runs with these pods."""
+        known = self._known.get(gang.key)
+        if known is not None and known[0] == rows and known[1] is gang and known[2] == priority:
+            return known[3], known[4]
+        running = Running(gang, rows, self._gangs)
+        single = gang.disruption is Disruption.SINGLE
+        units: list[Unit] = []
+        if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
+            units += [Unit((row,), priority, gang.key, whole=False) for row in rows]
+        if not single:
+            units.append(Unit(tuple(rows), priority, gang.key))
+        self._known[gang.key] = rows, gang, priority, running, units
+        return running, units
+
+
+_KNOWN_UNITS: AttachedCache[Gangs, _KnownUnits] = AttachedCache(_KnownUnits)
 
 
 def _falls_short(part: Part, running: list[str]) -> bool:
@@ -115,7 +131,7 @@ class Victims:
         highest = np.maximum.reduceat(self.cluster.pods.priority[rows], starts).tolist()
         ends = [*starts[1:].tolist(), len(rows)]
         listed = rows.tolist()
-        waiting = self._waiting(gangs)
+        waiting, known = self._waiting(gangs), _KNOWN_UNITS.of(gangs)
         records = gangs.records(roots[starts].tolist())
         for start, end, top, gang in zip(starts.tolist(), ends, highest, records, strict=True):
             key, mine = gang.key, listed[start:end]
@@ -124,7 +140,7 @@ class Victims:
             priority = gang.priority if gang.priority is not None else top
             if priority >= limit or key == self._but:
                 continue
-            self.running[key], units = _known_units(gangs, gang, mine, priority)
+            self.running[key], units = known.of(gang, mine, priority)
             self.units += units
 
     def _waiting(self, gangs: Gangs) -> set[int]:

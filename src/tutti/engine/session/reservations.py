@@ -1,13 +1,11 @@
-"""Reservations: where and when something that starves will be able to start.
+"""Reservations: where and when a turn that starves will be able to start.
 
-What runs is taken to end in the order of its known ends (start plus duration), and after those the oldest first. The
-shortest beginning of that order without which the gang fits says where it goes; the last end in it says when, if all
-ends in it are known.
+Running pods are expected to end in the order of their known ends (start plus duration), and after those the oldest
+first. The shortest beginning of that order without which the turn fits says where it goes; the last end in it says
+when, if all ends in it are known.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -17,18 +15,34 @@ from tutti.cluster.pod_table import NOT_STARTED
 from tutti.cluster.trial import Trial
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
+from tutti.exceptions import InputError
+from tutti.kube.durations import duration
+from tutti.kube.gangs.tutti_annotations import DURATION
 
 Ends = dict[int, int | None]
-"""When running pods end, by row, in microseconds, the first expected first; None where nobody knows."""
+"""When running pods end, by row, in microseconds, the first expected first; None where the end is not known."""
 
 
-def expected_ends(cluster: Cluster, gangs: Gangs, duration: Callable[[int, Gangs], int | None], *, now: int) -> Ends:
-    """Give the running pods in the order in which they are expected to end; those not started yet start now."""
+def duration_of(cluster: Cluster, gangs: Gangs, row: int) -> int | None:
+    """Return how long a pod runs, in microseconds, if its gang or its annotation says so."""
+    key = gangs.key_of(row)
+    if key is not None:
+        return gangs.gang(key).duration
+    pod = cluster.pods.objects[row]
+    text = (pod.metadata.annotations or {}).get(DURATION) if pod is not None else None
+    try:
+        return duration(text) if text else None
+    except InputError:
+        return None
+
+
+def expected_ends(cluster: Cluster, gangs: Gangs, *, now: int) -> Ends:
+    """Return the running pods in the order in which they are expected to end; those not started yet start now."""
     pods, length = cluster.pods, cluster.pods.length
     found: list[tuple[int, int, str, int, int | None]] = []
     for row in np.flatnonzero(pods.node[:length] >= 0).tolist():
         start = int(pods.start[row])
-        lasts = duration(row, gangs)
+        lasts = duration_of(cluster, gangs, row)
         end = None if lasts is None else (now if start == NOT_STARTED else start) + lasts
         if pods.terminating[row]:
             found.append((0, 0, pods.keys[row], row, None))
@@ -40,7 +54,7 @@ def expected_ends(cluster: Cluster, gangs: Gangs, duration: Callable[[int, Gangs
 
 
 def reserve(placer: GangPlacer, need: Need, ends: Ends, *, now: int) -> tuple[list[Hold], int | None] | None:
-    """Give the room to hold for a need, and from when on it will be free; None when it never will be."""
+    """Return the room to hold for a need, and when it will be free; None when it never will be."""
     rows = list(ends)
     low, high = 1, len(rows)
     if not rows or _placed_without(placer, need, rows) is None:
@@ -65,7 +79,7 @@ def reserve(placer: GangPlacer, need: Need, ends: Ends, *, now: int) -> tuple[li
 
 
 def _placed_without(placer: GangPlacer, need: Need, rows: list[int]) -> list[Hold] | None:
-    """Give where a need would go if some pods were not there."""
+    """Return where a need would go without some pods."""
     cluster = placer.engine.cluster
     with Trial(cluster):
         for row in rows:

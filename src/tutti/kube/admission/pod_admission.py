@@ -60,19 +60,6 @@ def is_stored(obj: Object) -> bool:
     return isinstance(obj, Pod) and bool(obj.status.phase)
 
 
-def admit_pod(
-    pod: Pod,
-    *,
-    priority_classes: Iterable[PriorityClass] | None = (),
-    runtime_classes: Iterable[RuntimeClass] | None = (),
-    limit_ranges: Iterable[LimitRange] = (),
-) -> Pod:
-    """A new pod as it would be stored."""
-    return Admission(priority_classes=priority_classes, runtime_classes=runtime_classes, limit_ranges=limit_ranges).pod(
-        pod
-    )
-
-
 class Admission:
     """The classes and limits of one cluster, with which new objects are admitted."""
 

@@ -57,7 +57,7 @@ def _known(kind: str, api_version: str | None) -> str | None:
         return None
     if api_version is None:
         return next(iter(groups.values())) if len(groups) == 1 else None
-    return groups.get(api_version.rpartition("/")[0])
+    return groups.get(str(api_version).rpartition("/")[0])
 
 
 def decode_objects(parsed: ParsedFile) -> Decoded:
@@ -119,16 +119,22 @@ def _add_tree(decoded: Decoded, tree: Any, *, source: Source) -> None:
         tree = {"kind": "List", "items": tree}
     if not isinstance(tree, dict):
         raise InputError(f"expected Kubernetes objects, got {type(tree).__name__}", file=source.name)
-    kind, items = tree.get("kind"), tree.get("items")
+    kind, api_version, items = tree.get("kind"), tree.get("apiVersion"), tree.get("items")
     if "items" in tree and (not kind or str(kind).endswith("List")):
+        if isinstance(items, int | float) and items:
+            raise InputError("expected a list", file=source.name, field="items")
         listed = str(kind or "List").removesuffix("List")
-        known = _known(listed, tree.get("apiVersion"))
+        known = _known(listed, api_version)
         if known is not None and not items:
             decoded.present.add(known)
         for item in items or ():
-            shared = {"kind": listed, "apiVersion": tree.get("apiVersion")} if listed else {}
+            shared = {"kind": listed, "apiVersion": api_version} if listed else {}
             _add_tree(decoded, shared | item if isinstance(item, dict) else item, source=source)
         return
-    claimed = decoded.claim(kind, tree.get("apiVersion"))
+    if kind and isinstance(kind, dict | list):
+        raise InputError("expected str", file=source.name, field="kind")
+    if kind and api_version and not isinstance(api_version, str):
+        raise InputError("expected str", file=source.name, field="apiVersion")
+    claimed = decoded.claim(kind, api_version)
     if claimed is not None:
         decoded.objects.append(convert(tree, claimed, source=source))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import KarpenterPool
 from tutti.kube.reading.decode import decode_objects
-from tutti.kube.reading.parsed_file import ParsedFile
+from tutti.kube.reading.parsed_file import parse_file
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
 from tutti.kube.reading.validation import validate
@@ -100,7 +100,7 @@ def _karpenter_pools(source: Source, trees: Sequence[Any]) -> list[KarpenterPool
     listed = [each for tree in trees for each in (tree if isinstance(tree, list) else [tree])]
     if not all(isinstance(each, dict) and "kind" in each for each in listed):
         raise InputError(_WANT)
-    decoded = decode_objects(ParsedFile(source, [], list(trees)))
+    decoded = decode_objects(parse_file(source))
     pools = [obj for obj in decoded.objects if isinstance(obj, KarpenterPool)]
     for pool in pools:
         try:

@@ -17,7 +17,7 @@ from tutti.present.comparison_text import (
     holds_text,
     remarks,
 )
-from tutti.present.recommendation_text import a_month
+from tutti.present.recommendation_text import monthly_text
 from tutti.present.report.markup import Markup, el, joined
 from tutti.present.report.report_tables import data_table
 from tutti.present.tables import counted
@@ -29,7 +29,7 @@ _COLUMNS = ("Purchase by", "#Nodes", "#Cost a month", "#Vs ours", "#Placed", "#L
 _NONE = "–"
 
 
-def comparison(compared: Sequence[Compared], answer: Recommendation) -> Markup:
+def comparison_section(compared: Sequence[Compared], answer: Recommendation) -> Markup:
     """The bars, the table and the remarks."""
     by_nodes = answer.objective == Objective.NODES or any(each.cost is None for each in compared if not each.problem)
     ours = compared[0]
@@ -44,7 +44,7 @@ def comparison(compared: Sequence[Compared], answer: Recommendation) -> Markup:
         rows.append([label, f"{bound:,}", *("–",) * 7])
     elif bound:
         less = change_text(bound / answer.cost - 1 if answer.cost else None)
-        rows.append([label, "–", a_month(bound), less, *("–",) * 5])
+        rows.append([label, "–", monthly_text(bound), less, *("–",) * 5])
     notes = el("ul", *(el("li", _with_heads(line)) for line in remarks(compared, answer)), class_="remarks")
     is_bought = any(each.nodes for each in compared)
     chart = el("div", *bars, class_="bars") if is_bought else el("p", "Nobody buys anything.", class_="quiet")
@@ -65,7 +65,7 @@ def _bar_row(each: Compared, ours: Compared, *, most: int, bound: int | None, by
     if each.problem:
         return el("div", name, el("span", each.problem, class_="problem"), class_="bar-row")
     short = ours.real - each.real
-    value = counted(each.nodes, "node") if by_nodes else a_month(each.cost)
+    value = counted(each.nodes, "node") if by_nodes else monthly_text(each.cost)
     change = None if each.who == OURS or by_nodes else el("small", change_text(each.change))
     lacks = el("small", f"{counted(short, 'pod')} fewer placed", class_="short") if short > 0 else None
     kind = "ours" if each.who == OURS else "short" if short > 0 else "peer"
@@ -87,7 +87,7 @@ def _row(each: Compared, ours: Compared) -> list[str | Markup]:
     return [
         el("b", name) if each.who == OURS else name,
         f"{each.nodes:,}",
-        a_month(each.cost),
+        monthly_text(each.cost),
         _NONE if each is ours else change_text(each.change),
         f"{each.placed:,}",
         f"{each.left:,}",
@@ -100,7 +100,7 @@ def _row(each: Compared, ours: Compared) -> list[str | Markup]:
 # Cost -----------------------------------------------------------------------------------------------------------------
 
 
-def cost_by_pool(answer: Recommendation) -> Markup:
+def cost_section(answer: Recommendation) -> Markup:
     """A bar for each pool, and the scale-ups."""
     totals: dict[str, int] = {}
     for each in answer.scale_up:
@@ -108,14 +108,14 @@ def cost_by_pool(answer: Recommendation) -> Markup:
     most = max(totals.values(), default=0)
     bars = [
         el("div", el("span", pool, class_="who"), _bar(cost / most, "ours"),
-           el("span", el("b", a_month(cost)), class_="what"), class_="bar-row")
+           el("span", el("b", monthly_text(cost)), class_="what"), class_="bar-row")
         for pool, cost in sorted(totals.items(), key=lambda item: (-item[1], item[0]))
         if most and len(totals) > 1
     ]  # fmt: skip
     rows = [
         [
             each.pool, each.zone or "–", each.instance_type or "–", each.capacity_type, f"+{each.increment:,}",
-            a_month(each.price), a_month(None if each.price is None else each.price * each.increment),
+            monthly_text(each.price), monthly_text(None if each.price is None else each.price * each.increment),
         ]
         for each in answer.scale_up
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tutti.market.money import NANO
-from tutti.present.recommendation_text import a_month, no_better
+from tutti.present.recommendation_text import bound_statement, monthly_text
 from tutti.present.report.markup import Markup, el
 from tutti.present.tables import counted
 from tutti.recommend.compare import Compared
@@ -37,18 +37,18 @@ def title_of(answer: Recommendation) -> str:
     """The plan in one line."""
     down = answer.down
     if not answer.nodes and down is not None and down.removals:
-        less = f": {a_month(down.saving)} a month less" if down.saving else ""
+        less = f": {monthly_text(down.saving)} a month less" if down.saving else ""
         instead = f" for {counted(len(down.nodes), 'new one')}" if down.nodes else ""
         return f"Give back {counted(len(down.removals), 'node')}{instead}{less}"
     if not answer.pods:
         return "No pod waits for a node"
     if not answer.nodes:
         return "Nothing has to be bought" if answer.placed else "Nothing that can be bought helps"
-    cost = "" if answer.cost is None else f" for {a_month(answer.cost)} a month"
+    cost = "" if answer.cost is None else f" for {monthly_text(answer.cost)} a month"
     return f"Buy {counted(len(answer.nodes), 'node')}{cost}"
 
 
-def proof(answer: Recommendation) -> str:
+def bound_sentence(answer: Recommendation) -> str:
     """How much better a plan could be, in a sentence; empty when nothing is bought."""
     if not answer.nodes:
         return ""
@@ -56,11 +56,13 @@ def proof(answer: Recommendation) -> str:
     if answer.bound is None or (not answer.bound and (by_nodes or answer.cost)):
         return "How much better a plan could be is not known."
     if answer.gap is None or answer.gap < _TOLERANCE:
-        return f"Proved: {no_better(answer, 'has fewer nodes' if by_nodes else 'costs less')}."
+        return f"Proved: {bound_statement(answer, 'has fewer nodes' if by_nodes else 'costs less')}."
     least = (
-        f"has fewer than {counted(answer.bound, 'node')}" if by_nodes else f"costs less than {a_month(answer.bound)}"
+        f"has fewer than {counted(answer.bound, 'node')}"
+        if by_nodes
+        else f"costs less than {monthly_text(answer.bound)}"
     )
-    said = no_better(answer, least)
+    said = bound_statement(answer, least)
     return f"{said[0].upper()}{said[1:]}."
 
 
@@ -68,7 +70,7 @@ def _sentences(answer: Recommendation) -> Iterator[str]:
     if answer.pods:
         verb = "gets" if answer.placed == 1 else "get"
         yield f"{answer.placed:,} of {counted(answer.pods, 'pending pod')} {verb} a node. "
-    if said := proof(answer):
+    if said := bound_sentence(answer):
         yield f"{said} "
     if answer.minimal and answer.nodes:
         yield "Every new node is needed."
@@ -82,10 +84,12 @@ def _cards(answer: Recommendation, compared: Sequence[Compared]) -> Iterator[Mar
     down = answer.down
     if down is not None and down.before is not None and down.after is not None:
         if down.purchase:
-            yield _card("Bill with the purchase", a_month(down.before), f"{a_month(down.purchase)} of it is bought")
+            yield _card(
+                "Bill with the purchase", monthly_text(down.before), f"{monthly_text(down.purchase)} of it is bought"
+            )
         else:
-            yield _card("Bill now", a_month(down.before), "of the nodes that are there")
-        yield _card("Bill afterwards", a_month(down.after), _changes(down))
+            yield _card("Bill now", monthly_text(down.before), "of the nodes that are there")
+        yield _card("Bill afterwards", monthly_text(down.after), _changes(down))
 
 
 def _bought(answer: Recommendation) -> Iterator[Markup]:
@@ -93,10 +97,10 @@ def _bought(answer: Recommendation) -> Iterator[Markup]:
     if answer.cost is None:
         yield _card("Cost", "unknown", "some price is not known")
     else:
-        yield _card("Cost a month", a_month(answer.cost), f"${answer.cost / NANO:,.4f} an hour")
+        yield _card("Cost a month", monthly_text(answer.cost), f"${answer.cost / NANO:,.4f} an hour")
     if answer.bound is not None and answer.nodes:
         by_nodes = answer.objective == Objective.NODES
-        least = counted(answer.bound, "node") if by_nodes else a_month(answer.bound)
+        least = counted(answer.bound, "node") if by_nodes else monthly_text(answer.bound)
         gap = "no gap: proved" if (answer.gap or 0) < _TOLERANCE else f"gap {100 * (answer.gap or 0):.2f} %"
         yield _card("Lower bound", least, gap)
     yield _card("Pods with a node", f"{answer.placed:,} of {answer.pods:,}", f"{on_new:,} on new nodes")
@@ -123,9 +127,9 @@ def _saving(answer: Recommendation, peers: Sequence[Compared]) -> Markup | None:
     if best is None or answer.cost is None or not answer.nodes:
         return None
     if best == answer.cost:
-        return _card("Best peer", a_month(best), "the same cost")
+        return _card("Best peer", monthly_text(best), "the same cost")
     more = 100 * (best / answer.cost - 1) if answer.cost else 0.0
-    return _card("Best peer", a_month(best), f"{more:+.1f} % for as many pods")
+    return _card("Best peer", monthly_text(best), f"{more:+.1f} % for as many pods")
 
 
 def _card(name: str, value: str, note: str) -> Markup:

@@ -17,11 +17,11 @@ from tutti import __version__
 from tutti.engine.session.plan import NotConsidered
 from tutti.present.report import charts
 from tutti.present.report import report_tables as tables
+from tutti.present.report.drawing_data import drawing_data_of
 from tutti.present.report.headline import headline, title_of
 from tutti.present.report.markup import Child, Markup, el, joined, trusted
-from tutti.present.report.node_boxes import everything
-from tutti.present.report.scale_down import giving_back
-from tutti.present.report.scene import scene_of
+from tutti.present.report.node_boxes import plan_section
+from tutti.present.report.scale_down_section import scale_down_section
 from tutti.present.tables import counted
 from tutti.recommend.compare import Compared
 from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
@@ -69,23 +69,23 @@ def _sections(report: Report) -> list[Markup]:
     answer = report.answer
     found: list[Markup] = []
     if report.compared:
-        found.append(_section("compare", "Beside the others", charts.comparison(report.compared, answer)))
+        found.append(_section("compare", "Beside the others", charts.comparison_section(report.compared, answer)))
     if answer.pods:
-        found.append(_section("plan", "Where the pods go", everything(scene_of(report.request, answer))))
+        found.append(_section("plan", "Where the pods go", plan_section(drawing_data_of(report.request, answer))))
     if answer.scale_up:
-        found.append(_section("cost", "Cost by pool", charts.cost_by_pool(answer)))
+        found.append(_section("cost", "Cost by pool", charts.cost_section(answer)))
     if answer.down is not None:
-        found.append(_section("down", "What can be given back", giving_back(answer.down, report.removals)))
+        found.append(_section("down", "What can be given back", scale_down_section(answer.down, report.removals)))
     if answer.left or report.others:
         stay = "stays pending" if len(answer.left) == 1 else "stay pending"
         title = f"{counted(len(answer.left), 'pod')} {stay}" if answer.left else "Not considered"
-        found.append(_section("pending", title, tables.pending(answer.left, report.others)))
+        found.append(_section("pending", title, tables.pending_table(answer.left, report.others)))
     if any(each.reason for each in answer.pools):
-        found.append(_section("pools", "Pools", tables.pools(answer.pools)))
+        found.append(_section("pools", "Pools", tables.pools_table(answer.pools)))
     if answer.alternatives:
-        found.append(_section("instead", "Instead of buying", tables.instead(answer.alternatives)))
+        found.append(_section("instead", "Instead of buying", tables.evictions_table(answer.alternatives)))
     if answer.notes:
-        found.append(_section("notes", "Notes", tables.notes(answer.notes)))
+        found.append(_section("notes", "Notes", tables.notes_list(answer.notes)))
     return found
 
 

@@ -42,7 +42,7 @@ def names_text(names: Sequence[str], most: int = _NAMES) -> Markup:
     return joined((*parts, *map(word, shown[-1:]), more))
 
 
-def pending(left: Sequence[Left], others: Sequence[NotConsidered]) -> Markup:
+def pending_table(left: Sequence[Left], others: Sequence[NotConsidered]) -> Markup:
     """The pods that stay pending, a row for each reason."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in left:
@@ -60,18 +60,18 @@ def pending(left: Sequence[Left], others: Sequence[NotConsidered]) -> Markup:
     return data_table(("#Pods", "Which", "Reason"), rows)
 
 
-def pools(statuses: Sequence[PoolStatus]) -> Markup:
+def pools_table(statuses: Sequence[PoolStatus]) -> Markup:
     """The pools that could not be used, and remarks on the others."""
     rows = [(each.pool, "not used" if not each.eligible else "remark", each.reason) for each in statuses if each.reason]
     return data_table(("Pool", "", "Why"), rows)
 
 
-def instead(alternatives: Sequence[Alternative]) -> Markup:
+def evictions_table(alternatives: Sequence[Alternative]) -> Markup:
     """Evictions that would do without a purchase."""
     rows = [(each.who, f"{len(each.evicting):,}", names_text(each.evicting)) for each in alternatives]
     return data_table(("For", "#Evictions", "Of"), rows)
 
 
-def notes(lines: Sequence[str]) -> Markup:
+def notes_list(lines: Sequence[str]) -> Markup:
     """What was said beside the answer."""
     return joined((el("ul", *(el("li", line) for line in lines), class_="remarks"),))

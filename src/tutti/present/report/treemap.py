@@ -23,7 +23,7 @@ class Rect(NamedTuple):
         return self.width * self.height
 
 
-def tiled(room: Rect, weights: Sequence[float]) -> list[Rect]:
+def tile_rectangles(room: Rect, weights: Sequence[float]) -> list[Rect]:
     """A rectangle for each weight; large weights should come first."""
     total = sum(weights)
     if total <= 0 or room.area <= 0:
@@ -32,7 +32,7 @@ def tiled(room: Rect, weights: Sequence[float]) -> list[Rect]:
     found: list[Rect] = []
     while len(found) < len(areas):
         row = _row(areas[len(found) :], min(room.width, room.height))
-        placed, room = _laid(room, row)
+        placed, room = _place_row(room, row)
         found += placed
     return found
 
@@ -42,7 +42,7 @@ def _row(areas: Sequence[float], side: float) -> list[float]:
     row: list[float] = []
     worst = float("inf")
     for area in areas:
-        thinness = _worst([*row, area], side)
+        thinness = _worst_aspect([*row, area], side)
         if row and thinness > worst:
             break
         row.append(area)
@@ -50,7 +50,7 @@ def _row(areas: Sequence[float], side: float) -> list[float]:
     return row
 
 
-def _worst(row: Sequence[float], side: float) -> float:
+def _worst_aspect(row: Sequence[float], side: float) -> float:
     """How much longer than wide the worst of a row is."""
     total, least, most = sum(row), min(row), max(row)
     if not least or not side:
@@ -58,7 +58,7 @@ def _worst(row: Sequence[float], side: float) -> float:
     return max(side * side * most / (total * total), total * total / (side * side * least))
 
 
-def _laid(room: Rect, row: Sequence[float]) -> tuple[list[Rect], Rect]:
+def _place_row(room: Rect, row: Sequence[float]) -> tuple[list[Rect], Rect]:
     """The rectangles of a row along the shorter side, and the room that is left."""
     total, found = sum(row), []
     if room.width >= room.height:

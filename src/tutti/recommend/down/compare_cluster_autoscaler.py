@@ -1,6 +1,6 @@
 """What Cluster Autoscaler would take away from the same cluster, to stand beside our plan.
 
-Contract: pure but for the deadline. The cluster is the one that our plan begins with: what is bought has joined, and
+Contract: pure but for the budget. The cluster is the one that our plan begins with: what is bought has joined, and
 pods are where they go. The model is that of `peers.scale_down`, which is held against recorded runs. It is asked again
 on what is left until nothing more goes: pods have moved where it put them, and budgets allow as many evictions as
 before. Every round takes the time that nodes must be unneeded. Where a pool has minimums for zones, it is a group for
@@ -24,7 +24,7 @@ from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
 )
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Remove, Unbind
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube.objects import Node, Pod
 from tutti.market.offerings import Catalogue, Member, NodePool
 from tutti.recommend.after_purchase import settle
@@ -72,25 +72,25 @@ class PeerDown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many nodes were not looked at because time was up."""
 
 
-def cluster_autoscaler_beside(request: Request, answer: Recommendation, deadline: Deadline) -> PeerDown | None:
+def cluster_autoscaler_beside(request: Request, answer: Recommendation, budget: WorkBudget) -> PeerDown | None:
     """What Cluster Autoscaler would delete; None where there is no plan of ours, or nothing is known of pods."""
     down = request.options.down
     if answer.down is None or down is None or not any(isinstance(each, Pod) for each in request.objects):
         return None
-    cluster = settle(answer, request, meter=deadline.effort.meter).picture.cluster
-    return _told(_rounds(request, answer, cluster, deadline=deadline, down=down), request, cluster, down=down)
+    cluster = settle(answer, request, meter=budget.meter).picture.cluster
+    return _told(_rounds(request, answer, cluster, budget=budget, down=down), request, cluster, down=down)
 
 
 def _rounds(
-    request: Request, answer: Recommendation, cluster: Cluster, *, deadline: Deadline, down: Down
+    request: Request, answer: Recommendation, cluster: Cluster, *, budget: WorkBudget, down: Down
 ) -> list[ScaleDownDecision]:
     """What goes in each round; the last one finds nothing, unless time is up."""
     groups, options = tuple(_groups(request.catalogue, answer)), ScaleDownOptions(threshold=down.threshold)
     now = down.now if down.now is not None else latest_moment(request.objects)
     gone, found = gone_controllers(cluster), list[ScaleDownDecision]()
-    while not found or (_deleted(found[-1]) and not deadline.is_over()):
-        twin = copied(cluster, meter=deadline.effort.meter)
-        found.append(cluster_autoscaler_down(twin, groups, options=options, now=now, gone=gone, deadline=deadline))
+    while not found or (_deleted(found[-1]) and not budget.is_exhausted()):
+        twin = copied(cluster, meter=budget.meter)
+        found.append(cluster_autoscaler_down(twin, groups, options=options, now=now, gone=gone, budget=budget))
         left = frozenset(_deleted(found[-1]))
         cluster = copied(cluster, _after(cluster, left, found[-1].places))
         groups = tuple(replace(each, members=tuple(n for n in each.members if n not in left)) for each in groups)

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from tutti.cluster.meter import SECOND
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.offerings import Offering
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.market.remaining_limits import spent
@@ -34,8 +35,8 @@ from tutti.recommend.records.request import Down, Objective, Request, Strategy
 
 _MOST, _SINGLES = 200, 24
 """How many nodes are taken away at once at most, and how many are looked at one by one."""
-_LOOK = 0.5
-"""For how many seconds a set is looked at before it is known to be a good one."""
+_LOOK = SECOND // 2
+"""Work for a set of nodes before it is known to be a good one."""
 _CARRIED_OUT = 3
 """How many of the best sets are drained before the search is given up."""
 
@@ -59,18 +60,18 @@ class Consolidation:
         sizes: PoolSizes,
         bought: Iterable[Offering],
         down: Down,
-        deadline: Deadline,
+        budget: WorkBudget,
     ) -> None:
         """`bought` was bought before, and counts against limits."""
         self._request, self._picture, self._drainage, self._sizes = request, picture, drainage, sizes
         self._catalogue, self._offered = spent(request.catalogue, bought), Offered(request.catalogue)
-        self._down, self._deadline = down, deadline
+        self._down, self._budget = down, budget
 
     def run(self, candidates: Iterable[Candidate]) -> list[Bit]:
         """Look for swaps among nodes that are there."""
         left = list(candidates)
         swaps: list[Bit] = []
-        while left and not self._deadline.is_over():
+        while left and not self._budget.is_exhausted():
             swap = self._best(left)
             if swap is None:
                 break
@@ -86,13 +87,13 @@ class Consolidation:
     def _best(self, left: Sequence[Candidate]) -> Swap | None:
         """The swap that saves most, carried out on the picture; None if there is none."""
         promising: list[tuple[Change, tuple[Candidate, ...]]] = []
-        enough = self._deadline.part(0.6)
+        enough = self._budget.share(0.6)
         for chosen in _sets(left, self._sizes):
-            if enough.is_over():
+            if enough.is_exhausted():
                 break
             if not self._worth(chosen, ()).is_worth(self._down):
                 continue
-            answer = self._ask(chosen, Strategy.LEAST_COST, deadline=enough.within(_LOOK))
+            answer = self._ask(chosen, Strategy.LEAST_COST, budget=enough.limited_to(_LOOK))
             if answer is not None and (worth := self._worth(chosen, answer.nodes)).is_worth(self._down):
                 promising.append((worth, chosen))
         promising.sort(key=lambda pair: (-pair[0].saving, pair[0].churn))
@@ -107,13 +108,13 @@ class Consolidation:
         bought = [node.price or 0 for node in nodes]
         return change(removed=[each.price for each in chosen], bought=bought, moves=moves, down=self._down)
 
-    def _ask(self, chosen: Sequence[Candidate], strategy: Strategy, *, deadline: Deadline) -> Recommendation | None:
+    def _ask(self, chosen: Sequence[Candidate], strategy: Strategy, *, budget: WorkBudget) -> Recommendation | None:
         """What to buy when these nodes go; None if a pod would wait, a price is unknown, or a pool too small."""
         going = {each.node for each in chosen}
         options = replace(self._request.options, objective=Objective.COST, strategy=strategy, down=None)
         cluster = cluster_without(self._picture.cluster, going, {pod for each in chosen for pod in each.pods})
         request = replace(self._request, catalogue=self._catalogue, options=options, notes=())
-        answer = recommend_for(cluster, request, deadline)
+        answer = recommend_for(cluster, request, budget)
         if answer.left or answer.cost is None or self._sizes.refusal(chosen, answer.nodes) is not None:
             return None
         return answer
@@ -121,7 +122,7 @@ class Consolidation:
     def _carried_out(self, chosen: Sequence[Candidate]) -> Swap | None:
         """Drain a set, with the best that can be bought for it; the picture is as before if it does not pay."""
         asked = (
-            self._ask(chosen, strategy, deadline=self._deadline.part(share))
+            self._ask(chosen, strategy, budget=self._budget.share(share))
             for strategy, share in ((Strategy.LEAST_COST, 0.2), (Strategy.OPTIMAL, 0.5))
         )
         answers = sorted((each for each in asked if each is not None), key=lambda each: each.cost or 0)

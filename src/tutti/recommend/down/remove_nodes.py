@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.down.bill import change
 from tutti.recommend.down.candidates import Candidate
@@ -53,21 +53,21 @@ class Shrinking:
     """See the module's contract."""
 
     def __init__(
-        self, picture: PlanningCluster, drainage: Drainage, sizes: PoolSizes, *, down: Down, deadline: Deadline
+        self, picture: PlanningCluster, drainage: Drainage, sizes: PoolSizes, *, down: Down, budget: WorkBudget
     ) -> None:
         self._cluster, self._drainage, self._sizes = picture.cluster, drainage, sizes
-        self._down, self._deadline = down, deadline
+        self._down, self._budget = down, budget
 
     def run(self, asked: Sequence[Candidate]) -> Shrunk:
         """Remove what can go of these."""
         with Trial(self._cluster) as trial:
             best = self._run(asked, _by_saving)
-            alone = not any(each.pods for each in asked) or self._deadline.is_late(0.5)
+            alone = not any(each.pods for each in asked) or self._budget.is_below(0.5)
             if alone:
                 trial.keep()
         if not alone:
             for order in (_by_use, _by_price):
-                if not self._deadline.is_late(0.5):
+                if not self._budget.is_below(0.5):
                     best = max(best, self._tried(asked, order), key=lambda found: found.worth)
             for each in best.gone:
                 self._drainage.drain([each.node])  # as when it was tried: the same picture, the same order
@@ -98,7 +98,7 @@ class Shrinking:
 
     def _ask(self, each: Candidate) -> list[Step] | Stay:
         """Drain one node, if it can be and is worth it."""
-        if each.pods and self._deadline.is_over():
+        if each.pods and self._budget.is_exhausted():
             return stay_of(each, "NotSimulated", "there was no time to look at it: give more with --time-limit")
         with Trial(self._cluster) as trial:
             found = self._drainage.drain([each.node])

@@ -6,7 +6,7 @@
 4. *Consolidate*: nodes are replaced by cheaper ones, if that pays (`down.consolidate`).
 5. *Order*: all nodes are drained once more from the beginning, so that nobody moves twice (`down.one_pass`).
 
-Contract: pure but for the deadline. Whatever the plan moves was placed by the engine, step by step.
+Contract: pure but for the clock. Whatever the plan moves was placed by the engine, step by step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tutti.autoscalers.cluster_autoscaler.drainability import REPLICATED, DrainabilityRules, latest_moment
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.preemption.disruption_budgets import remaining_budgets
 from tutti.kube.objects import Node, Pod
 from tutti.kube.workloads.owners import controller_of
@@ -61,15 +61,15 @@ class _Found(NamedTuple):
     """The nodes that go for being underused or empty."""
     stays: Mapping[str, Stay]
     """Why single nodes cannot go."""
-    is_late: bool = False
-    """Whether time was up before everything had been looked at."""
+    is_incomplete: bool = False
+    """Whether the budget was exhausted before all candidates were examined."""
 
 
-def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, down: Down) -> DownPlan:
+def give_back(request: Request, answer: Recommendation, budget: WorkBudget, *, down: Down) -> DownPlan:
     """What the cluster can give back once an answer has been followed."""
     if not any(isinstance(each, Pod) for each in request.objects):
         return _unknown(request)
-    picture = settle(answer, request, meter=deadline.effort.meter).picture
+    picture = settle(answer, request, meter=budget.meter).picture
     cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
     rules = DrainabilityRules(remaining_budgets(cluster), now=now, gone=gone_controllers(cluster))
@@ -81,9 +81,9 @@ def give_back(request: Request, answer: Recommendation, deadline: Deadline, *, d
     offered = Offered(request.catalogue)
     sizes = PoolSizes(pools, paces(pools, cluster, now=_present(down)))
     ground = _Ground(request, answer, picture, Drainage(picture, rules), offered, sizes, down)
-    # Buying may have taken all the time there was; giving back gets at least half of it. Looking gets a part of that,
-    # because what was found is drained once more.
-    found = _find(ground, candidates, deadline.at_least(deadline.seconds / 2).part(0.6))
+    # Buying may have exhausted the budget; giving back gets at least half of it. The search gets a part of that: the
+    # nodes that it finds are drained once more.
+    found = _find(ground, candidates, budget.extended_to(budget.limit // 2).share(0.6))
     chosen = in_one_pass(picture, ground.drainage, offered, bits=found.bits, sizes=ground.sizes, down=down)
     return _plan(ground, found, chosen, candidates=candidates, stays=stays)
 
@@ -103,11 +103,11 @@ def _present(down: Down) -> int | None:
     return down.present if down.present is not None else down.now
 
 
-def _find(ground: _Ground, candidates: Sequence[Candidate], deadline: Deadline) -> _Found:
+def _find(ground: _Ground, candidates: Sequence[Candidate], budget: WorkBudget) -> _Found:
     """Look for what can go, first by itself, then for cheaper nodes; the picture is as before afterwards."""
     sizes, down = ground.sizes.copy(), ground.down
     with Trial(ground.picture.cluster):
-        shrinking = Shrinking(ground.picture, ground.drainage, sizes, down=down, deadline=deadline)
+        shrinking = Shrinking(ground.picture, ground.drainage, sizes, down=down, budget=budget)
         underused = shrinking.run([each for each in candidates if each.underused])
         went = {each.node for each in underused.gone}
         rest = [each for each in candidates if each.node not in went and each.replaceable]
@@ -120,12 +120,12 @@ def _find(ground: _Ground, candidates: Sequence[Candidate], deadline: Deadline) 
             sizes=sizes,
             bought=map(ground.offered.of, ground.answer.nodes),
             down=down,
-            deadline=deadline,
+            budget=budget,
         )
         swaps = consolidation.run(each for each in rest if each.node not in went)
     bits = [*(Bit(gone=(each,)) for each in (*underused.gone, *busy.gone)), *swaps]
     stays = {stay.node: stay for stay in (*busy.stays, *underused.stays)}
-    return _Found(bits, frozenset(each.node for each in underused.gone), stays, deadline.is_over())
+    return _Found(bits, frozenset(each.node for each in underused.gone), stays, budget.is_exhausted())
 
 
 def gone_controllers(cluster: Cluster) -> frozenset[str]:
@@ -170,7 +170,7 @@ def _plan(
     leans = any(move.target in new for move in moves)  # then the purchase is the first step
     first = (Step(adds=tuple(node.name for node in bought_first)),) if leans else ()
     notes = undated(catalogue.pools, now=_present(down))
-    notes += ["time was up: more may be found with a longer --time-limit"] if found.is_late else []
+    notes += ["time was up: more may be found with a longer --time-limit"] if found.is_incomplete else []
     if number := unpriced(catalogue):
         said = (
             "1 node has no known price, and counts" if number == 1 else f"{number} nodes have no known price, and count"

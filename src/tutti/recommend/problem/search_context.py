@@ -12,7 +12,8 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Floats
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.meter import SECOND
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.money import NANO
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
@@ -73,14 +74,14 @@ class Matter:
 
 
 class Progress:
-    """How much time there is, and whom to tell."""
+    """The work budget of the search, and whom to tell how far it is."""
 
-    def __init__(self, deadline: Deadline, tell: Tell | None) -> None:
-        self.deadline, self.tell = deadline, tell or (lambda _: None)
+    def __init__(self, budget: WorkBudget, tell: Tell | None) -> None:
+        self.budget, self.tell = budget, tell or (lambda _: None)
 
     def is_enough(self) -> bool:
-        """Whether as much time again has passed as was given: then even what was promised is not mended any more."""
-        return self.deadline.is_past(self.deadline.seconds + 2.0)
+        """Whether as much work again was done as the budget allowed: then not even promised plans are mended."""
+        return self.budget.is_exceeded_by(self.budget.limit + 2 * SECOND)
 
     def costs(self, cost: float, bound: float) -> None:
         """Tell how the numbers stand."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from tutti.cluster.columns import Floats
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.session.schedule import schedule
 from tutti.recommend.problem.search_context import Progress
 from tutti.recommend.records.draft import Draft
@@ -85,7 +85,7 @@ class Replayed(Binding):
         schedule(self.picture.cluster, self.pods, self.picture.profile, preemption=False)
         return list(zip(names, chosen, strict=True))
 
-    def spared(self, outcome: Outcome, deadline: Deadline) -> Outcome:
+    def spared(self, outcome: Outcome, budget: WorkBudget) -> Outcome:
         """Buy less as long as the scheduler still places everybody: of every offering, the dearest first."""
         bought, wanted = [offering for _, offering in outcome.nodes], outcome.where.keys()
         prices = {offering: self.problem.offerings[offering].price or 0 for offering in bought}
@@ -102,7 +102,7 @@ class Replayed(Binding):
             for offering in sorted(counts, key=lambda each: (-prices[each], each)):
                 step = counts[offering]  # more than half of a large number first, then less and less
                 while step and counts[offering]:
-                    if deadline.is_over():
+                    if budget.is_exhausted():
                         return outcome
                     step = min(step, counts[offering])
                     fewer = Counter(counts)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tutti.cluster.edits import Remove, Unbind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.problem.search_context import Progress
 from tutti.recommend.records.draft import Draft
 from tutti.recommend.replay.binding import MENDS, Binding, Outcome
@@ -41,7 +41,7 @@ class Followed(Binding):
                 left = list(added.left)
             meant = {node: len(each.pods) for (node, _), each in zip(placed.nodes, draft.bought, strict=True)}
             self._send_home(gangs_short(self.picture, self.pods))
-            nodes, minimal = self._pruned(self._shrunk(nodes, meant), progress.deadline)
+            nodes, minimal = self._pruned(self._shrunk(nodes, meant), progress.budget)
             return self.outcome(draft.maker, nodes, minimal)
 
     def _send_home(self, gangs: Sequence[str]) -> None:
@@ -89,7 +89,7 @@ class Followed(Binding):
             trial.keep()
             return True
 
-    def _pruned(self, nodes: list[tuple[str, int]], deadline: Deadline) -> tuple[list[tuple[str, int]], bool | None]:
+    def _pruned(self, nodes: list[tuple[str, int]], budget: WorkBudget) -> tuple[list[tuple[str, int]], bool | None]:
         """Give nodes back whose pods fit elsewhere, the emptiest first; say whether all others were tried since."""
         cluster = self.picture.cluster
         kept = sorted(nodes, key=lambda node: len(cluster.on_node[cluster.node_row(node[0])]))
@@ -99,7 +99,7 @@ class Followed(Binding):
             changed = False
             needed: set[tuple[int, tuple[int, ...]]] = set()
             for node in list(kept):
-                if deadline.is_over():
+                if budget.is_exhausted():
                     return kept, None
                 look = self._look(node) if quiet else None
                 if look is not None and look in needed:  # one that holds the same was needed

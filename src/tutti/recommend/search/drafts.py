@@ -1,6 +1,6 @@
 """Drafts of every kind: node by node, as the peers would, and by column generation.
 
-Contract: pure but for the deadline; the picture is left as it was. The optimal drafts are seeded with all others, so
+Contract: pure but for the clock; the picture is left as it was. The optimal drafts are seeded with all others, so
 that on paper none of those is cheaper. For a scheduler that does not follow the plan there are also drafts that leave
 it room to err.
 """
@@ -17,7 +17,7 @@ from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpOptions, cl
 from tutti.autoscalers.karpenter.provisioner import karpenter
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.search_context import Matter, Progress
@@ -48,47 +48,47 @@ class Optimal(NamedTuple):
 
 def greedy_drafts(matter: Matter, progress: Progress) -> list[Draft]:
     """What the strategies that go node by node would buy."""
-    deadline = progress.deadline
+    budget = progress.budget
     if matter.strategy is not Strategy.OPTIMAL:
-        return [_greedy(matter, matter.strategy, deadline)]
+        return [_greedy(matter, matter.strategy, budget)]
     drafts: list[Draft] = []
-    started = deadline.left
+    started = budget.remaining
     for place, strategy in enumerate(_GREEDY if len(matter.problem.classes) <= _MANY else ()):
-        if place and started - deadline.left > 0.08 * deadline.seconds:
+        if place and started - budget.remaining > 0.08 * budget.limit:
             break
         progress.tell(f"buying node by node, {strategy}")
-        drafts.append(_greedy(matter, strategy, deadline.part(0.15 if place else 0.5)))
+        drafts.append(_greedy(matter, strategy, budget.share(0.15 if place else 0.5)))
     return drafts
 
 
-def _greedy(matter: Matter, strategy: Strategy, deadline: Deadline) -> Draft:
+def _greedy(matter: Matter, strategy: Strategy, budget: WorkBudget) -> Draft:
     every = np.ones(len(matter.problem.offerings), dtype=bool)
-    return greedy(matter.picture, matter.problem, matter.options, strategy, eligible=every, deadline=deadline)
+    return greedy(matter.picture, matter.problem, matter.options, strategy, eligible=every, budget=budget)
 
 
 def peer_drafts(matter: Matter, progress: Progress) -> list[Draft]:
     """What the peers' algorithms would buy."""
     progress.tell("asking what others would buy")
-    meter = progress.deadline.effort.meter
+    meter = progress.budget.meter
     catalogue, daemon_sets = _eligible(matter), matter.request.daemon_sets
     # A scheduler that does not follow the plan binds at once what fits now.
     bound = {} if matter.follows else matter.picture.promised
     many = len(matter.problem.classes) > _MANY
-    part = progress.deadline.part(0.8 if many else 0.12)
+    part = progress.budget.share(0.8 if many else 0.12)
     bought = karpenter(
-        copied(matter.cluster, bindings(bound)), catalogue, daemon_sets, deadline=part.part(1.0 if many else 0.5)
+        copied(matter.cluster, bindings(bound)), catalogue, daemon_sets, budget=part.share(1.0 if many else 0.5)
     )
     drafts = [_as_draft(matter, "karpenter", bought)]
     if many or len(matter.problem.offerings) > _GROUPS:
         return drafts
     for expander in ("least-waste", "price"):
-        if not part.is_over():
+        if not part.is_exhausted():
             purchase = cluster_autoscaler(
                 copied(matter.cluster, bindings(bound), meter=meter),
                 catalogue,
                 daemon_sets,
                 options=ScaleUpOptions(expander=expander),
-                deadline=part.part(0.5),
+                budget=part.share(0.5),
             )
             drafts.append(_as_draft(matter, f"cluster-autoscaler, {expander}", purchase))
     return drafts
@@ -139,13 +139,13 @@ def optimal_drafts(
         problem = _without_rooms(problem, before)
         demand = np.minimum(demand, problem.demand)
     values = matter.units if matter.objective is Objective.PODS else None
-    part = progress.deadline.part(_share(matter))
+    part = progress.budget.share(_share(matter))
     found = optimum(problem, demand, matter.prices, part, seeds=seeds, values=values, tell=progress.costs)
     drafts = list(found.drafts)
     # The more different drafts there are, the more likely one comes out well.
     if not matter.follows and len(matter.picture.pending) <= _MANY_PODS:
         progress.tell("column generation by the other measure")
-        other = optimum(problem, demand, matter.other_prices, progress.deadline.part(_share(matter) / 3), seeds=seeds)
+        other = optimum(problem, demand, matter.other_prices, progress.budget.share(_share(matter) / 3), seeds=seeds)
         drafts += [draft._replace(maker="optimal, by the other measure") for draft in other.drafts]
         drafts += _loose_drafts(matter, progress, problem=problem, demand=demand)
     drafts = [draft._replace(on_existing=(*before, *draft.on_existing)) for draft in drafts]
@@ -179,7 +179,7 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
     drafts = []
     pods = problem.resources.index("pods")
     for slack in _SLACK:
-        if progress.deadline.is_late(0.3):
+        if progress.budget.is_below(0.3):
             break
         progress.tell(f"column generation with room to err, {slack:.0%} of a large pod")
         free = problem.free.copy()
@@ -190,7 +190,7 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
                 roomy = free[row] >= 2 * largest  # what holds one large pod alone has nothing to spread
                 free[row] -= np.where(roomy, (slack * largest).astype(np.int64), 0)
         free[:, pods] = problem.free[:, pods]
-        part = progress.deadline.part(0.06)
+        part = progress.budget.share(0.06)
         found = optimum(problem._replace(free=free), demand, matter.prices, part)
         drafts += [draft._replace(maker="optimal, with room to err") for draft in found.drafts[:1]]
     return drafts

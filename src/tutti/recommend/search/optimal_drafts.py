@@ -1,6 +1,6 @@
 """The optimal strategy: drafts from column generation, for every layout that is worth a try.
 
-Contract: pure but for the deadline; the picture is only read. A draft is never dearer than a seed that places as many
+Contract: pure but for the clock; the picture is only read. A draft is never dearer than a seed that places as many
 pods, as far as the numbers go: the engine has its say later (`realise`). When limits leave no room for everybody, pods
 of a higher priority are served first, level by level.
 """
@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.meter import LAYOUT
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.draft import Bought, Draft
 from tutti.recommend.search.column_generation.packing import Packing
@@ -22,9 +23,6 @@ from tutti.recommend.search.column_generation.packing_input import Flat
 from tutti.recommend.search.column_generation.solve import Tell, bound_of, solve
 from tutti.recommend.search.packing_problem import ROOMS, bound_flat, flat_of
 from tutti.recommend.search.zone_layouts import Layout, layouts
-
-_LAYOUT = 0.02
-"""What a layout takes beside its search."""
 
 
 class Optimum(NamedTuple):
@@ -38,7 +36,7 @@ def optimum(
     problem: Problem,
     demand: Ints,
     prices: Floats,
-    deadline: Deadline,
+    budget: WorkBudget,
     *,
     seeds: Sequence[Draft] = (),
     values: Floats | None = None,
@@ -49,10 +47,10 @@ def optimum(
     bound = 0.0
     ways = layouts(problem, demand, hint=seeds[0] if seeds else None)
     for place, layout in enumerate(ways):
-        if place and deadline.is_over():
+        if place and budget.is_exhausted():
             break
-        deadline.effort.spend(_LAYOUT)
-        part = deadline.part(0.6 if place == 0 and len(ways) > 1 else 1 / (len(ways) - place))
+        budget.meter.count += LAYOUT
+        part = budget.share(0.6 if place == 0 and len(ways) > 1 else 1 / (len(ways) - place))
         flat = flat_of(problem, layout, prices)
         started = [_as_patterns(problem, layout, draft) for draft in seeds]
         packing, proved = _by_priority(problem, layout, flat, part, started, values, tell)
@@ -71,19 +69,19 @@ def is_plain(problem: Problem) -> bool:
     return not rules.domains and not host.skewed.any() and not host.together and len(problem.room) <= ROOMS
 
 
-def prove(problem: Problem, demand: Ints, prices: Floats, deadline: Deadline, *, known: Sequence[Bought]) -> float:
+def prove(problem: Problem, demand: Ints, prices: Floats, budget: WorkBudget, *, known: Sequence[Bought]) -> float:
     """What no plan that places these pods can cost less than, given one that does."""
     if not demand.any() or not len(problem.offerings):
         return 0.0
     cost = float(sum(prices[bought.offering] for bought in known))
-    return bound_of(bound_flat(problem, demand, prices), deadline, cost=cost)
+    return bound_of(bound_flat(problem, demand, prices), budget, cost=cost)
 
 
 def _by_priority(
     problem: Problem,
     layout: Layout,
     flat: Flat,
-    deadline: Deadline,
+    budget: WorkBudget,
     seeds: Sequence[list[tuple[int, list[int]]]],
     values: Floats | None,
     tell: Tell | None,
@@ -91,23 +89,23 @@ def _by_priority(
     """Pack everybody; if that cannot be, level by level."""
     worth = None if values is None else values[[share.number for share in layout.shares]]
     levels = sorted({problem.classes[share.number].priority for share in layout.shares}, reverse=True)
-    first = deadline.part(0.8) if len(flat.left) else deadline
+    first = budget.share(0.8) if len(flat.left) else budget
     solved = solve(flat, first, seeds=seeds, values=worth, tell=tell)
     if not solved.packing.dropped.any():
         return solved.packing, solved.bound
     if len(levels) <= 1:
         kept = flat.with_demand(flat.demand - solved.packing.dropped)
-        again = solve(kept, deadline, seeds=[*seeds, solved.packing.nodes]).packing
+        again = solve(kept, budget, seeds=[*seeds, solved.packing.nodes]).packing
         best = solved.packing if again.dropped.any() or again.cost(flat) > solved.packing.cost(flat) else again
         return best._replace(dropped=solved.packing.dropped), 0.0
     level_of = np.array([problem.classes[share.number].priority for share in layout.shares])
     served = np.zeros_like(flat.demand)
     best = solved.packing._replace(nodes=())
     for place, level in enumerate(levels):
-        if place and deadline.is_over():
+        if place and budget.is_exhausted():
             break
         wanted = np.where(level_of == level, flat.demand, served)
-        part = deadline.part(1 / (len(levels) - place))
+        part = budget.share(1 / (len(levels) - place))
         known = [*seeds, best.nodes]
         packing = solve(flat.with_demand(wanted), part, seeds=known, values=worth, firm=level_of > level).packing
         served = wanted - packing.dropped

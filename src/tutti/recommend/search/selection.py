@@ -1,6 +1,6 @@
 """Selection: the best plan of all drafts, as the binder would carry them out.
 
-Contract: pure but for the deadline; the picture is left as it was. Less is better in `rank`: pods left by falling
+Contract: pure but for the clock; the picture is left as it was. Less is better in `rank`: pods left by falling
 priority, then the objective. Nothing is bought for a gang that could not start whole.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from tutti.cluster.meter import SECOND
 from tutti.recommend.problem.problem import Problem, pose_again
 from tutti.recommend.problem.search_context import Matter, Progress
 from tutti.recommend.records.draft import Draft
@@ -30,8 +31,10 @@ _FEW_OFFERINGS = 12
 _PURCHASES = 300
 """Up to so many cheaper purchases are replayed one by one."""
 
+_MENDING, _PROOF = SECOND, 3 * SECOND // 10
+"""Work for buying for pods that were left, and for the bound, even when the budget is exhausted."""
 _SEARCH = 0.5
-"""The part of the time for which cheaper purchases are looked for, once somebody has a purchase that does."""
+"""The share of the budget for cheaper purchases, once a purchase that serves all pods is known."""
 
 
 class Selection:
@@ -47,11 +50,11 @@ class Selection:
 
     def best(self) -> Outcome:
         """The best outcome of all drafts; if gangs cannot start, also of drafts that do not count on them."""
-        deadline = self._progress.deadline
+        budget = self._progress.budget
         lacking = gangs_lacking(self.matter.picture, self._number_of)
         drafts = greedy_drafts(self.matter, self._progress)
         best = self._best_of(drafts, lacking)
-        if set(best.short) - lacking and not deadline.is_late(0.25):
+        if set(best.short) - lacking and not budget.is_below(0.25):
             best = self._better(best, self._best_of(drafts, lacking | set(best.short)))
         return best
 
@@ -70,11 +73,11 @@ class Selection:
 
     def _followed(self, drafts: Sequence[Draft]) -> Outcome:
         """The best of what becomes of drafts that pods follow, as far as there is time and they promise anything."""
-        deadline = self._progress.deadline
+        budget = self._progress.budget
         binding = Followed(self.matter.picture, self.matter.problem, buy=self._mend)
         best: Outcome | None = None
         for place, draft in enumerate(drafts):
-            late = deadline.is_late(0.1)
+            late = budget.is_below(0.1)
             if best is None or (not late and self._draft_rank(draft) < self.rank(best)):
                 self._progress.tell(f"trying plan {place + 1} of {len(drafts)}: {draft.maker}")
                 best = self._better(best, binding.followed(draft, self._progress))
@@ -83,7 +86,7 @@ class Selection:
 
     def _replayed(self, drafts: Sequence[Draft]) -> Outcome:
         """The best of what a scheduler makes of some drafts: as they are, and those that are cheaper mended."""
-        deadline = self._progress.deadline
+        budget = self._progress.budget
         binding = Replayed(self.matter.picture, self.matter.problem, buy=self._mend)
         known: dict[tuple[int, ...], tuple[Draft, Outcome]] = {}
         best: Outcome | None = None
@@ -92,23 +95,23 @@ class Selection:
             purchase = tuple(sorted(each.offering for each in draft.bought))
             hopeful = best is None or self._draft_rank(draft) < self.rank(best)
             share = 0.2 if hopeful else _SEARCH  # a replay is short, and nobody else's purchase shall be better
-            if purchase not in known and (place < 2 or not deadline.is_late(share)):
+            if purchase not in known and (place < 2 or not budget.is_below(share)):
                 self._progress.tell(f"replaying {draft.maker}")
                 known[purchase] = (draft, binding.replay(draft.maker, purchase))
                 best = self._better(best, known[purchase][1])
         assert best is not None
         for draft, outcome in known.values():
-            mine, late = self._draft_rank(draft), deadline.is_late(_SEARCH)
+            mine, late = self._draft_rank(draft), budget.is_below(_SEARCH)
             lacks = mine[: len(self._levels)] < self.rank(best)[: len(self._levels)]
             if mine < self.rank(best) and (lacks or not late):  # whoever can be placed is placed, also when it is late
                 self._progress.tell(f"mending {draft.maker}")
                 best = self._better(best, binding.mended(draft, outcome, self._progress))
         self._progress.tell("filling limits")
-        best = filled(binding, best, self.matter.prices, self.rank, deadline=deadline)
+        best = filled(binding, best, self.matter.prices, self.rank, budget=budget)
         self._progress.tell("exchanging nodes for cheaper ones")
-        best = exchanged(binding, best, self.matter.prices, self.rank, deadline=deadline)
+        best = exchanged(binding, best, self.matter.prices, self.rank, budget=budget)
         self._progress.tell("giving back what is not needed")
-        best = binding.spared(best, deadline)
+        best = binding.spared(best, budget)
         return self._any_cheaper(binding, drafts, best)
 
     def _any_cheaper(self, binding: Replayed, drafts: Sequence[Draft], best: Outcome) -> Outcome:
@@ -125,7 +128,7 @@ class Selection:
             return best
         self._progress.tell(f"replaying {len(found)} cheaper purchases")
         for numbers in found:
-            if self._progress.deadline.is_late(0.1):
+            if self._progress.budget.is_below(0.1):
                 break
             bought = [offerings[number] for number in numbers]
             if binding.is_affordable(bought):
@@ -142,8 +145,8 @@ class Selection:
         posed = pose_again(self.matter.picture, problem, pods)
         every = np.ones(len(problem.offerings), dtype=bool)
         options = self.matter.options
-        deadline = self._progress.deadline.at_least(1.0)
-        return greedy(self.matter.picture, posed, options, Strategy.LEAST_COST, eligible=every, deadline=deadline)
+        budget = self._progress.budget.extended_to(_MENDING)
+        return greedy(self.matter.picture, posed, options, Strategy.LEAST_COST, eligible=every, budget=budget)
 
     # Ranks ------------------------------------------------------------------------------------------------------------
 
@@ -179,5 +182,5 @@ class Selection:
         if self._proved and bool((placed == self._demand).all()) and is_plain(matter.problem):
             return min(self._proved, cost)
         self._progress.tell("proving the bound")
-        deadline = self._progress.deadline.at_least(0.3)
-        return prove(matter.problem, placed.astype(np.int64), matter.prices, deadline, known=bought_of(outcome))
+        budget = self._progress.budget.extended_to(_PROOF)
+        return prove(matter.problem, placed.astype(np.int64), matter.prices, budget, known=bought_of(outcome))

@@ -1,7 +1,7 @@
 """HTTP: the application, its routes, limits and refusals.
 
 - `application`, `routes`, `middleware`  the application, its handlers, what every request passes first
-- `plan_requests`  one request from its body to its answer; `query` its options
+- `plan_requests`  a plan request from its body to its answer; `query` its options
 - `request_body`, `upload_limits`, `header_timeout`, `tls`  bodies, limits, slow clients, certificates
-- `refusals`       every answer that is not a plan
+- `refusals`       every answer without a plan
 """

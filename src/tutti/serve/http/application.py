@@ -1,7 +1,7 @@
-"""The application: routes, the OpenAPI document, and every refusal as JSON.
+"""The ASGI application: routes, the OpenAPI document, and every refusal as JSON.
 
-Contract: nothing is served but the routes and ``/openapi.json``; there are no pages that load scripts from elsewhere.
-What is not found, not allowed or not valid is answered in the envelope of its path.
+Contract: serves the routes and ``/openapi.json`` and nothing else; no page loads scripts from the network. A path that
+does not exist, a method that is not allowed and an internal error get an answer in the format of their route.
 """
 
 from __future__ import annotations
@@ -14,51 +14,48 @@ from litestar.datastructures import State
 from litestar.enums import MediaType
 from litestar.exceptions import HTTPException
 
-from tutti.serve.http.middleware import NOTES, Front, Notes
-from tutti.serve.http.plan_requests import Desk
-from tutti.serve.http.refusals import INTERNAL, RefusedError, envelope, route_of
-from tutti.serve.http.routes import HANDLERS
-from tutti.serve.openapi.document import document
+from tutti.serve.http.middleware import RequestMiddleware, log_of
+from tutti.serve.http.plan_requests import PlanRequests
+from tutti.serve.http.refusals import INTERNAL, RefusedError, refusal_body, route_of
+from tutti.serve.http.routes import HANDLERS, PLAN_REQUESTS
+from tutti.serve.openapi.document import openapi_config
 
 _LOG = logging.getLogger("tutti.serve")
-_Any = Request[Any, Any, State]
+_Request = Request[Any, Any, State]
 
 
-def application(desk: Desk) -> Front:
-    """The whole application; its desk is open between startup and shutdown."""
+def application(plan_requests: PlanRequests) -> RequestMiddleware:
+    """The whole application; it starts the workers at startup and ends them at shutdown."""
+    settings = plan_requests.settings
 
-    async def close() -> None:
-        await desk.pool.stop()
+    async def stop_workers() -> None:
+        await plan_requests.pool.stop()
 
     app = Litestar(
         route_handlers=HANDLERS,
-        openapi_config=document(desk.settings.max_time_limit, with_token=bool(desk.settings.token)),
-        exception_handlers={RefusedError: _refused, HTTPException: _http, Exception: _fault},
-        on_startup=[desk.pool.start],
-        on_shutdown=[close],
-        state=State({"desk": desk}),
+        openapi_config=openapi_config(settings.max_time_limit, with_token=bool(settings.token)),
+        exception_handlers={RefusedError: _refused, HTTPException: _http_error, Exception: _internal_error},
+        on_startup=[plan_requests.pool.start],
+        on_shutdown=[stop_workers],
+        state=State({PLAN_REQUESTS: plan_requests}),
         logging_config=None,
     )
-    app.openapi_schema.to_schema()  # made now: the first client who asks for it must not hold up the others
-    return Front(app, desk.metrics, token=desk.settings.token)
+    app.openapi_schema.to_schema()  # at startup: making it for the first client would block the event loop
+    return RequestMiddleware(app, plan_requests.metrics, token=settings.token)
 
 
-def _answer(request: _Any, refusal: RefusedError) -> Response[bytes]:
-    notes: Notes = request.scope[NOTES]  # type: ignore[literal-required]
-    body = envelope(route_of(request.scope["path"]), refusal, request_id=notes.id, millis=notes.millis)
+def _refused(request: _Request, refusal: RefusedError) -> Response[bytes]:
+    log = log_of(request.scope)
+    body = refusal_body(route_of(request.scope["path"]), refusal, request_id=log.id, millis=log.millis)
     return Response(body, status_code=refusal.status, media_type=MediaType.JSON, headers=refusal.headers)
 
 
-def _refused(request: _Any, error: RefusedError) -> Response[bytes]:
-    return _answer(request, error)
+def _http_error(request: _Request, error: HTTPException) -> Response[bytes]:
+    """Errors of Litestar itself: no such route, no such method."""
+    return _refused(request, RefusedError(error.status_code, error.detail, headers=error.headers))
 
 
-def _http(request: _Any, error: HTTPException) -> Response[bytes]:
-    """Litestar's own: no such route, no such method."""
-    return _answer(request, RefusedError(error.status_code, error.detail, headers=error.headers))
-
-
-def _fault(request: _Any, error: Exception) -> Response[bytes]:
-    notes: Notes = request.scope[NOTES]  # type: ignore[literal-required]
-    _LOG.error("request %s", notes.id, exc_info=error)
-    return _answer(request, RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {notes.id}"))
+def _internal_error(request: _Request, error: Exception) -> Response[bytes]:
+    request_id = log_of(request.scope).id
+    _LOG.error("request %s", request_id, exc_info=error)
+    return _refused(request, RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {request_id}"))

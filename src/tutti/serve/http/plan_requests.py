@@ -1,9 +1,9 @@
-"""One request from its body to its answer: read, wait for a worker, plan, and end early when nobody needs it any more.
+"""A plan request from its body to its answer: receive the body, wait for a worker, plan, cancel when it is useless.
 
-Contract: a plan ends early when its client goes away (nobody is answered), when the request's time is up (504; 503 if
-it never had a worker) and when the server's grace is over (503). In each case the worker is killed: nothing of an
-abandoned request goes on. A body that comes in takes no place among the plans (`uploads`); where there is none for its
-plan it is refused before it is read, or after that if others were quicker.
+Contract: a plan is cancelled when its client disconnects (there is no answer), when the request's time is over (504;
+503 if it never had a worker) and when the server's grace period is over (503). Each time the worker is killed: no work
+for a cancelled request goes on. A body that is being received takes no place in the queue for plans (`upload_limits`);
+if the queue is full the request is refused before its body is read, or afterwards if other requests were faster.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from tutti.serve.http.refusals import REQUEST_TIMEOUT, TIMED_OUT, RefusedError, busy
-from tutti.serve.http.request_body import Receive, gone, is_gzip, read_body, until_gone
-from tutti.serve.http.upload_limits import Uploads
+from tutti.serve.http.refusals import REQUEST_TIMEOUT, TIMED_OUT, RefusedError, unavailable
+from tutti.serve.http.request_body import Receive, client_closed, is_gzip, read_body, wait_for_disconnect
+from tutti.serve.http.upload_limits import UploadLimits
 from tutti.serve.metrics import Metrics
-from tutti.serve.settings import Settings
-from tutti.serve.workers.messages import Asked, Job, Reply, Route
-from tutti.serve.workers.worker_pool import Pool
+from tutti.serve.settings import ServerSettings
+from tutti.serve.workers.messages import PlanJob, QueryOptions, Reply, Route
+from tutti.serve.workers.worker_pool import WorkerPool
 
-Made = TypeVar("Made")
+_Result = TypeVar("_Result")
+_RETRY_AFTER = 5
+"""Seconds after which a client may try again."""
 
 
-class Incoming(NamedTuple):
-    """What of a request is needed here."""
+class IncomingRequest(NamedTuple):
+    """The parts of an HTTP request that planning needs."""
 
     id: str
     path: str
@@ -32,91 +34,93 @@ class Incoming(NamedTuple):
     receive: Receive
 
 
-class Desk:
-    """See the module's contract."""
+class PlanRequests:
+    """The plan requests that the server handles now, with the pool, limits and metrics that they share."""
 
-    def __init__(self, settings: Settings, pool: Pool, metrics: Metrics) -> None:
+    def __init__(self, settings: ServerSettings, pool: WorkerPool, metrics: Metrics) -> None:
         self.settings, self.pool, self.metrics = settings, pool, metrics
-        self.uploads = Uploads(settings.uploads, settings.upload_memory)
+        self.uploads = UploadLimits(settings.uploads, settings.upload_memory)
         self.is_stopping = False
-        """Whether the server is about to end; what is running goes on for the time of grace."""
-        self._over = asyncio.Event()
+        """Whether the server shuts down; running requests go on for the grace period."""
+        self._cancelled = asyncio.Event()
 
     @property
     def is_ready(self) -> bool:
-        """Whether a request would be planned at once or in a while."""
+        """Whether the server accepts plan requests."""
         return self.pool.ready > 0 and not self.is_stopping
 
-    def give_up(self) -> None:
-        """End what is still running: the time of grace is over."""
-        self._over.set()
+    def cancel_all(self) -> None:
+        """Cancel all running requests: the grace period is over."""
+        self._cancelled.set()
 
-    async def answer(self, incoming: Incoming, route: Route, asked: Asked) -> tuple[Reply, bytes]:
-        """A worker's answer, or a `RefusedError`."""
-        packed = is_gzip(incoming.headers)
-        end = asyncio.get_running_loop().time() + self.settings.timeout
+    async def answer(self, incoming: IncomingRequest, route: Route, options: QueryOptions) -> tuple[Reply, bytes]:
+        """The reply of a worker, or a `RefusedError`."""
+        compressed = is_gzip(incoming.headers)
+        deadline = asyncio.get_running_loop().time() + self.settings.timeout
         self.pool.check_room()
-        body = await self._read(incoming, end)
+        body = await self._receive(incoming, deadline)
         self.metrics.body(incoming.path, sum(map(len, body)))
-        job = Job(id=incoming.id, route=route, asked=asked, is_gzip=packed)
-        with self.pool.place():
-            return await self._plan(job, body, end=end, receive=incoming.receive)
+        job = PlanJob(id=incoming.id, route=route, options=options, is_gzip=compressed)
+        with self.pool.admit():
+            return await self._plan(job, body, deadline=deadline, receive=incoming.receive)
 
-    async def _read(self, incoming: Incoming, end: float) -> list[bytes]:
+    async def _receive(self, incoming: IncomingRequest, deadline: float) -> list[bytes]:
         settings = self.settings
-        with self.uploads.place() as take:
+        with self.uploads.admit() as reserve:
             reading = read_body(
                 incoming.receive,
                 declared=incoming.headers.get("content-length"),
                 limit=settings.max_body,
                 pause=settings.read_timeout,
-                take=take,
+                reserve=reserve,
             )
             late = RefusedError(REQUEST_TIMEOUT, f"the body was not there within {settings.timeout:g} seconds")
-            return await self._within(end, reading, late=late)
+            return await self._before(deadline, reading, late=late)
 
-    async def _plan(self, job: Job, body: list[bytes], *, end: float, receive: Receive) -> tuple[Reply, bytes]:
+    async def _plan(self, job: PlanJob, body: list[bytes], *, deadline: float, receive: Receive) -> tuple[Reply, bytes]:
         started = asyncio.Event()
         planning = asyncio.create_task(self.pool.run(job, body, started=started.set))
-        leaving = asyncio.create_task(until_gone(receive))
-        over = asyncio.create_task(self._over.wait())
+        disconnect = asyncio.create_task(wait_for_disconnect(receive))
+        cancelled = asyncio.create_task(self._cancelled.wait())
         why = "stopped"
         try:
-            left = max(end - asyncio.get_running_loop().time(), 0.0)
-            done, _ = await asyncio.wait({planning, leaving, over}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            left = max(deadline - asyncio.get_running_loop().time(), 0.0)
+            done, _ = await asyncio.wait(
+                {planning, disconnect, cancelled}, timeout=left, return_when=asyncio.FIRST_COMPLETED
+            )
             if planning in done:
                 return planning.result()
-            if leaving in done:
+            if disconnect in done:
                 why = "disconnect"
-                raise gone()
-            if over in done:
-                raise _ending()
+                raise client_closed()
+            if cancelled in done:
+                raise _shutting_down()
             why = "timeout"
             seconds = self.settings.timeout
             if started.is_set():
                 raise RefusedError(TIMED_OUT, f"there was no plan within {seconds:g} seconds (--timeout)")
-            raise busy(f"no worker was free within {seconds:g} seconds", 5)
+            raise unavailable(f"no worker was free within {seconds:g} seconds", _RETRY_AFTER)
         finally:
             planning.cancel(why)
-            leaving.cancel()
-            over.cancel()
-            await asyncio.gather(planning, leaving, over, return_exceptions=True)
+            disconnect.cancel()
+            cancelled.cancel()
+            await asyncio.gather(planning, disconnect, cancelled, return_exceptions=True)
 
-    async def _within(self, end: float, work: Coroutine[Any, Any, Made], *, late: RefusedError) -> Made:
-        """What some work gives, unless time or grace is over before."""
+    async def _before(self, deadline: float, work: Coroutine[Any, Any, _Result], *, late: RefusedError) -> _Result:
+        """The result of `work`, unless the deadline or the end of the grace period comes first."""
         working = asyncio.create_task(work)
-        over = asyncio.create_task(self._over.wait())
+        cancelled = asyncio.create_task(self._cancelled.wait())
         try:
-            left = max(end - asyncio.get_running_loop().time(), 0.0)
-            done, _ = await asyncio.wait({working, over}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            left = max(deadline - asyncio.get_running_loop().time(), 0.0)
+            done, _ = await asyncio.wait({working, cancelled}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if working in done:
                 return working.result()
-            raise _ending() if over in done else late
+            raise _shutting_down() if cancelled in done else late
         finally:
             working.cancel()
-            over.cancel()
-            await asyncio.gather(working, over, return_exceptions=True)
+            cancelled.cancel()
+            await asyncio.gather(working, cancelled, return_exceptions=True)
 
 
-def _ending() -> RefusedError:
-    return busy("the server is about to end", 5)
+def _shutting_down() -> RefusedError:
+    return unavailable("the server is about to end", _RETRY_AFTER)

@@ -1,80 +1,115 @@
-"""What the query of a request asks for.
+"""The query of a plan request: its parameters, how they are read, and what the OpenAPI document says about them.
 
-Contract: every parameter is read strictly: one that is not known, comes twice or has another value than the OpenAPI
-document allows is refused with its name. What the query does not say is None, and left to the body or the server.
+Contract: a parameter that does not exist, occurs twice or has a value that its schema does not allow is refused with
+its name. An option that the query does not have is None: the body or the server decides.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from tutti.recommend.records.request import Binder, Objective, Strategy, Weights
 from tutti.serve.http.refusals import BAD_REQUEST, RefusedError
-from tutti.serve.workers.messages import Asked
+from tutti.serve.workers.messages import QueryOptions
 
-WEIGHTS = r"^(cpu|memory|gpu)=[0-9]{1,4}(,(cpu|memory|gpu)=[0-9]{1,4}){0,2}$"
-PARAMETERS = ("objective", "strategy", "binder", "weights", "timeLimit", "down")
-_MOST_WEIGHT = 1000
+_WEIGHTS = r"^(cpu|memory|gpu)=[0-9]{1,4}(,(cpu|memory|gpu)=[0-9]{1,4}){0,2}$"
+_MAX_WEIGHT = 1000
 _NUMBER = re.compile(r"\+?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
-_Word = TypeVar("_Word", bound=StrEnum)
 
 
-def asked_of(query: bytes, longest: float) -> Asked:
-    """What a query asks for; `longest` is the most seconds that it may."""
-    found: dict[str, str] = {}
-    for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
-        if name not in PARAMETERS:
-            raise RefusedError(BAD_REQUEST, f"no such parameter (want {', '.join(PARAMETERS)})", field=name[:64])
-        if name in found:
+class QueryParameter(NamedTuple):
+    """A parameter of the query."""
+
+    read: Callable[[str], Any]
+    """Gives the value of a text, or raises a ValueError that says which values are allowed."""
+    schema: dict[str, Any]
+    description: str
+
+
+def query_parameters(max_time_limit: float) -> dict[str, QueryParameter]:
+    """All parameters by name; `max_time_limit` is the largest `timeLimit` in seconds."""
+    return {
+        "objective": _words(Objective, "Of the plans with most pods, the best has least of this."),
+        "strategy": _words(Strategy, "How nodes are chosen: all at once, or one by one by a score."),
+        "binder": _words(Binder, "Who will put the pods on the new nodes."),
+        "weights": QueryParameter(
+            _weights, {"type": "string", "pattern": _WEIGHTS}, "What a core, a GiB and a GPU are worth."
+        ),
+        "timeLimit": QueryParameter(
+            partial(_seconds, max_time_limit),
+            {"type": "number", "exclusiveMinimum": 0, "maximum": max_time_limit},
+            "Seconds for the search, by counting its work.",
+        ),
+        "down": QueryParameter(_boolean, {"type": "boolean"}, "Whether to look for nodes that can go."),
+    }
+
+
+def query_options(query: bytes, max_time_limit: float) -> QueryOptions:
+    """The options of a query."""
+    parameters = query_parameters(max_time_limit)
+    texts: dict[str, str] = {}
+    for name, text in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
+        if name not in parameters:
+            raise RefusedError(BAD_REQUEST, f"no such parameter (want {', '.join(parameters)})", field=name[:64])
+        if name in texts:
             raise RefusedError(BAD_REQUEST, "it is there twice", field=name)
-        found[name] = value
-    return Asked(
-        objective=_word(found, "objective", Objective),
-        strategy=_word(found, "strategy", Strategy),
-        binder=_word(found, "binder", Binder),
-        weights=_weights(found["weights"]) if "weights" in found else None,
-        time_limit=_seconds(found["timeLimit"], longest) if "timeLimit" in found else None,
-        down=_bool(found["down"]) if "down" in found else None,
+        texts[name] = text
+
+    def value(name: str) -> Any:
+        try:
+            return parameters[name].read(texts[name]) if name in texts else None
+        except ValueError as error:
+            raise RefusedError(BAD_REQUEST, str(error), field=name) from None
+
+    return QueryOptions(
+        objective=value("objective"),
+        strategy=value("strategy"),
+        binder=value("binder"),
+        weights=value("weights"),
+        time_limit=value("timeLimit"),
+        down=value("down"),
     )
 
 
-def _word(found: dict[str, str], name: str, kind: type[_Word]) -> _Word | None:
-    if name not in found:
-        return None
-    try:
-        return kind(found[name])
-    except ValueError:
-        raise RefusedError(BAD_REQUEST, f"want one of {', '.join(kind)}", field=name) from None
+def _words(kind: type[StrEnum], description: str) -> QueryParameter:
+    def read(text: str) -> StrEnum:
+        if text not in list(kind):
+            raise ValueError(f"want one of {', '.join(kind)}")
+        return kind(text)
+
+    return QueryParameter(read, {"type": "string", "enum": list(kind)}, description)
 
 
-def _seconds(text: str, longest: float) -> float:
+def _seconds(maximum: float, text: str) -> float:
     seconds = float(text) if _NUMBER.fullmatch(text) else math.nan
-    if not 0 < seconds <= longest:
-        raise RefusedError(BAD_REQUEST, f"want seconds above 0 and up to {longest:g}", field="timeLimit")
+    if not 0 < seconds <= maximum:
+        raise ValueError(f"want seconds above 0 and up to {maximum:g}")
     return seconds
 
 
-def _bool(text: str) -> bool:
+def _boolean(text: str) -> bool:
     if text not in ("true", "false"):
-        raise RefusedError(BAD_REQUEST, "want true or false", field="down")
+        raise ValueError("want true or false")
     return text == "true"
 
 
 def _weights(text: str) -> Weights:
-    """``cpu=6,gpu=20``; what is not named keeps its default."""
-    if re.fullmatch(WEIGHTS, text) is None:
-        raise RefusedError(BAD_REQUEST, "want cpu=6,memory=1,gpu=20, or some of these", field="weights")
+    """``cpu=6,gpu=20``; a weight that the text does not name keeps its default."""
+    if re.fullmatch(_WEIGHTS, text) is None:
+        raise ValueError("want cpu=6,memory=1,gpu=20, or some of these")
     pairs = [part.split("=") for part in text.split(",")]
     found = {name: int(number) for name, number in pairs}
     if len(found) < len(pairs):
-        raise RefusedError(BAD_REQUEST, "one of them is there twice", field="weights")
-    if max(found.values()) > _MOST_WEIGHT:
-        raise RefusedError(BAD_REQUEST, f"want at most {_MOST_WEIGHT:,}", field="weights")
+        raise ValueError("one of them is there twice")
+    if max(found.values()) > _MAX_WEIGHT:
+        raise ValueError(f"want at most {_MAX_WEIGHT:,}")
     weights = Weights(**found)
     if not (weights.cpu or weights.memory or weights.gpu):
-        raise RefusedError(BAD_REQUEST, "one of them must be above 0", field="weights")
+        raise ValueError("one of them must be above 0")
     return weights

@@ -1,7 +1,7 @@
-"""Answers that are not a plan: which status, which words, in which envelope.
+"""Answers without a plan: their status, and their body in the format of the route.
 
-Contract: whatever keeps a plan from being made is a `RefusedError` with its status, on either side of the pipe;
-`envelope` puts it into the words of the route that was asked.
+Contract: an error that keeps a request from getting a plan is a `RefusedError` with an HTTP status, in the server and
+in its workers. `refusal_body` encodes it in the format of the route.
 """
 
 from __future__ import annotations
@@ -15,29 +15,17 @@ from tutti.serve.workers.messages import Route
 from tutti.wire.gardener.response import gardener_error
 from tutti.wire.scaling_advisor.response import advisor_error
 from tutti.wire.scaling_advisor.text import PlannerText
+from tutti.wire.tutti_api.response import ApiProblem
 
 BAD_REQUEST, UNAUTHORIZED, REQUEST_TIMEOUT, TOO_LARGE, UNSUPPORTED, UNPROCESSABLE = 400, 401, 408, 413, 415, 422
 INTERNAL, UNAVAILABLE, TIMED_OUT = 500, 503, 504
-GONE = 499
-"""The client went away: nobody gets this status but the log."""
+CLIENT_CLOSED = 499
+"""The client closed its connection: this status appears in the log and the metrics only."""
 _ROUTES = {"/recommend": Route.GARDENER, "/v1/plans": Route.ADVISOR}
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Why there is no plan."""
-
-    error: str
-    """What is wrong."""
-    object: str = ""
-    """The object it is wrong with, if that is known."""
-    field: str = ""
-    """The field of the object, or of the request."""
-    request_id: str = ""
-    """What the server's log calls the request."""
-
-
 class RefusedError(TuttiError):
-    """A request that is answered without a plan."""
+    """A request that gets an answer without a plan."""
 
     def __init__(
         self, status: int, problem: str, *, obj: str = "", field: str = "", headers: Mapping[str, str] | None = None
@@ -47,22 +35,17 @@ class RefusedError(TuttiError):
 
 
 def too_large(limit: int) -> RefusedError:
-    """A body past the limit."""
+    """The refusal of a body that is larger than the limit."""
     return RefusedError(TOO_LARGE, f"the body is larger than {limit:,} bytes (--max-body)")
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 plan``, ``2 plans``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def busy(problem: str, seconds: int) -> RefusedError:
-    """No room now, perhaps later."""
+def unavailable(problem: str, seconds: int) -> RefusedError:
+    """The refusal of a request that may be repeated after so many seconds."""
     return RefusedError(UNAVAILABLE, problem, headers={"Retry-After": str(seconds)})
 
 
 def refusal_of(error: TuttiError) -> RefusedError:
-    """How an error of the user's is answered."""
+    """The refusal for an error in the request."""
     if isinstance(error, RefusedError):
         return error
     status = UNPROCESSABLE if isinstance(error, PoolError) else BAD_REQUEST
@@ -72,18 +55,20 @@ def refusal_of(error: TuttiError) -> RefusedError:
 
 
 def route_of(path: str) -> Route:
-    """Whose envelope a path has."""
-    return _ROUTES.get(path.removesuffix("/"), Route.OURS)
+    """The route whose format the answer to a path has."""
+    return _ROUTES.get(path.removesuffix("/"), Route.TUTTI)
 
 
-def envelope(
+def refusal_body(
     route: Route, refusal: RefusedError, *, request_id: str, millis: int, planner: PlannerText | None = None
 ) -> bytes:
-    """The body of an answer without a plan; `planner` is the planner request, where it can be read."""
+    """The encoded body of an answer without a plan; `planner` is the planner request, where it can be read."""
     line = ": ".join(part for part in (refusal.obj, refusal.field, refusal.problem) if part)
+    body: msgspec.Struct
     if route is Route.GARDENER:
-        return msgspec.json.encode(gardener_error(line, millis=millis))
-    if route is Route.ADVISOR:
-        return msgspec.json.encode(advisor_error(line, planner=planner))
-    told = Problem(error=refusal.problem, object=refusal.obj, field=refusal.field, request_id=request_id)
-    return msgspec.json.encode(told)
+        body = gardener_error(line, millis=millis)
+    elif route is Route.ADVISOR:
+        body = advisor_error(line, planner=planner)
+    else:
+        body = ApiProblem(error=refusal.problem, object=refusal.obj, field=refusal.field, request_id=request_id)
+    return msgspec.json.encode(body)

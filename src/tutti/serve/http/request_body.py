@@ -1,8 +1,8 @@
-"""A request's body as it comes in, with a limit on its size and on the client's pauses.
+"""Receiving a request body, with limits on its size and on the client's pauses.
 
-Contract: `read_body` gives the pieces of the body without joining or decoding them: a large one never holds up the
-server's loop. It stops at the first byte past the limit, at the first pause that is too long, when the client goes, and
-when `take`, which is told of every piece, has no room for it.
+Contract: `read_body` gives the chunks of the body; it neither joins nor decodes them, so a large body never blocks the
+event loop. It stops at the first byte past the limit, at the first pause that is too long, when the client disconnects,
+and when `reserve`, which is called for every chunk, refuses one.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tutti.serve.http.refusals import GONE, REQUEST_TIMEOUT, UNSUPPORTED, RefusedError, too_large
-from tutti.serve.http.upload_limits import Take
+from tutti.serve.http.refusals import CLIENT_CLOSED, REQUEST_TIMEOUT, UNSUPPORTED, RefusedError, too_large
+from tutti.serve.http.upload_limits import ReserveBytes
 
 Receive = Callable[[], Awaitable[Any]]
 
 
-async def read_body(receive: Receive, *, declared: str | None, limit: int, pause: float, take: Take) -> list[bytes]:
-    """All pieces of a body."""
+async def read_body(
+    receive: Receive, *, declared: str | None, limit: int, pause: float, reserve: ReserveBytes
+) -> list[bytes]:
+    """All chunks of a body; `declared` is its Content-Length."""
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
-    pieces: list[bytes] = []
+    chunks: list[bytes] = []
     size = 0
     while True:
         try:
@@ -30,30 +32,30 @@ async def read_body(receive: Receive, *, declared: str | None, limit: int, pause
         except TimeoutError:
             raise RefusedError(REQUEST_TIMEOUT, f"nothing came for {pause:g} seconds") from None
         if message["type"] == "http.disconnect":
-            raise gone()
-        if piece := message.get("body", b""):
-            size += len(piece)
+            raise client_closed()
+        if chunk := message.get("body", b""):
+            size += len(chunk)
             if size > limit:
                 raise too_large(limit)
-            take(len(piece))
-            pieces.append(piece)
+            reserve(len(chunk))
+            chunks.append(chunk)
         if not message.get("more_body", False):
-            return pieces
+            return chunks
 
 
-async def until_gone(receive: Receive) -> None:
-    """Wait for the client to go away; its body has been read."""
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Return when a client disconnects whose body is complete."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def gone() -> RefusedError:
-    """The client went away."""
-    return RefusedError(GONE, "the client went away")
+def client_closed() -> RefusedError:
+    """The refusal for a client that has disconnected; nobody reads it."""
+    return RefusedError(CLIENT_CLOSED, "the client went away")
 
 
 def is_gzip(headers: Mapping[str, str]) -> bool:
-    """Whether a body is packed, and in the one way that is understood."""
+    """Whether a body is compressed; a coding other than gzip is refused."""
     coding = headers.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):
         return False

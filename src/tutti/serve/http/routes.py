@@ -1,7 +1,8 @@
-"""The routes: what each takes from a request, and what it gives back.
+"""The routes and their handlers.
 
-Contract: handlers do no work of their own; bodies go to a worker as they came (`desk`), and its bytes go to the client
-as they come. Content-Type is not looked at, as in the server that clients of ``/recommend`` know: the body is JSON.
+Contract: handlers neither decode nor encode; a body goes to a worker as the client sent it (`plan_requests`), and the
+bytes of the worker go to the client. The handlers ignore Content-Type, as the server does that clients of
+``/recommend`` know: the body is JSON.
 """
 
 from __future__ import annotations
@@ -13,28 +14,34 @@ from litestar import HttpMethod, Request, Response, get, post, route
 from litestar.datastructures import State
 from litestar.enums import MediaType
 
-from tutti.serve.http.middleware import NOTES, Notes
-from tutti.serve.http.plan_requests import Desk, Incoming
-from tutti.serve.http.query import asked_of
+from tutti.serve.http.middleware import log_of
+from tutti.serve.http.plan_requests import IncomingRequest, PlanRequests
+from tutti.serve.http.query import query_options
 from tutti.serve.metrics import CONTENT_TYPE
 from tutti.serve.openapi import document as openapi
 from tutti.serve.workers.messages import Route
 
 _LOG = logging.getLogger("tutti.serve")
-_Any = Request[Any, Any, State]
-_PROBES = [HttpMethod.GET, HttpMethod.HEAD]
-"""Of what answers HEAD like GET; uvicorn leaves the body out."""
+_Request = Request[Any, Any, State]
+_GET_AND_HEAD = [HttpMethod.GET, HttpMethod.HEAD]
+"""Methods of probes; uvicorn leaves out the body of an answer to HEAD."""
+PLAN_REQUESTS = "plan_requests"
+"""The key of the application's `PlanRequests` in its state."""
 
 
-async def _answered(request: _Any, route: Route) -> Response[bytes]:
-    desk: Desk = request.app.state.desk
-    notes: Notes = request.scope[NOTES]  # type: ignore[literal-required]
-    incoming = Incoming(notes.id, request.scope["path"], request.headers, request.receive)
-    asked = asked_of(request.scope["query_string"], desk.settings.max_time_limit)
-    reply, text = await desk.answer(incoming, route, asked)
-    notes.pods = reply.pods
+def _plan_requests(request: _Request) -> PlanRequests:
+    found: PlanRequests = request.app.state[PLAN_REQUESTS]
+    return found
+
+
+async def _plan(request: _Request, route: Route) -> Response[bytes]:
+    plan_requests, log = _plan_requests(request), log_of(request.scope)
+    incoming = IncomingRequest(log.id, request.scope["path"], request.headers, request.receive)
+    options = query_options(request.scope["query_string"], plan_requests.settings.max_time_limit)
+    reply, text = await plan_requests.answer(incoming, route, options)
+    log.pods = reply.pods
     if reply.fault:
-        _LOG.error("request %s: %s", notes.id, reply.fault)
+        _LOG.error("request %s: %s", log.id, reply.fault)
     return Response(text, status_code=reply.status, media_type=MediaType.JSON)
 
 
@@ -47,9 +54,9 @@ async def _answered(request: _Any, route: Route) -> Response[bytes]:
     summary="A plan for a Gardener ClusterSnapshot",
     description=openapi.GARDENER_TEXT,
 )
-async def gardener(request: _Any) -> Response[bytes]:
+async def gardener(request: _Request) -> Response[bytes]:
     """Answer as Gardener's scaling recommender does."""
-    return await _answered(request, Route.GARDENER)
+    return await _plan(request, Route.GARDENER)
 
 
 @post(
@@ -57,13 +64,13 @@ async def gardener(request: _Any) -> Response[bytes]:
     status_code=200,
     request_max_body_size=None,
     operation_id="recommendations",
-    responses=openapi.OURS_RESPONSES,
+    responses=openapi.TUTTI_RESPONSES,
     summary="A plan for a cluster in any known form",
-    description=openapi.OURS_TEXT,
+    description=openapi.TUTTI_TEXT,
 )
-async def ours(request: _Any) -> Response[bytes]:
-    """Answer with everything that is known about the plan."""
-    return await _answered(request, Route.OURS)
+async def recommendations(request: _Request) -> Response[bytes]:
+    """Answer with the whole plan."""
+    return await _plan(request, Route.TUTTI)
 
 
 @post(
@@ -75,35 +82,34 @@ async def ours(request: _Any) -> Response[bytes]:
     summary="A plan for a planner request of gardener/scaling-advisor",
     description=openapi.PLANS_TEXT,
 )
-async def plans(request: _Any) -> Response[bytes]:
+async def plans(request: _Request) -> Response[bytes]:
     """Answer as scaling-advisor's planner does."""
-    return await _answered(request, Route.ADVISOR)
+    return await _plan(request, Route.ADVISOR)
 
 
 @route(
     "/healthz",
-    http_method=_PROBES,
+    http_method=_GET_AND_HEAD,
     operation_id=openapi.probe_id,
     summary="Whether the server is alive",
     media_type=MediaType.TEXT,
 )
 async def healthz() -> str:
-    """Whether the loop turns; workers do not matter."""
+    """Whether the event loop runs; does not look at workers."""
     return "ok\n"
 
 
 @route(
     "/readyz",
-    http_method=_PROBES,
+    http_method=_GET_AND_HEAD,
     operation_id=openapi.probe_id,
     summary="Whether plans can be made",
     media_type=MediaType.TEXT,
     responses=openapi.READY_RESPONSES,
 )
-async def readyz(request: _Any) -> Response[str]:
-    """Whether some worker is there and the server does not end."""
-    desk: Desk = request.app.state.desk
-    text, status = ("ok\n", 200) if desk.is_ready else ("not ready\n", 503)
+async def readyz(request: _Request) -> Response[str]:
+    """Whether the server has a worker and is not shutting down."""
+    text, status = ("ok\n", 200) if _plan_requests(request).is_ready else ("not ready\n", 503)
     return Response(text, status_code=status, media_type=MediaType.TEXT)
 
 
@@ -114,19 +120,19 @@ async def readyz(request: _Any) -> Response[str]:
     media_type=CONTENT_TYPE,
     responses=openapi.NEEDS_TOKEN,
 )
-async def metrics(request: _Any) -> str:
-    """What has been counted, and how things stand."""
-    desk: Desk = request.app.state.desk
-    pool = desk.pool
+async def metrics(request: _Request) -> str:
+    """Counters, and the gauges of this moment."""
+    plan_requests = _plan_requests(request)
+    pool = plan_requests.pool
     gauges = {
         "tutti_plans_running": pool.running,
         "tutti_plans_waiting": pool.waiting,
-        "tutti_uploads": desk.uploads.count,
-        "tutti_upload_bytes": desk.uploads.held,
+        "tutti_uploads": plan_requests.uploads.count,
+        "tutti_upload_bytes": plan_requests.uploads.held,
         "tutti_workers_ready": pool.ready,
     }
     workers = {slot: worker.memory for slot, worker in pool.workers.items()}
-    return desk.metrics.text(gauges=gauges, workers=workers)
+    return plan_requests.metrics.text(gauges=gauges, workers=workers)
 
 
-HANDLERS = [gardener, ours, plans, healthz, readyz, metrics]
+HANDLERS = [gardener, recommendations, plans, healthz, readyz, metrics]

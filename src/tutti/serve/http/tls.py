@@ -1,7 +1,7 @@
-"""What is wrong with a certificate or its key, by file.
+"""Errors in the files of a TLS certificate and its key.
 
-Contract: `tls_fault` is asked when OpenSSL has refused the two, whose own words name neither; it names the file that is
-not what it should be.
+Contract: OpenSSL refuses a certificate or a key without naming the file; `tls_error` then finds the file and the
+problem.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _KEY = re.compile(rb"-----BEGIN (?:\w+ )*PRIVATE KEY-----")
 _MISMATCH = "KEY_VALUES_MISMATCH"
 
 
-def tls_fault(cert: str, key: str, error: OSError) -> InputError:
-    """Which of the two files is wrong, and how."""
+def tls_error(cert: str, key: str, error: OSError) -> InputError:
+    """The error that names the wrong file; `error` is OpenSSL's."""
     texts = []
     for path in (cert, key):
         try:

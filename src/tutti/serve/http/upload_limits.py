@@ -1,9 +1,9 @@
-"""Bodies that come in: how many at once, and how many bytes of them the server holds.
+"""Limits on request bodies that are being received: their number, and the bytes that the server holds of them.
 
-Contract: all on the server's loop. A body that comes in has a place here and none in the queue for plans, so that slow
-clients never keep out quick ones until as many as `most` are slow at once. All bodies on their way in hold `room` bytes
-together at most, whatever they declare; the one that would hold more is refused, so that the others can finish. Either
-refusal is 503 with Retry-After.
+Contract: runs on the server's event loop only. A body that is being received takes no place in the queue for plans, so
+slow clients do not keep out fast ones until `max_count` of them are slow at once. All bodies together hold at most
+`max_bytes`, whatever they declare; the body that would exceed this is refused, so that the others can finish. Both
+refusals are 503 with Retry-After.
 """
 
 from __future__ import annotations
@@ -11,39 +11,42 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from tutti.serve.http.refusals import busy, counted
+from tutti.present.tables import counted
+from tutti.serve.http.refusals import unavailable
 
-Take = Callable[[int], None]
-"""Called with the size of every piece that is kept; it refuses the piece that is too much."""
-_PAUSE = 5
+ReserveBytes = Callable[[int], None]
+"""Reserves the size of a received chunk, or refuses the body."""
+_RETRY_AFTER = 5
 """Seconds after which a client may try again."""
 
 
-class Uploads:
-    """See the module's contract."""
+class UploadLimits:
+    """The bodies that are being received now."""
 
-    def __init__(self, most: int, room: int) -> None:
-        self._most, self._room = most, room
+    def __init__(self, max_count: int, max_bytes: int) -> None:
+        self._max_count, self._max_bytes = max_count, max_bytes
         self.count = self.held = 0
-        """Bodies that come in now, and the bytes of them that are here."""
+        """Number of bodies, and bytes received of them."""
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[Take]:
-        """A place for one body, until it is there."""
-        if self.count >= self._most:
-            raise busy(f"too many bodies come in at once: {counted(self.count, 'upload')} under way", _PAUSE)
+    def admit(self) -> Iterator[ReserveBytes]:
+        """Count one body until it is complete."""
+        if self.count >= self._max_count:
+            uploads = counted(self.count, "upload")
+            raise unavailable(f"too many bodies come in at once: {uploads} under way", _RETRY_AFTER)
         self.count += 1
-        mine = 0
+        reserved = 0
 
-        def take(size: int) -> None:
-            nonlocal mine
-            if self.held + size > self._room:
-                raise busy(f"the bodies that come in hold {self.held:,} bytes, and there is no room for more", _PAUSE)
-            mine += size
+        def reserve(size: int) -> None:
+            nonlocal reserved
+            if self.held + size > self._max_bytes:
+                problem = f"the bodies that come in hold {self.held:,} bytes, and there is no room for more"
+                raise unavailable(problem, _RETRY_AFTER)
+            reserved += size
             self.held += size
 
         try:
-            yield take
+            yield reserve
         finally:
             self.count -= 1
-            self.held -= mine
+            self.held -= reserved

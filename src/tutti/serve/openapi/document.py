@@ -1,6 +1,7 @@
-"""The OpenAPI document: what Litestar sees in the handlers, with bodies, queries and refusals added.
+"""The OpenAPI document: what Litestar finds in the handlers, with the schemas of bodies, queries and refusals.
 
-Contract: served at ``/openapi.json`` and nowhere else; there is no page that loads scripts from the network.
+Contract: schemas of answers are made from the types that are encoded (`tutti.wire.*.response`). The document is served
+at ``/openapi.json`` only; no page loads scripts from the network.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import Method
 
 from tutti import __version__
-from tutti.serve.http.middleware import OPEN
-from tutti.serve.http.refusals import Problem
-from tutti.serve.openapi import request_schemas as bodies
-from tutti.serve.openapi.plan_schemas import PlannerResponse
-from tutti.serve.openapi.recommendation_schemas import RecommendationAnswer, RecommendationResponse
+from tutti.serve.http.middleware import UNAUTHENTICATED
+from tutti.serve.http.query import query_parameters
+from tutti.serve.openapi.request_schemas import BODIES, COMPONENTS, body_components
+from tutti.wire.gardener.response import RecommendationResponse
+from tutti.wire.scaling_advisor.response import PlannerResponse
+from tutti.wire.tutti_api.response import ApiProblem, RecommendationAnswer
 
 Tree = dict[str, Any]
 
@@ -28,7 +30,7 @@ GARDENER_TEXT = (
     "The body is a ClusterSnapshot as Gardener's scaling recommender takes it: Go's names, in any case. The pods are "
     "those of the body. Nodes that can go are looked for unless `down=false`."
 )
-OURS_TEXT = (
+TUTTI_TEXT = (
     "The body is a cluster in any form that Tutti reads, told apart by its first level: `cluster` with optional "
     "`pools`, `prices`, `region` and `options`; a List as kubectl prints it; a Gardener ClusterSnapshot; a planner "
     "request of scaling-advisor; a scenario file. Options of the body come before those of the query."
@@ -51,56 +53,83 @@ _REFUSALS = {
 }
 
 
-def _said(container: type[Any], description: str) -> ResponseSpec:
+def _response(container: type[Any], description: str) -> ResponseSpec:
     return ResponseSpec(container, generate_examples=False, description=description)
 
 
 GARDENER_RESPONSES = {
-    200: _said(RecommendationResponse, "A plan."),
-    **{status: _said(RecommendationResponse, text) for status, text in _REFUSALS.items()},
+    200: _response(RecommendationResponse, "A plan."),
+    **{status: _response(RecommendationResponse, text) for status, text in _REFUSALS.items()},
 }
-OURS_RESPONSES = {
-    200: _said(RecommendationAnswer, "A plan."),
-    **{status: _said(Problem, text) for status, text in _REFUSALS.items()},
+TUTTI_RESPONSES = {
+    200: _response(RecommendationAnswer, "A plan."),
+    **{status: _response(ApiProblem, text) for status, text in _REFUSALS.items()},
 }
 PLANS_RESPONSES = {
-    200: _said(PlannerResponse, "A plan."),
-    **{status: _said(PlannerResponse, text) for status, text in _REFUSALS.items()},
+    200: _response(PlannerResponse, "A plan."),
+    **{status: _response(PlannerResponse, text) for status, text in _REFUSALS.items()},
 }
-NEEDS_TOKEN = {401: _said(Problem, _REFUSALS[401])}
+NEEDS_TOKEN = {401: _response(ApiProblem, _REFUSALS[401])}
 READY_RESPONSES = {
     503: ResponseSpec(str, generate_examples=False, media_type="text/plain", description="Not yet, or no more.")
 }
 
 
 def probe_id(handler: HTTPRouteHandler, method: Method, _: object) -> str:
-    """The operation's id of a handler that takes GET and HEAD."""
+    """The operation id of a handler for GET and HEAD."""
     return handler.handler_name if method == HttpMethod.GET else f"{handler.handler_name}{method.title()}"
 
 
-class Document(JsonRenderPlugin):
-    """The document as JSON, with what Litestar cannot see in the handlers: bodies and queries."""
+class DocumentPlugin(JsonRenderPlugin):
+    """Adds to the document what Litestar cannot see in the handlers, and renders it once."""
 
-    def __init__(self, longest: float) -> None:
+    def __init__(self, max_time_limit: float) -> None:
         super().__init__(path="/", media_type=MediaType.JSON)
-        self._parameters = bodies.parameters(longest)
+        self._parameters = [
+            {"name": name, "in": "query", "required": False, "schema": each.schema, "description": each.description}
+            for name, each in query_parameters(max_time_limit).items()
+        ]
+        self._text = b""
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: Tree) -> bytes:
-        """The document."""
-        paths = openapi_schema["paths"]
-        for path, body in bodies.BODIES.items():
+        """The document as JSON."""
+        self._text = self._text or super().render(request, self._completed(openapi_schema))
+        return self._text
+
+    def _completed(self, document: Tree) -> Tree:
+        paths = document["paths"]
+        for path, body in BODIES.items():
             paths[path]["post"] |= {"requestBody": body, "parameters": self._parameters}
-        for path in OPEN:
+        for path in UNAUTHENTICATED:
             for method in ("get", "head"):
                 paths[path][method]["security"] = []
             for response in paths[path]["head"]["responses"].values():
                 response.pop("content", None)
-        openapi_schema["components"]["schemas"] |= bodies.schemas()
-        return super().render(request, openapi_schema)
+        found = {_component_name(name): schema for name, schema in document["components"]["schemas"].items()}
+        answers = {name: found[name] | {"title": name} for name in sorted(found)}
+        document["components"]["schemas"] = answers | body_components()
+        renamed: Tree = _with_component_names(document)
+        return renamed
 
 
-def document(longest: float, *, with_token: bool) -> OpenAPIConfig:
-    """How the document is made, and where it is found; `longest` is the most seconds that a query may ask for."""
+def _component_name(type_name: str) -> str:
+    """The name of a type in the document."""
+    return type_name.removeprefix("Api")
+
+
+def _with_component_names(tree: Any) -> Any:
+    """The tree with references to components by their names in the document."""
+    if isinstance(tree, dict):
+        return {name: _with_component_names(each) for name, each in tree.items()}
+    if isinstance(tree, list):
+        return [_with_component_names(each) for each in tree]
+    if isinstance(tree, str) and tree.startswith(COMPONENTS):
+        return COMPONENTS + _component_name(tree.removeprefix(COMPONENTS))
+    return tree
+
+
+def openapi_config(max_time_limit: float, *, with_token: bool) -> OpenAPIConfig:
+    """The settings of the document; `max_time_limit` is the largest `timeLimit` of a query, in seconds."""
     scheme = SecurityScheme(type="http", scheme="bearer")
     return OpenAPIConfig(
         title="Tutti recommender",
@@ -109,6 +138,6 @@ def document(longest: float, *, with_token: bool) -> OpenAPIConfig:
         components=Components(security_schemes={"token": scheme}) if with_token else Components(),
         security=[{"token": []}] if with_token else None,
         path="/openapi.json",
-        render_plugins=[Document(longest)],
+        render_plugins=[DocumentPlugin(max_time_limit)],
         use_handler_docstrings=False,
     )

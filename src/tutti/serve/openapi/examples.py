@@ -1,4 +1,4 @@
-"""Bodies that a user can copy: they stand in the OpenAPI document, and tests post each of them."""
+"""Example bodies in the OpenAPI document, by route and title; tests post each of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ GARDENER: dict[str, Tree] = {
     "nothing to do": {"ID": "empty", "Pods": [], "Nodes": []},
 }
 
-OURS: dict[str, Tree] = {
+TUTTI: dict[str, Tree] = {
     "cluster and pools": {
         "cluster": {
             "apiVersion": "v1",

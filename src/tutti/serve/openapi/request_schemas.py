@@ -1,7 +1,8 @@
-"""What the OpenAPI document says about bodies and queries, which no handler reads into types.
+"""Request bodies in the OpenAPI document: their schemas, made from the types that read them, and examples.
 
-Contract: bodies are described as openly as they are read, to the depth at which a wrong type is sure to be refused;
-fields that are not named here are left to the readers in `tutti.recommend.wire`.
+Contract: the schema of a ``/v1/recommendations`` body is that of `Body`. The readers of the other two formats accept
+names in any case and names that they do not know, so their schemas stay open and have the fields of `_SHOWN` only; the
+types of these fields come from the reader's types.
 """
 
 from __future__ import annotations
@@ -9,66 +10,43 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
-from tutti.recommend.records.request import Binder, Objective, Strategy
-from tutti.serve.http.query import WEIGHTS
 from tutti.serve.openapi import examples
+from tutti.wire.gardener import text as gardener
+from tutti.wire.scaling_advisor import text as scaling_advisor
 from tutti.wire.tutti_api.request import Body
 
 Tree = dict[str, Any]
-
-_TEXT: Tree = {"type": ["string", "null"]}
-_NUMBER: Tree = {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1}
-_TEXTS: Tree = {"type": ["array", "null"], "items": {"type": "string"}}
-_MAP: Tree = {"type": ["object", "null"]}
-
-
-def _ref(name: str) -> Tree:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _list(**properties: Tree) -> Tree:
-    return {"type": ["array", "null"], "items": {"type": "object", "properties": properties}}
-
-
-_SNAPSHOT: Tree = {
-    "type": "object",
-    "description": "What Gardener's scaling recommender takes: Go's names, in any case.",
-    "properties": {
-        "ID": _TEXT,
-        "SnapshotTime": _TEXT,
-        "AutoscalerConfig": {
-            "type": ["object", "null"],
-            "properties": {"NodeTemplates": _MAP, "NodeGroups": _MAP, "CASettings": _MAP},
-        },
-        "WorkerPools": _list(Name=_TEXT, MachineType=_TEXT, Minimum=_NUMBER, Maximum=_NUMBER, Zones=_TEXTS),
-        "PriorityClasses": _list(),
-        "Pods": _list(Name=_TEXT, Namespace=_TEXT, NodeName=_TEXT, Labels=_MAP, Requests=_MAP, Spec=_MAP),
-        "Nodes": _list(Name=_TEXT, Labels=_MAP, Allocatable=_MAP, Capacity=_MAP),
-    },
+COMPONENTS = "#/components/schemas/"
+_TYPES: dict[type[inspect.Type], str] = {
+    inspect.StrType: "string",
+    inspect.IntType: "integer",
+    inspect.ListType: "array",
+    inspect.DictType: "object",
+    inspect.StructType: "object",
 }
-_PLANNER: Tree = {
-    "type": "object",
-    "description": "What the planner of gardener/scaling-advisor takes: Go's names, in any case.",
-    "properties": {
-        "id": _TEXT,
-        "correlationID": _TEXT,
-        "constraint": {"type": "object", "description": "A ScalingConstraint of sa.gardener.cloud/v1alpha1."},
-        "simulatorStrategy": _TEXT,
-        "scoringStrategy": _TEXT,
-        "adviceGenerationMode": _TEXT,
-        "AdviceGenerationTimeout": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
-        "snapshot": {
-            "type": ["object", "null"],
-            "properties": {"pods": _list(name=_TEXT, namespace=_TEXT), "nodes": _list(name=_TEXT, labels=_MAP)},
-        },
-    },
-    "required": ["constraint"],
+_SHOWN: dict[type[msgspec.Struct], str] = {
+    gardener.GardenerSnapshotText: "ID SnapshotTime AutoscalerConfig WorkerPools PriorityClasses Pods Nodes",
+    gardener.AutoscalerText: "NodeTemplates NodeGroups CASettings",
+    gardener.WorkerPoolText: "Name MachineType Minimum Maximum Zones",
+    gardener.PriorityClassText: "",
+    gardener.GardenerPodText: "Name Namespace NodeName Labels Requests Spec",
+    gardener.GardenerNodeText: "Name Labels Allocatable Capacity",
+    scaling_advisor.PlannerText: "id correlationID constraint simulatorStrategy scoringStrategy adviceGenerationMode "
+    "AdviceGenerationTimeout snapshot",
+    scaling_advisor.PlannerSnapshotText: "pods nodes",
+    scaling_advisor.PlannerPodText: "name namespace",
+    scaling_advisor.PlannerNodeText: "name labels",
 }
-_OURS: Tree = {
+"""The fields of a type that the document has; a type that is not here is an object of any content."""
+_CONSTRAINT: Tree = {"type": "object", "description": "A ScalingConstraint of sa.gardener.cloud/v1alpha1."}
+"""The type allows null, because a constraint may also be one of several Kubernetes objects; a planner request needs it.
+"""
+_ANY_FORMAT: Tree = {
     "description": "A cluster in one of the forms that Tutti reads, told apart by the first level.",
     "anyOf": [
-        _ref("Body"),
+        {"$ref": f"{COMPONENTS}Body"},
         {
             "type": "object",
             "description": "Kubernetes objects as kubectl prints them, a ClusterSnapshot, a planner request of "
@@ -78,10 +56,40 @@ _OURS: Tree = {
 }
 
 
-def schemas() -> Tree:
-    """The bodies by name, with everything that they refer to."""
-    _, found = msgspec.json.schema_components((Body,), ref_template="#/components/schemas/{name}")
-    return {**found, "ClusterSnapshot": _SNAPSHOT, "PlannerRequest": _PLANNER}
+def body_components() -> Tree:
+    """The schemas of all bodies by name, with the schemas that they refer to."""
+    _, found = msgspec.json.schema_components((Body,), ref_template=f"{COMPONENTS}{{name}}")
+    snapshot = _described(
+        gardener.GardenerSnapshotText, "What Gardener's scaling recommender takes: Go's names, in any case."
+    )
+    planner = _described(
+        scaling_advisor.PlannerText,
+        "What the planner of gardener/scaling-advisor takes: Go's names, in any case.",
+    )
+    planner["properties"]["constraint"] = _CONSTRAINT
+    return {**found, "ClusterSnapshot": snapshot, "PlannerRequest": planner | {"required": ["constraint"]}}
+
+
+def _described(kind: type[msgspec.Struct], description: str) -> Tree:
+    schema = _schema(inspect.type_info(kind))
+    return {"type": schema.pop("type"), "description": description, **schema}
+
+
+def _schema(info: inspect.Type) -> Tree:
+    if isinstance(info, inspect.UnionType):
+        (some,) = (each for each in info.types if not isinstance(each, inspect.NoneType))
+        schema = _schema(some)
+        return schema | {"type": [schema["type"], "null"]}
+    schema = {"type": _TYPES[type(info)]}
+    if isinstance(info, inspect.IntType):
+        bounds = {"minimum": info.ge, "maximum": info.le}
+        return schema | {name: bound for name, bound in bounds.items() if bound is not None}
+    if isinstance(info, inspect.ListType):
+        return schema | {"items": _schema(info.item_type)}
+    if isinstance(info, inspect.StructType) and info.cls in _SHOWN:
+        fields = {each.encode_name: each.type for each in info.fields}
+        return schema | {"properties": {name: _schema(fields[name]) for name in _SHOWN[info.cls].split()}}
+    return schema
 
 
 def _body(schema: Tree, bodies: dict[str, Tree]) -> Tree:
@@ -90,28 +98,7 @@ def _body(schema: Tree, bodies: dict[str, Tree]) -> Tree:
 
 
 BODIES = {
-    "/recommend": _body(_ref("ClusterSnapshot"), examples.GARDENER),
-    "/v1/recommendations": _body(_OURS, examples.OURS),
-    "/v1/plans": _body(_ref("PlannerRequest"), examples.PLANNER),
+    "/recommend": _body({"$ref": f"{COMPONENTS}ClusterSnapshot"}, examples.GARDENER),
+    "/v1/recommendations": _body(_ANY_FORMAT, examples.TUTTI),
+    "/v1/plans": _body({"$ref": f"{COMPONENTS}PlannerRequest"}, examples.PLANNER),
 }
-
-
-def parameters(longest: float) -> list[Tree]:
-    """The query; `longest` is the most seconds that it may ask for."""
-    seconds = {"type": "number", "exclusiveMinimum": 0, "maximum": longest}
-    return [
-        _parameter("objective", _words(*Objective), "Of the plans with most pods, the best has least of this."),
-        _parameter("strategy", _words(*Strategy), "How nodes are chosen: all at once, or one by one by a score."),
-        _parameter("binder", _words(*Binder), "Who will put the pods on the new nodes."),
-        _parameter("weights", {"type": "string", "pattern": WEIGHTS}, "What a core, a GiB and a GPU are worth."),
-        _parameter("timeLimit", seconds, "Seconds for the search, by counting its work."),
-        _parameter("down", {"type": "boolean"}, "Whether to look for nodes that can go."),
-    ]
-
-
-def _parameter(name: str, schema: Tree, description: str) -> Tree:
-    return {"name": name, "in": "query", "required": False, "schema": schema, "description": description}
-
-
-def _words(*words: str) -> Tree:
-    return {"type": "string", "enum": list(words)}

@@ -1,5 +1,6 @@
 """Worker processes: they plan, one request at a time.
 
-`worker_pool` keeps them, `worker_process` is one as the server sees it, `worker_main` runs inside it, `messages` is
-what both say to each other, `planning` goes from a request's bytes to its answer's, `memory` measures.
+- `worker_pool`, `worker_process`  in the server: all workers, and one of them
+- `worker_main`, `planning`  in a worker: its main loop, and from the bytes of a request to the bytes of its answer
+- `messages`  what the two sides send each other; `memory` measures a process
 """

@@ -1,4 +1,4 @@
-"""What this process holds in memory."""
+"""Memory of this process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 _STATM = Path("/proc/self/statm")
 
 
-def memory() -> int:
-    """In bytes; where the system does not say, the most it ever held."""
+def resident_memory() -> int:
+    """Resident memory in bytes; the maximum so far on systems without /proc."""
     try:
         return int(_STATM.read_text("ascii").split()[1]) * resource.getpagesize()
     except OSError:

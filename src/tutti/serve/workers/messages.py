@@ -1,8 +1,8 @@
-"""What the server and its workers say to each other, over pipes.
+"""Messages between the server and its workers, over pipes.
 
-Contract: a message is a frame: the lengths of its head and its body, a head in MessagePack, and a body of plain bytes
-that nobody on the way looks into. `Setup` is said once, then a `Ready` comes back; after that every `Job` is answered
-by one `Reply`, and by one `Idle` when the worker has tidied up.
+Contract: a message is a frame: the lengths of its head and its body, a head in MessagePack, and a body of bytes that
+the frame does not interpret. The server sends `WorkerSetup` once, and the worker answers `Ready`; then the worker
+answers every `PlanJob` with one `Reply`, and with one `Idle` when it has freed its memory.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tutti.kube.reading.sources import Source
 from tutti.recommend.records.request import Binder, Objective, Strategy, Weights
 
 Chunks = Iterable[bytes]
-"""A body as it came in, or in one piece."""
+"""The chunks of a body."""
 
 _LENGTHS = struct.Struct(">IQ")
 _PIECE = 2**18
-"""A write of more would hold up the server's loop."""
+"""Bytes per write; a larger write would block the event loop."""
 
 
 class Route(StrEnum):
-    """In whose words a request is asked and answered."""
+    """The format of a request and its answer."""
 
     GARDENER = "gardener"
     ADVISOR = "scaling-advisor"
-    OURS = "ours"
+    TUTTI = "tutti"
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the query of a request says; None where it is silent."""
+class QueryOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The options of a query; None for an option that the query does not have."""
 
     objective: Objective | None = None
     strategy: Strategy | None = None
@@ -45,8 +45,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     down: bool | None = None
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What holds for all jobs of a worker."""
+class WorkerSetup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Settings for all jobs of a worker."""
 
     prices: Source | None = None
     pools: Source | None = None
@@ -56,12 +56,12 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     max_time_limit: float
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A request; its body is the frame's."""
+class PlanJob(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A plan request; the frame has its body."""
 
     id: str
     route: Route
-    asked: Asked = Asked()
+    options: QueryOptions = QueryOptions()
     is_gzip: bool = False
 
 
@@ -69,30 +69,31 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """The worker has imported everything and made a small plan."""
 
     memory: int
+    """Resident memory in bytes."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The answer to a job; what the client gets is the frame's body."""
+    """The answer to a job; the frame has the body for the client."""
 
     status: int
     pods: int | None = None
     fault: str = ""
-    """A traceback, for the log alone."""
+    """A traceback for the log."""
 
 
 class Idle(msgspec.Struct, frozen=True, tag=True):
     """The worker can take another job."""
 
     memory: int
-    """What it holds, in bytes."""
+    """Resident memory in bytes."""
 
 
-Message = Setup | Job | Ready | Reply | Idle
+Message = WorkerSetup | PlanJob | Ready | Reply | Idle
 _DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 def write(to: BinaryIO, message: Message, body: bytes = b"") -> None:
-    """Say something."""
+    """Write a message."""
     head = msgspec.msgpack.encode(message)
     to.write(_LENGTHS.pack(len(head), len(body)) + head)
     to.write(body)
@@ -100,7 +101,7 @@ def write(to: BinaryIO, message: Message, body: bytes = b"") -> None:
 
 
 def read(source: BinaryIO) -> tuple[Message, bytes]:
-    """What the other says next; `EOFError` when it says nothing more."""
+    """Read a message; `EOFError` at the end of the pipe."""
     head, body = _LENGTHS.unpack(_exactly(source, _LENGTHS.size))
     return _DECODER.decode(_exactly(source, head)), _exactly(source, body)
 
@@ -113,7 +114,7 @@ def _exactly(source: BinaryIO, count: int) -> bytes:
 
 
 async def send(to: asyncio.StreamWriter, message: Message, body: Chunks = ()) -> None:
-    """Say something without ever holding up the loop."""
+    """Write a message without blocking the event loop."""
     head = msgspec.msgpack.encode(message)
     chunks = list(body)
     to.write(_LENGTHS.pack(len(head), sum(map(len, chunks))) + head)
@@ -126,7 +127,7 @@ async def send(to: asyncio.StreamWriter, message: Message, body: Chunks = ()) ->
 
 
 async def receive(source: asyncio.StreamReader) -> tuple[Message, bytes]:
-    """What the other says next; `EOFError` when it says nothing more."""
+    """Read a message; `EOFError` at the end of the pipe."""
     head, body = _LENGTHS.unpack(await source.readexactly(_LENGTHS.size))
     message = _DECODER.decode(await source.readexactly(head))
     return message, await source.readexactly(body)

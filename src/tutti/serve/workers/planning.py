@@ -15,23 +15,23 @@ from contextlib import contextmanager
 
 import msgspec
 
-from tutti.app.recommend import ask
-from tutti.cluster.work_budget import Deadline
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster.work_budget import WorkBudget
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.objects import Pod
 from tutti.kube.reading.sources import Source
 from tutti.kube.reading.yaml_text import parse_yaml
 from tutti.recommend.build_request import price_book
 from tutti.recommend.records.request import Binder, Down, Objective, Options, Request, Weights
-from tutti.serve.http.refusals import BAD_REQUEST, INTERNAL, RefusedError, envelope, refusal_of, too_large
-from tutti.serve.workers.messages import Asked, Job, Reply, Route, Setup
+from tutti.serve.http.refusals import BAD_REQUEST, INTERNAL, RefusedError, refusal_body, refusal_of, too_large
+from tutti.serve.workers.messages import PlanJob, QueryOptions, Reply, Route, WorkerSetup
 from tutti.wire.document import WireFormat, has_kubernetes_fields
 from tutti.wire.formats import ParsedRequest, identify, parse_request
 from tutti.wire.gardener.response import gardener_answer
 from tutti.wire.scaling_advisor.response import advisor_answer
 from tutti.wire.scaling_advisor.text import PlannerText, reference_of
+from tutti.wire.tutti_api.build_response import recommendation_answer
 from tutti.wire.tutti_api.request import UndecodedBody
-from tutti.wire.tutti_api.response import recommendation_data
 
 _FORMATS = {Route.GARDENER: WireFormat.GARDENER, Route.ADVISOR: WireFormat.ADVISOR}
 """Routes whose bodies have one format."""
@@ -50,7 +50,7 @@ _WARM_UP = (
 class Planner:
     """See the module's contract."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: WorkerSetup) -> None:
         self._setup = setup
         self._book = price_book(setup.prices)
         self._pools = None if setup.pools is None else _as_json(setup.pools)
@@ -58,11 +58,11 @@ class Planner:
 
     def warm_up(self) -> None:
         """Make a small plan, so that the first client does not wait for imports and tables."""
-        reply, _ = self.answer(Job(id="", route=Route.OURS), _WARM_UP)
+        reply, _ = self.answer(PlanJob(id="", route=Route.TUTTI), _WARM_UP)
         if reply.fault:
             raise RuntimeError(reply.fault)
 
-    def answer(self, job: Job, body: bytes) -> tuple[Reply, bytes]:
+    def answer(self, job: PlanJob, body: bytes) -> tuple[Reply, bytes]:
         """The answer to a job."""
         started = time.monotonic()
         planner: PlannerText | None = None
@@ -75,14 +75,15 @@ class Planner:
                 request, seconds = self._read(job, parsed)
                 del parsed  # its records need as much memory as the request
             pods = sum(isinstance(each, Pod) for each in request.objects)
-            plan = ask(request, Deadline(time.process_time, seconds))
+            plan = make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time))
+            answer: msgspec.Struct
             if job.route is Route.GARDENER:
-                data = gardener_answer(plan, request, millis=_millis(started))
+                answer = gardener_answer(plan, request, millis=_millis(started))
             elif job.route is Route.ADVISOR:
-                data = advisor_answer(plan, request, planner=planner or PlannerText(), millis=_millis(started))
+                answer = advisor_answer(plan, request, planner=planner or PlannerText(), millis=_millis(started))
             else:
-                data = recommendation_data(plan, request.catalogue.currency)
-            return Reply(status=200, pods=pods), msgspec.json.encode(data)
+                answer = recommendation_answer(plan, request.catalogue.currency)
+            return Reply(status=200, pods=pods), msgspec.json.encode(answer)
         except TuttiError as error:
             refusal = refusal_of(error)
         except MemoryError:
@@ -90,10 +91,10 @@ class Planner:
         except Exception as error:  # a fault of Tutti's: it is the server's log that tells
             fault = _account(error)
             refusal = RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {job.id}")
-        text = envelope(job.route, refusal, request_id=job.id, millis=_millis(started), planner=planner)
+        text = refusal_body(job.route, refusal, request_id=job.id, millis=_millis(started), planner=planner)
         return Reply(status=refusal.status, pods=pods, fault=fault), text
 
-    def _opened(self, job: Job, body: bytes) -> Source:
+    def _opened(self, job: PlanJob, body: bytes) -> Source:
         """The body as a document."""
         data = unpacked(body, self._setup.max_body) if job.is_gzip else body
         if not data.strip():
@@ -102,9 +103,9 @@ class Planner:
             raise InputError("not JSON but gzip: the service reads JSON; send Content-Encoding: gzip")
         return Source(_BODY, data)
 
-    def _read(self, job: Job, parsed: ParsedRequest) -> tuple[Request, float]:
+    def _read(self, job: PlanJob, parsed: ParsedRequest) -> tuple[Request, float]:
         """The request of a decoded body, and for how many seconds to search."""
-        document, query = parsed.document, job.asked
+        document, query = parsed.document, job.options
         is_down = query.down is not False if job.route is Route.GARDENER else query.down is True
         seconds = self._seconds(parsed.seconds(self._seconds(query.time_limit)))
         pools, region = None, ""
@@ -127,12 +128,12 @@ class Planner:
         return asked
 
 
-def _options(asked: Asked, *, is_down: bool) -> Options:
+def _options(query: QueryOptions, *, is_down: bool) -> Options:
     return Options(
-        objective=asked.objective or Objective.COST,
-        strategy=asked.strategy,
-        binder=asked.binder or Binder.KUBE_SCHEDULER,
-        weights=asked.weights or Weights(),
+        objective=query.objective or Objective.COST,
+        strategy=query.strategy,
+        binder=query.binder or Binder.KUBE_SCHEDULER,
+        weights=query.weights or Weights(),
         down=Down() if is_down else None,
     )
 

@@ -1,8 +1,8 @@
-"""A worker process: takes a job, plans, answers, tidies up; one at a time until it is told to end.
+"""The main loop of a worker process: take a job, plan, answer, free memory, one job at a time.
 
-Contract: jobs come in on standard input and answers go out on standard output (`messages`). The end of the input is the
-end of the worker, at once and whatever it is doing: that is how a server takes one out of service, and how workers
-notice that their server was killed. Signals to the whole group are the server's to answer. What libraries print goes to
+Contract: the worker reads jobs from standard input and writes answers to standard output (`messages`). The end of the
+input ends the worker at once, also in the middle of a plan: so a server stops a worker, and so a worker notices that
+its server was killed. The worker ignores SIGINT and SIGTERM, which the server handles. What libraries print goes to
 standard error.
 """
 
@@ -19,58 +19,58 @@ import threading
 from pathlib import Path
 from typing import BinaryIO
 
-from tutti.serve.workers.memory import memory
-from tutti.serve.workers.messages import Idle, Job, Ready, Setup, read, write
+from tutti.serve.workers.memory import resident_memory
+from tutti.serve.workers.messages import Idle, PlanJob, Ready, WorkerSetup, read, write
 from tutti.serve.workers.planning import Planner
 
 _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Serve one server."""
+    """Run the worker of one server."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    _die_first()
-    answers = _own_output()
-    jobs: queue.SimpleQueue[tuple[Job, bytes]] = queue.SimpleQueue()
+    _end_with_server()
+    answers = _answers_output()
+    jobs: queue.SimpleQueue[tuple[PlanJob, bytes]] = queue.SimpleQueue()
     setup, _ = read(sys.stdin.buffer)
-    assert isinstance(setup, Setup)
+    assert isinstance(setup, WorkerSetup)
     threading.Thread(target=_listen, args=(sys.stdin.buffer, jobs), daemon=True).start()
     planner = Planner(setup)
     planner.warm_up()
     gc.collect()
     gc.freeze()
-    write(answers, Ready(memory()))
+    write(answers, Ready(resident_memory()))
     while True:
         job, body = jobs.get()
         reply, text = planner.answer(job, body)
         del body
         write(answers, reply, text)
         del text
-        _tidy_up()
-        write(answers, Idle(memory()))
+        _free_memory()
+        write(answers, Idle(resident_memory()))
 
 
-def _listen(source: BinaryIO, jobs: queue.SimpleQueue[tuple[Job, bytes]]) -> None:
-    """Take in jobs; end the process when the input ends, also in the middle of a plan."""
+def _listen(source: BinaryIO, jobs: queue.SimpleQueue[tuple[PlanJob, bytes]]) -> None:
+    """Read jobs; end the process when the input ends, also in the middle of a plan."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             message, body = read(source)
-            assert isinstance(message, Job)
+            assert isinstance(message, PlanJob)
             jobs.put((message, body))
             del body
     os._exit(0)
 
 
-def _own_output() -> BinaryIO:
-    """Standard output for answers alone: what anything else prints to it goes to standard error."""
+def _answers_output() -> BinaryIO:
+    """Standard output for answers only: anything else that is printed goes to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers
 
 
-def _die_first() -> None:
-    """On Linux: end with the server even inside a long call, and be the first to go when memory runs out."""
+def _end_with_server() -> None:
+    """On Linux: end with the server even inside a long call, and be killed before it when memory runs out."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -78,8 +78,8 @@ def _die_first() -> None:
             Path("/proc/self/oom_score_adj").write_text("500", "ascii")
 
 
-def _tidy_up() -> None:
-    """Give memory back: a large request must not leave its size behind."""
+def _free_memory() -> None:
+    """Return memory to the system: the worker must not keep the memory of a large request."""
     gc.collect()
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # glibc has it, musl does not

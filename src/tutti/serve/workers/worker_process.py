@@ -1,7 +1,7 @@
-"""One worker as the server sees it: a process, and the two pipes to it.
+"""A worker in the server: a process, and the two pipes to it.
 
-Contract: nothing here blocks the loop. `kill` may be called at any time and more than once; the first reason counts.
-Workers never see the server's token, use one thread each, and are out of reach of the terminal's Ctrl-C.
+Contract: never blocks the event loop. `kill` may be called at any time and more than once; the first reason counts.
+Workers never see the server's token, use one thread each, and do not get the terminal's Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import os
 import signal
 import sys
 
-from tutti.serve.workers.messages import Chunks, Idle, Job, Ready, Reply, Setup, receive, send
+from tutti.serve.workers.messages import Chunks, Idle, PlanJob, Ready, Reply, WorkerSetup, receive, send
 
 TOKEN = "TUTTI_TOKEN"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _READ = 2**20
 
 
-class WorkerGoneError(Exception):
+class WorkerDiedError(Exception):
     """The worker ended before it answered."""
 
 
-class Worker:
+class WorkerProcess:
     """See the module's contract."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -33,15 +33,15 @@ class Worker:
         self._why: str | None = None
         self.pid = process.pid
         self.memory = 0
-        """What it last said that it holds, in bytes."""
+        """Resident memory in bytes, as of its last message."""
 
     @classmethod
-    async def start(cls, setup: Setup) -> Worker:
-        """A worker that has been told what holds for all its jobs."""
+    async def start(cls, setup: WorkerSetup) -> WorkerProcess:
+        """Start a worker and send its setup."""
         environment = {name: value for name, value in os.environ.items() if name != TOKEN}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # modules that lie around in the working directory are not ours
+            "-P",  # do not import modules from the working directory
             "-m",
             "tutti.serve.workers.worker_main",
             stdin=asyncio.subprocess.PIPE,
@@ -51,17 +51,17 @@ class Worker:
             start_new_session=True,
         )
         worker = cls(process)
-        with contextlib.suppress(OSError):  # it is gone already: `is_ready` tells
+        with contextlib.suppress(OSError):  # it has died already: `is_ready` tells
             await send(worker._to, setup)
         return worker
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be given a job."""
+        """Whether the worker can take a job."""
         return self._why is None and self._process.returncode is None
 
     async def is_ready(self) -> bool:
-        """Whether it has started; waits until that is known."""
+        """Wait until the worker is ready (True) or has failed to start (False)."""
         try:
             message, _ = await receive(self._from)
         except (EOFError, OSError):
@@ -70,28 +70,28 @@ class Worker:
         self.memory = message.memory
         return True
 
-    async def ask(self, job: Job, body: Chunks) -> tuple[Reply, bytes]:
-        """What it answers to a job."""
+    async def ask(self, job: PlanJob, body: Chunks) -> tuple[Reply, bytes]:
+        """The answer to a job."""
         try:
             await send(self._to, job, body)
             message, text = await receive(self._from)
         except (EOFError, OSError):
-            raise WorkerGoneError from None
+            raise WorkerDiedError from None
         assert isinstance(message, Reply)
         return message, text
 
     async def idle(self) -> int:
-        """What it holds, once it can take another job."""
+        """Wait until the worker can take another job; give its resident memory."""
         try:
             message, _ = await receive(self._from)
         except (EOFError, OSError):
-            raise WorkerGoneError from None
+            raise WorkerDiedError from None
         assert isinstance(message, Idle)
         self.memory = message.memory
         return message.memory
 
     def kill(self, why: str) -> None:
-        """End it at once."""
+        """Kill the worker."""
         if self._why is None:
             self._why = why
             if self._process.returncode is None:
@@ -100,6 +100,6 @@ class Worker:
             self._to.close()
 
     async def ended(self) -> str:
-        """Why it ended; waits until it has."""
+        """Wait until the worker has ended; give the reason."""
         await self._process.wait()
         return self._why or "died"

@@ -37,7 +37,13 @@ from tutti.kube.objects import (
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.validation import validate
 from tutti.market.instance_types import HOSTNAME
-from tutti.wire.gardener.text import ZERO_TIME, NodeText, PodText, PriorityClassText, SnapshotText
+from tutti.wire.gardener.text import (
+    ZERO_TIME,
+    GardenerNodeText,
+    GardenerPodText,
+    GardenerSnapshotText,
+    PriorityClassText,
+)
 from tutti.wire.guess_controllers import controllers_of
 
 _Some = TypeVar("_Some", bound=Object)
@@ -57,7 +63,7 @@ _OWN_SCHEDULER = "bin-packing-scheduler"
 """The scheduler of the recommender's own virtual cluster: a pod that names it waits for the usual one."""
 
 
-def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
+def read_cluster(text: GardenerSnapshotText, *, file: str) -> Snapshot:
     """The cluster of a snapshot, prepared."""
     existing = text.autoscaler.existing_nodes if text.autoscaler is not None else None
     nodes = _checked((_node(each) for each in text.nodes or existing or ()), file=file)
@@ -72,7 +78,7 @@ def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
     return replace(bare, objects=objects, notes=(*_notes(text.pods or (), pods, nodes), *_volume_note(text)))
 
 
-def _notes(texts: Sequence[PodText], pods: Sequence[Pod], nodes: Sequence[Node]) -> list[str]:
+def _notes(texts: Sequence[GardenerPodText], pods: Sequence[Pod], nodes: Sequence[Node]) -> list[str]:
     notes = []
     if missing := len(texts) - len(pods):
         are, count = ("pod is", "counts") if missing == 1 else ("pods are", "count")
@@ -84,7 +90,7 @@ def _notes(texts: Sequence[PodText], pods: Sequence[Pod], nodes: Sequence[Node])
     return notes
 
 
-def _volume_note(text: SnapshotText) -> Iterator[str]:
+def _volume_note(text: GardenerSnapshotText) -> Iterator[str]:
     """What volumes cannot decide: what is behind a claim, where it is and who shares it, is not in a snapshot."""
     if any(volume.persistent_volume_claim is not None for pod in text.pods or () for volume in _volumes(pod)):
         existing = text.autoscaler.existing_nodes if text.autoscaler is not None else None
@@ -93,7 +99,7 @@ def _volume_note(text: SnapshotText) -> Iterator[str]:
         yield f"the snapshot does not tell of volume claims: pods are placed without regard to them{more}"
 
 
-def _volumes(text: PodText) -> Sequence[Volume]:
+def _volumes(text: GardenerPodText) -> Sequence[Volume]:
     return (text.spec.volumes or ()) if text.spec is not None else ()
 
 
@@ -105,7 +111,7 @@ def time_of(text: str | None) -> str | None:
 # Objects --------------------------------------------------------------------------------------------------------------
 
 
-def _node(text: NodeText) -> Node:
+def _node(text: GardenerNodeText) -> Node:
     name = text.name or ""
     leaving = time_of(text.deletion_timestamp)
     node = Node(
@@ -132,7 +138,7 @@ def _priority_class(text: PriorityClassText) -> PriorityClass:
     )
 
 
-def _pods(texts: Iterable[PodText]) -> Iterator[Pod]:
+def _pods(texts: Iterable[GardenerPodText]) -> Iterator[Pod]:
     """The pods that wait or are on a node that they name."""
     for text in texts:
         spec = text.spec or _NO_SPEC
@@ -154,7 +160,7 @@ def _pods(texts: Iterable[PodText]) -> Iterator[Pod]:
         )
 
 
-def _spec(text: PodText, spec: PodSpec, node: str | None) -> PodSpec:
+def _spec(text: GardenerPodText, spec: PodSpec, node: str | None) -> PodSpec:
     """The spec with what the snapshot tells beside it, and with the defaults that every pod has."""
     changes: dict[str, Any] = {}
     if spec.node_name != node:

@@ -13,7 +13,7 @@ from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import Options, Request
 from tutti.wire.document import WireDocument, has_kubernetes_fields, has_planner_fields
 from tutti.wire.gardener.cluster import read_cluster
-from tutti.wire.gardener.text import SnapshotText, parse_snapshot
+from tutti.wire.gardener.text import GardenerSnapshotText, parse_snapshot
 from tutti.wire.gardener.worker_pools import read_catalogue
 
 _DEFAULT = Options()
@@ -21,7 +21,7 @@ _FIELDS = {"autoscalerconfig", "workerpools", "priorityclasses", "pods", "nodes"
 """Of these, in lower case, a snapshot has at least one."""
 
 
-def parse_gardener(document: WireDocument) -> SnapshotText:
+def parse_gardener(document: WireDocument) -> GardenerSnapshotText:
     """The records of a snapshot; a document of another format is refused.
 
     Read as an empty snapshot, another format would mean that no pod is pending.
@@ -36,7 +36,7 @@ def parse_gardener(document: WireDocument) -> SnapshotText:
     return parse_snapshot(document)
 
 
-def read_gardener(text: SnapshotText, book: PriceBook, *, file: str, options: Options = _DEFAULT) -> Request:
+def read_gardener(text: GardenerSnapshotText, book: PriceBook, *, file: str, options: Options = _DEFAULT) -> Request:
     """The request that a snapshot stands for."""
     snapshot = read_cluster(text, file=file)
     catalogue = read_catalogue(text, snapshot.nodes, book, file=file)

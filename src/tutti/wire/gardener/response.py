@@ -1,52 +1,87 @@
-"""A recommendation as the scaling recommender's clients expect it: its RecommendationResponse, field for field.
+"""The RecommendationResponse of Gardener's scaling recommender: its types, and the response for a recommendation.
 
-Contract: pure. All keys are there in every answer. ``scaleUp`` is what waiting pods need. ``scaleDown`` names the nodes
-that can go, as far as that was asked, and without another one bought in their place: the clients of this format were
-never told of such nodes, and most apply ``scaleUp`` alone. ``unscheduledPods`` are all pods that are left without a
-node, under their own namespaces and names, those included that nobody tries to place.
+Contract: pure; every response has all keys. ``scaleUp`` lists what pending pods need. ``scaleDown`` names the nodes
+that can be removed without buying a replacement, if the request asks for them: clients of this format do not expect
+replacement nodes, and most of them apply ``scaleUp`` alone. ``unscheduledPods`` lists every pod that stays without a
+node, pods included that the recommender does not try to place.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 from tutti.wire.merged_scale_ups import free_removals
 
-Data = dict[str, Any]
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, gc=False):
+    """A part of a response."""
 
 
-def gardener_answer(answer: Recommendation, request: Request, *, millis: int) -> Data:
-    """The whole answer; `request` is what it was given to."""
+class GardenerScaleUp(_Part, frozen=True):
+    """New nodes of one pool in one zone."""
+
+    zone: str
+    node_pool_name: str
+    increment_by: int
+    instance_type: str
+    node_names: tuple[str, ...]
+
+
+class GardenerPlan(_Part, frozen=True):
+    """Nodes to buy, and the names of the nodes to remove."""
+
+    scale_up: tuple[GardenerScaleUp, ...]
+    scale_down: tuple[str, ...]
+
+
+class GardenerPod(_Part, frozen=True, rename="pascal"):
+    """A pod that stays pending."""
+
+    namespace: str
+    name: str
+
+
+class RecommendationResponse(_Part, frozen=True):
+    """The whole response; `error` is empty if there is a plan."""
+
+    recommendation: GardenerPlan
+    unscheduled_pods: tuple[GardenerPod, ...]
+    run_time: str
+    error: str
+
+
+def gardener_answer(answer: Recommendation, request: Request, *, millis: int) -> RecommendationResponse:
+    """The response with the plan for `request`."""
+    scale_up = (
+        GardenerScaleUp(
+            zone=each.zone,
+            node_pool_name=each.pool,
+            increment_by=each.increment,
+            instance_type=each.instance_type,
+            node_names=each.node_names,
+        )
+        for each in answer.scale_up
+    )
     left = [each.pod for each in answer.left] + [each.pod for each in not_considered(request)]
-    pods = [key.partition("/") for key in dict.fromkeys(left)]
-    return {
-        "recommendation": {
-            "scaleUp": [
-                {
-                    "zone": each.zone,
-                    "nodePoolName": each.pool,
-                    "incrementBy": each.increment,
-                    "instanceType": each.instance_type,
-                    "nodeNames": list(each.node_names),
-                }
-                for each in answer.scale_up
-            ],
-            "scaleDown": [each.node for each in free_removals(answer)],
-        },
-        "unscheduledPods": [{"Namespace": namespace, "Name": name} for namespace, _, name in pods],
-        "runTime": f"{millis} millis",
-        "error": "",
-    }
+    pods = (key.partition("/") for key in dict.fromkeys(left))
+    return RecommendationResponse(
+        recommendation=GardenerPlan(
+            scale_up=tuple(scale_up), scale_down=tuple(each.node for each in free_removals(answer))
+        ),
+        unscheduled_pods=tuple(GardenerPod(namespace=namespace, name=name) for namespace, _, name in pods),
+        run_time=f"{millis} millis",
+        error="",
+    )
 
 
-def gardener_error(text: str, *, millis: int) -> Data:
-    """The envelope of a refusal."""
-    return {
-        "recommendation": {"scaleUp": [], "scaleDown": []},
-        "unscheduledPods": [],
-        "runTime": f"{millis} millis",
-        "error": text,
-    }
+def gardener_error(text: str, *, millis: int) -> RecommendationResponse:
+    """The response without a plan."""
+    return RecommendationResponse(
+        recommendation=GardenerPlan(scale_up=(), scale_down=()),
+        unscheduled_pods=(),
+        run_time=f"{millis} millis",
+        error=text,
+    )

@@ -15,7 +15,7 @@ from tutti.kube.objects import Node, Quantities, Taint
 from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OLD_KEYS, OS, REGION, ZONE, less, template_node
 from tutti.market.pool_context import Market
 from tutti.market.pool_membership import best_example
-from tutti.wire.gardener.text import TemplateText, WorkerPoolText
+from tutti.wire.gardener.text import GardenerTemplateText, WorkerPoolText
 
 POOL = "worker.gardener.cloud/pool"
 _POOL_LABELS = (POOL, "worker_gardener_cloud_pool", "worker.gardener.cloud_pool")
@@ -59,7 +59,7 @@ def _taints(*lists: Iterable[Taint] | None) -> list[Taint]:
     return list(found.values())
 
 
-def from_template(pool: WorkerPoolText, template: TemplateText, *, kind: str, zone: str, region: str) -> Node:
+def from_template(pool: WorkerPoolText, template: GardenerTemplateText, *, kind: str, zone: str, region: str) -> Node:
     """A node as a template says, in a zone of its pool."""
     labels = _labels(pool, kind=kind, zone=zone, region=region) | (template.labels or {})
     where = {key: zone for key in _ZONE_LABELS if zone and key in labels}

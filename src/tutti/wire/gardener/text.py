@@ -58,7 +58,7 @@ class WorkerPoolText(_Meta, frozen=True):
     taints: list[Taint] | None = None
 
 
-class PodText(_Meta, frozen=True):
+class GardenerPodText(_Meta, frozen=True):
     """A pod."""
 
     uid: str | None = msgspec.field(default=None, name="UID")
@@ -71,7 +71,7 @@ class PodText(_Meta, frozen=True):
     pod_phase: str | None = None
 
 
-class NodeText(_Meta, frozen=True):
+class GardenerNodeText(_Meta, frozen=True):
     """A node."""
 
     provider_id: str | None = msgspec.field(default=None, name="ProviderID")
@@ -91,7 +91,7 @@ class PriorityClassText(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     preemption_policy: str | None = None
 
 
-class TemplateText(_Text, frozen=True):
+class GardenerTemplateText(_Text, frozen=True):
     """A node as it would join."""
 
     name: str | None = None
@@ -144,9 +144,9 @@ class SettingsText(_Text, frozen=True):
 class AutoscalerText(_Text, frozen=True):
     """What can be bought, as Cluster Autoscaler is told."""
 
-    node_templates: dict[str, TemplateText] | None = None
+    node_templates: dict[str, GardenerTemplateText] | None = None
     node_groups: dict[str, GroupText] | None = None
-    existing_nodes: list[NodeText] | None = None
+    existing_nodes: list[GardenerNodeText] | None = None
     settings: SettingsText | None = msgspec.field(default=None, name="CASettings")
     mode: str | None = None
     success_signal_path: Any = None
@@ -154,7 +154,7 @@ class AutoscalerText(_Text, frozen=True):
     hash: Any = None
 
 
-class SnapshotText(_Text, frozen=True):
+class GardenerSnapshotText(_Text, frozen=True):
     """The whole snapshot."""
 
     id: str | None = msgspec.field(default=None, name="ID")
@@ -163,12 +163,12 @@ class SnapshotText(_Text, frozen=True):
     autoscaler: AutoscalerText | None = msgspec.field(default=None, name="AutoscalerConfig")
     worker_pools: list[WorkerPoolText] | None = None
     priority_classes: list[PriorityClassText] | None = None
-    pods: list[PodText] | None = None
-    nodes: list[NodeText] | None = None
+    pods: list[GardenerPodText] | None = None
+    nodes: list[GardenerNodeText] | None = None
     hash: Any = None
 
 
-_DECODER = msgspec.json.Decoder(SnapshotText)
+_DECODER = msgspec.json.Decoder(GardenerSnapshotText)
 
 
 class _FieldDecoders(NamedTuple):
@@ -176,7 +176,7 @@ class _FieldDecoders(NamedTuple):
 
     attribute: str
     value: msgspec.json.Decoder[Any]
-    names: msgspec.json.Decoder[Any]
+    names: msgspec.json.Decoder[Any] | None
     """Makes no values: it raises at the first name that is not a usual one."""
 
 
@@ -184,11 +184,11 @@ class _FieldDecoders(NamedTuple):
 def _field_decoders() -> dict[str, _FieldDecoders]:
     return {
         field.encode_name: _FieldDecoders(field.name, msgspec.json.Decoder(field.type), checker(field.type))
-        for field in msgspec.structs.fields(SnapshotText)
+        for field in msgspec.structs.fields(GardenerSnapshotText)
     }
 
 
-def parse_snapshot(document: WireDocument) -> SnapshotText:
+def parse_snapshot(document: WireDocument) -> GardenerSnapshotText:
     """The records of a document."""
     if document.fields is None:
         _refuse_malformed(document.source)
@@ -215,26 +215,28 @@ def _refuse_malformed(source: Source) -> None:
         raise InputError("it is nested too deeply", file=source.name) from None
 
 
-def _with_usual_names(fields: Mapping[str, msgspec.Raw]) -> SnapshotText | None:
+def _with_usual_names(fields: Mapping[str, msgspec.Raw]) -> GardenerSnapshotText | None:
     """The records of a snapshot with the usual names; None where one on the top level is another."""
     decoders = _field_decoders()
     if not fields.keys() <= decoders.keys():
         return None
     values = {}
     for name, field in fields.items():
-        values[decoders[name].attribute] = decoders[name].value.decode(field)
-        decoders[name].names.decode(field)
-    return SnapshotText(**values)
+        decoder = decoders[name]
+        values[decoder.attribute] = decoder.value.decode(field)
+        if decoder.names is not None:
+            decoder.names.decode(field)
+    return GardenerSnapshotText(**values)
 
 
-def _in_any_case(document: WireDocument) -> SnapshotText:
+def _in_any_case(document: WireDocument) -> GardenerSnapshotText:
     source = document.source
     tree = tree_of(document)
     if not isinstance(tree, dict):
         raise InputError("want an object, a ClusterSnapshot", file=source.name)
-    folded = fold(tree, SnapshotText)
+    folded = fold(tree, GardenerSnapshotText)
     try:
-        return msgspec.convert(folded, SnapshotText)
+        return msgspec.convert(folded, GardenerSnapshotText)
     except msgspec.ValidationError as error:
         raise fault_at(_placed(error, folded), source, tree=folded) from None
 
@@ -247,7 +249,7 @@ def _placed(error: msgspec.ValidationError, tree: dict[str, Any]) -> msgspec.Val
     settings = autoscaler.get("CASettings")
     ranges = settings.get("NodeGroupsMinMax") if isinstance(settings, dict) else None
     for path, mapping, kind in (
-        ("AutoscalerConfig.NodeTemplates", autoscaler.get("NodeTemplates"), TemplateText),
+        ("AutoscalerConfig.NodeTemplates", autoscaler.get("NodeTemplates"), GardenerTemplateText),
         ("AutoscalerConfig.NodeGroups", autoscaler.get("NodeGroups"), GroupText),
         ("AutoscalerConfig.CASettings.NodeGroupsMinMax", ranges, RangeText),
     ):

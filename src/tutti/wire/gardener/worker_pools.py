@@ -25,13 +25,19 @@ from tutti.market.pool_members import members_of
 from tutti.market.price_book import ON_DEMAND, PriceBook, region_of
 from tutti.wire.gardener.cluster import time_of
 from tutti.wire.gardener.template_nodes import from_market, from_template, like_one_of, pool_of, zone_of
-from tutti.wire.gardener.text import AutoscalerText, GroupText, SnapshotText, TemplateText, WorkerPoolText
+from tutti.wire.gardener.text import (
+    AutoscalerText,
+    GardenerSnapshotText,
+    GardenerTemplateText,
+    GroupText,
+    WorkerPoolText,
+)
 
 
 class _World(NamedTuple):
     """What pools are read against."""
 
-    templates: Mapping[str, TemplateText]
+    templates: Mapping[str, GardenerTemplateText]
     groups: Mapping[str, GroupText]
     market: Market
     nodes: Mapping[str, Sequence[Node]]
@@ -39,7 +45,7 @@ class _World(NamedTuple):
     file: str
 
 
-def read_catalogue(text: SnapshotText, nodes: Sequence[Node], book: PriceBook, *, file: str) -> Catalogue:
+def read_catalogue(text: GardenerSnapshotText, nodes: Sequence[Node], book: PriceBook, *, file: str) -> Catalogue:
     """What can be bought for a snapshot; `nodes` are those that are there."""
     autoscaler = text.autoscaler or AutoscalerText()
     mine: dict[str, list[Node]] = {}
@@ -86,7 +92,7 @@ def _groups(autoscaler: AutoscalerText, *, file: str) -> dict[str, GroupText]:
     return groups
 
 
-def _check_template(name: str, template: TemplateText, *, file: str) -> None:
+def _check_template(name: str, template: GardenerTemplateText, *, file: str) -> None:
     try:
         for field, amounts in (("Capacity", template.capacity), ("Allocatable", template.allocatable)):
             check_quantities(amounts or {}, (field,))
@@ -117,7 +123,7 @@ def _from_groups(world: _World) -> list[WorkerPoolText]:
     return pools
 
 
-def _template_for(pool: WorkerPoolText, zone: str, world: _World) -> TemplateText | None:
+def _template_for(pool: WorkerPoolText, zone: str, world: _World) -> GardenerTemplateText | None:
     """The template of a pool in a zone; one that does not say how large a node is, is none."""
     name = pool.name or ""
     labelled = [each for _, each in sorted(world.templates.items()) if pool_of(each.labels) == name]
@@ -207,7 +213,7 @@ def _offering(text: WorkerPoolText, zone: str, world: _World) -> Offering:
     return Offering(pool=name, instance_type=kind, zone=zone, price=price, node=node)
 
 
-def _sibling(text: WorkerPoolText, world: _World) -> TemplateText | None:
+def _sibling(text: WorkerPoolText, world: _World) -> GardenerTemplateText | None:
     """The pool's template of another zone."""
     for zone in sorted({template.zone or "" for template in world.templates.values()}):
         if (found := _template_for(text, zone, world)) is not None:

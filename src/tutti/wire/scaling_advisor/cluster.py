@@ -44,13 +44,13 @@ from tutti.kube.objects import (
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.validation import validate
 from tutti.market.instance_types import HOSTNAME, INSTANCE_TYPE
-from tutti.wire.scaling_advisor.text import ClaimText, NodeText, PodText, SnapshotText, VolumeText
+from tutti.wire.scaling_advisor.text import ClaimText, PlannerNodeText, PlannerPodText, PlannerSnapshotText, VolumeText
 from tutti.wire.scaling_advisor.volume_limits import NO_PROVISIONER, driver_of
 
 _BOUND = "Bound"
 
 
-def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
+def read_cluster(text: PlannerSnapshotText, *, file: str) -> Snapshot:
     """The cluster of a planner request, prepared."""
     present = {Node.KIND, Pod.KIND}
     for kind, listed in (
@@ -75,7 +75,7 @@ def read_cluster(text: SnapshotText, *, file: str) -> Snapshot:
     return drop_unknown_volumes(snapshot)
 
 
-def _objects(text: SnapshotText) -> Iterator[Object]:
+def _objects(text: PlannerSnapshotText) -> Iterator[Object]:
     yield from text.storage_classes or ()
     yield from text.priority_classes or ()
     yield from text.runtime_classes or ()
@@ -108,7 +108,7 @@ def _metadata(text: Any, *, namespaced: bool = True) -> ObjectMeta:
     )
 
 
-def _node(text: NodeText) -> Node:
+def _node(text: PlannerNodeText) -> Node:
     metadata = _metadata(text, namespaced=False)
     own = {HOSTNAME: text.name or ""} | ({INSTANCE_TYPE: text.instance_type} if text.instance_type else {})
     return Node(
@@ -120,7 +120,7 @@ def _node(text: NodeText) -> Node:
     )
 
 
-def _pod(text: PodText) -> Pod:
+def _pod(text: PlannerPodText) -> Pod:
     asks = ResourceRequirements(requests=text.aggregated_requests)
     metadata = _metadata(text)
     if text.priority is None and text.priority_class_name:

@@ -42,11 +42,11 @@ from tutti.wire.kubernetes_objects import read_snapshot
 from tutti.wire.scaling_advisor.cluster import read_cluster
 from tutti.wire.scaling_advisor.planner_options import planner_options
 from tutti.wire.scaling_advisor.text import (
+    ConstraintPoolText,
+    ConstraintTemplateText,
     ConstraintText,
+    PlannerSnapshotText,
     PlannerText,
-    PoolText,
-    SnapshotText,
-    TemplateText,
     parse_constraint,
     parse_planner,
 )
@@ -73,7 +73,7 @@ def read_advisor(text: PlannerText, document: WireDocument, book: PriceBook, *, 
     if text.constraint is None:
         raise InputError("it is required: a ScalingConstraint", file=file, field="constraint")
     options, notes = planner_options(text, options, file=file)
-    snapshot = read_cluster(text.snapshot or SnapshotText(), file=file)
+    snapshot = read_cluster(text.snapshot or PlannerSnapshotText(), file=file)
     catalogue = constraint_catalogue(text.constraint, snapshot, book, file=file, under="constraint.")
     return assemble(snapshot, catalogue, options=options, notes=(*snapshot.notes, *notes))
 
@@ -118,7 +118,7 @@ def _priority_note(text: ConstraintText) -> Iterator[str]:
         yield f"priorities of pools and templates do not count, price decides; scaling-advisor would try {shown} first"
 
 
-def _check(pool: PoolText, path: str, *, file: str) -> None:
+def _check(pool: ConstraintPoolText, path: str, *, file: str) -> None:
     templates = pool.node_templates or ()
     names = [template.name or template.instance_type or "" for template in templates]
     for place, name in enumerate(names):
@@ -140,7 +140,7 @@ def _check(pool: PoolText, path: str, *, file: str) -> None:
         raise InputError(error.problem, file=file, field=f"{path}.{error.field}") from None
 
 
-def _pool(text: PoolText, market: Market, *, drivers: Sequence[str], path: str, file: str) -> NodePool:
+def _pool(text: ConstraintPoolText, market: Market, *, drivers: Sequence[str], path: str, file: str) -> NodePool:
     name = text.name or ""
     mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
     templates = text.node_templates or ()
@@ -163,7 +163,9 @@ def _pool(text: PoolText, market: Market, *, drivers: Sequence[str], path: str, 
     )
 
 
-def _offering(pool: PoolText, template: TemplateText, *, zone: str, market: Market, path: str, file: str) -> Offering:
+def _offering(
+    pool: ConstraintPoolText, template: ConstraintTemplateText, *, zone: str, market: Market, path: str, file: str
+) -> Offering:
     name, kind = pool.name or "", template.instance_type or template.name or ""
     capacity = {
         resource: amount for resource, amount in (template.capacity or {}).items() if amount_of(resource, amount)

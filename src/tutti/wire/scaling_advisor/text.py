@@ -64,7 +64,7 @@ class _Meta(_Text, frozen=True):
     owner_references: list[OwnerReference] | None = None
 
 
-class PodText(_Meta, frozen=True):
+class PlannerPodText(_Meta, frozen=True):
     """A pod, with the sum of what its containers ask for."""
 
     aggregated_requests: Quantities | None = None
@@ -84,7 +84,7 @@ class PodText(_Meta, frozen=True):
     priority: _Int32 | None = None
 
 
-class NodeText(_Meta, frozen=True):
+class PlannerNodeText(_Meta, frozen=True):
     """A node."""
 
     capacity: Quantities | None = None
@@ -120,11 +120,11 @@ class VolumeText(_Meta, frozen=True):
     access_modes: list[str] | None = None
 
 
-class SnapshotText(_Text, frozen=True):
+class PlannerSnapshotText(_Text, frozen=True):
     """The cluster."""
 
-    pods: list[PodText] | None = None
-    nodes: list[NodeText] | None = None
+    pods: list[PlannerPodText] | None = None
+    nodes: list[PlannerNodeText] | None = None
     volumes: list[VolumeText] | None = msgspec.field(default=None, name="pvs")
     claims: list[ClaimText] | None = msgspec.field(default=None, name="pvcs")
     storage_classes: list[StorageClass] | None = None
@@ -132,7 +132,7 @@ class SnapshotText(_Text, frozen=True):
     runtime_classes: list[RuntimeClass] | None = None
 
 
-class TemplateText(_Text, frozen=True):
+class ConstraintTemplateText(_Text, frozen=True):
     """A node of a pool, by its instance type."""
 
     name: str | None = None
@@ -145,7 +145,7 @@ class TemplateText(_Text, frozen=True):
     max_volumes: _Size | None = None
 
 
-class PoolText(_Text, frozen=True):
+class ConstraintPoolText(_Text, frozen=True):
     """A pool."""
 
     name: str | None = None
@@ -156,14 +156,14 @@ class PoolText(_Text, frozen=True):
     quota: Quantities | None = None
     priority: _Int32 | None = None
     min: _Size | None = None
-    node_templates: list[TemplateText] | None = None
+    node_templates: list[ConstraintTemplateText] | None = None
 
 
 class ConstraintSpec(_Text, frozen=True):
     """What can be bought."""
 
     consumer_id: str | None = msgspec.field(default=None, name="consumerID")
-    node_pools: list[PoolText] | None = None
+    node_pools: list[ConstraintPoolText] | None = None
 
 
 class ConstraintText(_Text, frozen=True):
@@ -184,7 +184,7 @@ class PlannerText(_Text, frozen=True):
     advice_generation_mode: str | None = None
     timeout: _Nanos | None = msgspec.field(default=None, name="AdviceGenerationTimeout")
     """In nanoseconds; 0 stands for none, as in Go."""
-    snapshot: SnapshotText | None = None
+    snapshot: PlannerSnapshotText | None = None
 
 
 def parse_planner(document: WireDocument) -> PlannerText:
@@ -222,19 +222,27 @@ class ConstraintSearch(NamedTuple):
 def find_constraint(source: Source, fields: Mapping[str, msgspec.Raw] | None = None) -> ConstraintSearch:
     """Find the ScalingConstraint among the Kubernetes objects of a document; several are an `InputError`.
 
-    `fields` are the document's top-level fields, where the caller has them. Whoever reads the objects of a malformed
-    document says what is wrong with it.
+    `fields` are the document's top-level fields, where the caller has them.
     """
     if GROUP.encode() not in source.data or b"ScalingConstraint" not in source.data:
         return ConstraintSearch()
     try:
         objects = parse_file(source, fields)
-    except InputError:
-        return ConstraintSearch()
-    found = [*_constraints_in_json(objects), *filter(_is_constraint, _listed(objects.trees))]
+        found = [*_constraints_in_json(objects), *filter(_is_constraint, _listed(objects.trees))]
+    except InputError:  # whoever reads the objects says what is wrong with them
+        objects = None
+        found = [tree for tree in _listed(_decoded(source)) if _is_constraint(tree)]
     if len(found) > 1:
         raise InputError("want one ScalingConstraint, not several", file=source.name)
     return ConstraintSearch(found[0] if found else None, objects)
+
+
+def _decoded(source: Source) -> list[Any]:
+    """The tree of a JSON document that is not a sound list of objects; none where it is malformed."""
+    try:
+        return [msgspec.json.decode(source.data)]
+    except (msgspec.DecodeError, RecursionError):
+        return []
 
 
 def _constraints_in_json(objects: ParsedFile) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from tutti.engine.plugins.volumes import MIGRATED, migrated_disk
 from tutti.kube.objects import CSINode, CsiNodeDriver, CsiNodeSpec, PersistentVolume, StorageClass, VolumeLimit
 from tutti.kube.reading.snapshot import Snapshot
-from tutti.wire.scaling_advisor.text import ConstraintText, TemplateText
+from tutti.wire.scaling_advisor.text import ConstraintTemplateText, ConstraintText
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
@@ -42,7 +42,7 @@ def driver_of(storage: StorageClass) -> str:
     return moved.driver if moved is not None else storage.provisioner if storage.provisioner != NO_PROVISIONER else ""
 
 
-def csi_of(template: TemplateText, drivers: Iterable[str]) -> CsiNodeSpec:
+def csi_of(template: ConstraintTemplateText, drivers: Iterable[str]) -> CsiNodeSpec:
     """What a node of a template takes of each driver."""
     limit = VolumeLimit(count=template.max_volumes) if template.max_volumes else None
     return CsiNodeSpec(drivers=[CsiNodeDriver(name=name, node_id=name, allocatable=limit) for name in drivers])

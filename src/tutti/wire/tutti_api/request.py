@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -100,6 +101,12 @@ class Body(_Part, frozen=True):
     options: OptionsBody | None = None
 
 
+class _OptionsAlone(_Part, frozen=True):
+    """A body of which only the options are read."""
+
+    options: OptionsBody
+
+
 class UndecodedBody(_Part, frozen=True):
     """A body whose objects are left as bytes."""
 
@@ -143,15 +150,28 @@ def _decode_whole(source: Source) -> UndecodedBody:
     try:
         return _DECODER.decode(source.data)
     except msgspec.ValidationError as error:
-        found = fault_at(error, source)
-        if "unknown field" in found.problem:
-            name = found.problem.rpartition(" ")[2]
-            raise InputError("no such field", field=".".join(filter(None, (found.field, name)))) from None
-        raise InputError(found.problem, field=found.field) from None
+        raise _field_fault(error, source) from None
     except msgspec.DecodeError as error:
         raise malformed(error, Source("", source.data)) from None
     except RecursionError:
         raise InputError("it is nested too deeply") from None
+
+
+def _field_fault(error: msgspec.ValidationError, source: Source) -> InputError:
+    found = fault_at(error, source)
+    if "unknown field" in found.problem:
+        name = found.problem.rpartition(" ")[2]
+        return InputError("no such field", field=".".join(filter(None, (found.field, name))))
+    return InputError(found.problem, field=found.field)
+
+
+def read_options(tree: Mapping[str, Any], options: Options = _DEFAULT) -> Options:
+    """The options for a dict with the names that a body's options have."""
+    try:
+        body = msgspec.convert({"options": tree}, _OptionsAlone).options
+    except msgspec.ValidationError as error:
+        raise _field_fault(error, Source("", b"")) from None
+    return _options(body, options)
 
 
 def read_body(body: UndecodedBody, book: PriceBook, *, options: Options = _DEFAULT) -> Request:

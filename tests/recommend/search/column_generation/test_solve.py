@@ -6,7 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from tutti.cluster.work_budget import Deadline, Effort
+from tutti.cluster.meter import Meter
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.replay.kube_scheduler_binder import purchases_between
 from tutti.recommend.search.column_generation.knapsack_bounds import exact, surrogate
 from tutti.recommend.search.column_generation.packing_input import Flat, undominated
@@ -67,7 +68,7 @@ def cheapest(flat):
 
 
 def in_time():
-    return Deadline(itertools.count().__next__, 10**9)
+    return WorkBudget.of_seconds(10**9, itertools.count().__next__)
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -90,16 +91,16 @@ def test_no_pattern_is_worth_more_than_its_bound(seed):
     flat = draw(seed)
     chance = random.Random(seed)
     values = np.array([chance.random() for _ in flat.demand])
-    bounds = surrogate(flat, values, Effort())
+    bounds = surrogate(flat, values, Meter())
     for kind in range(len(flat.price)):
         best = max((float(np.array(each) @ values) for each in patterns(flat, kind)), default=0.0)
-        value, pattern = exact(flat, kind, values, deadline=in_time())
+        value, pattern = exact(flat, kind, values, budget=in_time())
         assert best <= bounds[kind] + 1e-9
         assert best <= value * (1 + 1e-9)
         if pattern is not None:
             assert float(pattern @ values) <= best + 1e-9
     for pack in (best_patterns, varied_patterns):
-        found, worth = pack(flat, values, Effort())
+        found, worth = pack(flat, values, Meter())
         for kind, pattern in enumerate(found):
             assert worth[kind] == pytest.approx(float(pattern @ values))
             assert not pattern.any() or (flat.fits(pattern)[kind] and flat.obeys(pattern))
@@ -113,7 +114,7 @@ def test_what_a_class_does_not_ask_for_does_not_keep_it_out():
     )  # fmt: skip
     assert alone(flat).tolist() == [[4, 0], [4, 2]]
     flat = flat._replace(bound_most=flat.most)
-    assert surrogate(flat, np.array([1.0, 1.0]), Effort()).tolist() == pytest.approx([4.0, 6.0])
+    assert surrogate(flat, np.array([1.0, 1.0]), Meter()).tolist() == pytest.approx([4.0, 6.0])
 
 
 def test_a_kind_that_another_replaces_is_left_out():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.recommend.search.greedy.test_strategies import offering, pod
-from tests.support.paths import ROOT
 
-from tutti.cluster.work_budget import Deadline
+from tests.support.builders import offering, pod
+from tests.support.paths import ROOT
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue, Limit, NodePool
 from tutti.recommend.flow import recommend
 from tutti.recommend.problem.eligible_pools import filter_eligible
@@ -41,9 +41,9 @@ def desk(seed, extras, seconds=1e9):
     objective = request.options.objective
     eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
     matter = Matter(request, request.cluster, picture, problem.only(eligible.mask), objective=objective)
-    deadline = Deadline(map(float, count()).__next__, seconds)
-    selection = Selection(matter, Progress(deadline, None))
-    return selection, Replayed(picture, matter.problem, buy=selection._mend), deadline
+    budget = WorkBudget.of_seconds(seconds, map(float, count()).__next__)
+    selection = Selection(matter, Progress(budget, None))
+    return selection, Replayed(picture, matter.problem, buy=selection._mend), budget
 
 
 def as_found(cluster):
@@ -85,10 +85,10 @@ def test_forecasts_are_what_is_replayed(seed, extras):
 @settings(max_examples=6, deadline=None)
 @given(seed=st.sampled_from([1, 3, 5, 8, 9]), extras=st.sampled_from(EXTRAS), seconds=st.sampled_from([20, 60]))
 def test_exchanges_never_lose(seed, extras, seconds):
-    selection, binding, deadline = desk(seed, extras, seconds)
+    selection, binding, budget = desk(seed, extras, seconds)
     before = as_found(binding.picture.cluster)
     start = binding.replay("test", plain_purchase(binding))
-    found = exchanged(binding, start, selection.matter.prices, selection.rank, deadline=deadline)
+    found = exchanged(binding, start, selection.matter.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
     assert len(found.left) <= len(start.left)
     assert binding.is_affordable([number for _, number in found.nodes])
@@ -102,9 +102,9 @@ def test_exchanges_never_lose(seed, extras, seconds):
 def test_exchanges_find_something_and_the_same_again():
     costs = []
     for _ in range(2):
-        selection, binding, deadline = desk(1, (), 100)
+        selection, binding, budget = desk(1, (), 100)
         start = binding.replay("test", plain_purchase(binding))
-        found = exchanged(binding, start, selection.matter.prices, selection.rank, deadline=deadline)
+        found = exchanged(binding, start, selection.matter.prices, selection.rank, budget=budget)
         assert not start.left
         assert found.price < 0.8 * start.price
         costs.append((found.price, found.nodes))
@@ -113,16 +113,18 @@ def test_exchanges_find_something_and_the_same_again():
 
 def crowded(limit):
     """Large and small pods in turn, and a limit on cpus that lets some of them in."""
-    pods = [pod(f"p{number:03}", cpu=6000 if number % 2 else 500, memory=256) for number in range(120)]
+    pods = [pod(f"p{number:03}", "6" if number % 2 else "500m", memory="256Mi", priority=0) for number in range(120)]
     sizes = [("large", 16, 64, 160), ("middle", 8, 32, 80), ("small", 2, 8, 20)]
-    offerings = tuple(offering("a", price, kind=kind, cpu=cpu, memory=memory) for kind, cpu, memory, price in sizes)
+    offerings = tuple(
+        offering("a", price, kind=kind, cpu=cpu, memory=f"{memory}Gi") for kind, cpu, memory, price in sizes
+    )
     cap = Limit(what="cpu", left=limit * 1000, reason=f"pool a has 0 of at most {limit} cpu")
     pools = (NodePool(name="a", offerings=offerings, limits=(cap,)),)
     return Request(objects=tuple(pods), catalogue=Catalogue(pools=pools))
 
 
 def test_limits_are_filled_with_what_gives_most_pods_a_node():
-    answer = recommend(crowded(100), Deadline(lambda: 0.0, 5.0))
+    answer = recommend(crowded(100), WorkBudget.of_seconds(5.0, lambda: 0.0))
     # Large pods come first to large nodes and cannot take small ones: there all 60 small pods get a node.
     assert len(answer.left) <= 49
     assert all(int(each.pod.removeprefix("default/p")) % 2 for each in answer.left)
@@ -130,13 +132,13 @@ def test_limits_are_filled_with_what_gives_most_pods_a_node():
 
 @pytest.mark.parametrize("seed", [1, 3, 8])
 def test_filling_limits_never_loses(seed):
-    selection, binding, deadline = desk(seed, ("limits", "spread"), 200)
+    selection, binding, budget = desk(seed, ("limits", "spread"), 200)
     before = as_found(binding.picture.cluster)
     tight = [row._replace(left=row.left // 3) for row in binding.problem.limits]
     binding.problem = binding.problem._replace(limits=tuple(tight))
     start = binding.replay("test", plain_purchase(binding))
     assert start.left
-    found = filled(binding, start, selection.matter.prices, selection.rank, deadline=deadline)
+    found = filled(binding, start, selection.matter.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
     assert binding.is_affordable([number for _, number in found.nodes])
     assert binding.replay("test", sorted(number for _, number in found.nodes)).where == found.where
@@ -144,9 +146,9 @@ def test_filling_limits_never_loses(seed):
 
 
 def test_what_is_late_is_left_alone():
-    selection, binding, deadline = desk(1, (), 1e-9)
+    selection, binding, budget = desk(1, (), 1e-9)
     start = binding.replay("test", plain_purchase(binding))
-    assert exchanged(binding, start, selection.matter.prices, selection.rank, deadline=deadline) is start
+    assert exchanged(binding, start, selection.matter.prices, selection.rank, budget=budget) is start
 
 
 def test_offerings_that_others_are_as_good_as_are_not_useful():

@@ -1,89 +1,31 @@
 """The greedy strategies: the fast loop makes the plan of the literal one, and the plans are what they should be."""
 
 import random
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.literal_greedy import simulate
+from msgspec.structs import replace
 
-from tutti.cluster.work_budget import Deadline
+from tests.support import builders
+from tests.support.builders import HOSTNAME, ZONE, apart, daemon_set, near, offering, spread
+from tests.support.literal_greedy import simulate
+from tutti.cluster.work_budget import WorkBudget
 from tutti.kube import objects as k
-from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.market.offerings import Catalogue, Limit, NodePool
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
 from tutti.recommend.records.request import Options, Request, Strategy
 from tutti.recommend.request_cluster import planning_cluster
 from tutti.recommend.search.greedy.strategies import greedy
 
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
 
 
-def node(name, cpu=4, memory=16, *, zone="a", taint=None, pods=110, gpu=0, **labels):
-    taints = [k.Taint(key=taint, value="yes", effect="NoSchedule")] if taint else None
-    where = {ZONE: zone} if zone else {}
-    size = {"cpu": str(cpu), "memory": f"{memory}Gi", "pods": str(pods)} | ({"nvidia.com/gpu": str(gpu)} if gpu else {})
-    return k.Node(
-        metadata=k.ObjectMeta(name=name, labels={HOSTNAME: name, **where, **labels}),
-        spec=k.NodeSpec(taints=taints),
-        status=k.NodeStatus(allocatable=size, capacity=size),
-    )
-
-
-def offering(pool, price=None, *, kind="m", **more):
-    made = node(f"template-{pool}", **more)
-    zone = (made.metadata.labels or {}).get(ZONE, "")
-    return Offering(pool=pool, instance_type=kind, zone=zone, price=price, node=made)
-
-
-def pod(
-    name, cpu=1000, memory=1024, *, app=None, on=None, priority=0, tolerates=None, gpu=0, port=None, says=None, **spec
-):
-    requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"} | ({"nvidia.com/gpu": gpu} if gpu else {})
-    return k.Pod(
-        metadata=k.ObjectMeta(
-            name=name, namespace="default", uid=name, labels={"app": app} if app else None, annotations=says
-        ),
-        spec=k.PodSpec(
-            containers=[
-                k.Container(
-                    name="main",
-                    resources=k.ResourceRequirements(requests=requests),
-                    ports=[k.ContainerPort(container_port=80, host_port=port)] if port else None,
-                )
-            ],
-            node_name=on,
-            priority=priority,
-            tolerations=[k.Toleration(key=tolerates, operator="Exists")] if tolerates else None,
-            **spec,
-        ),
-    )
-
-
-def selects(app):
-    return k.LabelSelector(match_labels={"app": app})
-
-
-def spread(app, key=ZONE, skew=1, min_domains=None):
-    return k.TopologySpreadConstraint(
-        max_skew=skew,
-        topology_key=key,
-        when_unsatisfiable="DoNotSchedule",
-        label_selector=selects(app),
-        min_domains=min_domains,
-    )
-
-
-def near(app, key=ZONE):
-    return k.Affinity(
-        pod_affinity=k.PodAffinity(required=[k.PodAffinityTerm(label_selector=selects(app), topology_key=key)])
-    )
-
-
-def apart(app, key=HOSTNAME):
-    term = k.PodAffinityTerm(label_selector=selects(app), topology_key=key)
-    return k.Affinity(pod_anti_affinity=k.PodAffinity(required=[term]))
+node = partial(builders.node, zone="a")
+pod = partial(builders.pod, memory="1Gi", priority=0)
+members = partial(builders.members, memory="1Gi", priority=0)
 
 
 def pools(*offers, limits=(), **pool_limits):
@@ -149,34 +91,38 @@ def state(picture):
 
 def test_units_are_exact():
     """Half a core is half a core: one node of four cores is a better buy than a two and a four."""
-    offers = [offering("two", 22_315, cpu=2, memory=8), offering("four", 44_630, cpu=4, memory=16)]
-    case = Case([pod("a", 2500, 4096), pod("b", 900, 4096)], pools(*offers))
+    offers = [offering("two", 22_315, cpu="2", memory="8Gi"), offering("four", 44_630, cpu="4", memory="16Gi")]
+    case = Case([pod("a", "2500m", memory="4Gi"), pod("b", "900m", memory="4Gi")], pools(*offers))
     assert case.names(case.both()) == ["four"]
 
 
 def test_pods_without_requests_are_bought_for():
-    case = Case([pod("a", 0, 0)], pools(offering("only", 100)))
+    case = Case([pod("a", "0m", memory="0Mi")], pools(offering("only", 100)))
     for strategy in GREEDY:
         assert len(case.both(strategy).bought) == 1
 
 
 def test_existing_nodes_first():
-    case = Case([node("there", 2), pod("a", 1500), pod("b", 1500)], pools(offering("only", 100)))
+    case = Case([node("there", "2"), pod("a", "1500m"), pod("b", "1500m")], pools(offering("only", 100)))
     draft = case.both()
     assert (len(draft.bought), len(draft.on_existing)) == (1, 1)
 
 
 def test_ties_go_to_the_larger_node_then_to_the_name():
-    offers = [offering("z", 100, cpu=4), offering("y", 200, cpu=8, memory=32), offering("x", 200, cpu=8, memory=32)]
-    case = Case([pod(f"p{n}", 1000, 4096) for n in range(8)], pools(*offers))
+    offers = [
+        offering("z", 100, cpu="4"),
+        offering("y", 200, cpu="8", memory="32Gi"),
+        offering("x", 200, cpu="8", memory="32Gi"),
+    ]
+    case = Case([pod(f"p{n}", "1", memory="4Gi") for n in range(8)], pools(*offers))
     assert case.names(case.both()) == ["x"]
 
 
 def test_a_higher_priority_never_loses_a_node():
     """One node may be bought: the offering that serves the important pod wins, however little it costs."""
-    offers = [offering("cheap", 1, cpu=2, memory=8), offering("dear", 1000, cpu=8, memory=32)]
+    offers = [offering("cheap", 1, cpu="2", memory="8Gi"), offering("dear", 1000, cpu="8", memory="32Gi")]
     limit = Limit(left=1, reason="one node")
-    pods = [pod("small-1", 1000), pod("small-2", 1000), pod("big", 6000, priority=10)]
+    pods = [pod("small-1", "1"), pod("small-2", "1"), pod("big", "6", priority=10)]
     case = Case(pods, pools(*offers, limits=[limit]))
     for strategy in GREEDY:
         draft = case.both(strategy)
@@ -186,15 +132,15 @@ def test_a_higher_priority_never_loses_a_node():
 
 def test_limits_of_resources():
     limit = Limit(what="cpu", left=9_000, reason="nine cores")
-    case = Case([pod(f"p{n}", 4000, 1024) for n in range(4)], pools(offering("only", 10), limits=[limit]))
+    case = Case([pod(f"p{n}", "4", memory="1Gi") for n in range(4)], pools(offering("only", 10), limits=[limit]))
     draft = case.both()
     assert (len(draft.bought), len(draft.left)) == (2, 2)
 
 
 def test_a_zonal_spread_buys_in_all_zones():
     offers = [offering("a", 10, zone="a"), offering("b", 11, zone="b"), offering("c", 12, zone="c")]
-    nodes = [node(f"n-{zone}", 1, zone=zone) for zone in "abc"]
-    pods = [pod(f"p{n}", 2000, app="web", topology_spread_constraints=[spread("web")]) for n in range(6)]
+    nodes = [node(f"n-{zone}", "1", zone=zone) for zone in "abc"]
+    pods = [pod(f"p{n}", "2", app="web", topology_spread_constraints=[spread("web")]) for n in range(6)]
     case = Case([*nodes, *pods], pools(*offers))
     draft = case.both()
     assert sorted(case.names(draft)) == ["a", "b", "c"]
@@ -203,21 +149,21 @@ def test_a_zonal_spread_buys_in_all_zones():
 
 def test_followers_come_when_their_leader_has_arrived():
     """The follower is the larger pod and has its turn first: it is placed once the leader is there."""
-    pods = [pod("follower", 2000, app="f", affinity=near("lead")), pod("leader", 1000, app="lead")]
+    pods = [pod("follower", "2", app="f", affinity=near("lead")), pod("leader", "1", app="lead")]
     case = Case(pods, pools(offering("only", 10)))
     draft = case.both()
     assert (len(draft.bought), draft.left) == (1, ())
 
 
 def test_gpus_count_for_waste():
-    offers = [offering("plain", 10, cpu=4, memory=8), offering("gpu", 10, cpu=4, memory=8, gpu=4)]
-    case = Case([pod("a", 2000, 4096)], pools(*offers))
+    offers = [offering("plain", 10, cpu="4", memory="8Gi"), offering("gpu", 10, cpu="4", memory="8Gi", gpu=4)]
+    case = Case([pod("a", "2", memory="4Gi")], pools(*offers))
     assert case.names(case.both(Strategy.LEAST_WASTE)) == ["plain"]
 
 
 def test_without_prices_it_is_per_node():
-    offers = [offering("small", cpu=2, memory=8), offering("large", cpu=8, memory=32)]
-    case = Case([pod(f"p{n}", 1000, 2048) for n in range(8)], pools(*offers))
+    offers = [offering("small", cpu="2", memory="8Gi"), offering("large", cpu="8", memory="32Gi")]
+    case = Case([pod(f"p{n}", "1", memory="2Gi") for n in range(8)], pools(*offers))
     assert case.names(case.both()) == ["large"]
 
 
@@ -246,14 +192,14 @@ STORAGE = k.StorageClass(
 
 def test_the_engine_has_the_last_word_on_volumes():
     """Only one pod at a time may have the volume: the second is counted, tried, and left."""
-    pods = [pod(f"p{n}", 500, volumes=mounts("one")) for n in range(2)]
-    case = Case([STORAGE, disk("one", "ReadWriteOncePod"), *pods, pod("other", 500)], pools(offering("only", 10)))
+    pods = [pod(f"p{n}", "500m", volumes=mounts("one")) for n in range(2)]
+    case = Case([STORAGE, disk("one", "ReadWriteOncePod"), *pods, pod("other", "500m")], pools(offering("only", 10)))
     draft = case.both()
     assert (len(draft.bought), len(draft.left)) == (1, 1)
 
 
 def test_every_pod_with_its_own_volume():
-    pods = [pod(f"p{n}", 2000, volumes=mounts(f"d{n}")) for n in range(5)]
+    pods = [pod(f"p{n}", "2", volumes=mounts(f"d{n}")) for n in range(5)]
     case = Case([STORAGE, *(disk(f"d{n}") for n in range(5)), *pods], pools(offering("only", 10)))
     draft = case.both()
     assert (len(draft.bought), len(draft.left)) == (3, 0)
@@ -265,26 +211,26 @@ def test_nothing_to_buy_and_nobody_to_buy_for():
 
 
 def test_it_ends_when_time_is_up():
-    case = Case([node("n", 1), pod("a", 1000), pod("b", 1000)], pools(offering("only", 10)))
+    case = Case([node("n", "1"), pod("a", "1"), pod("b", "1")], pools(offering("only", 10)))
     for maker in (greedy, simulate):
-        over = Deadline(lambda: 0.0, 0.0)
-        draft = maker(case.picture, case.problem, Options(), eligible=case.eligible.mask, deadline=over)
+        over = WorkBudget.of_seconds(0.0, lambda: 0.0)
+        draft = maker(case.picture, case.problem, Options(), eligible=case.eligible.mask, budget=over)
         assert (len(draft.bought), len(draft.on_existing), len(draft.left)) == (0, 1, 1)
 
 
 # Gangs ----------------------------------------------------------------------------------------------------------------
 
 
-def gang(name, size, minimum, cpu=3000, topology=None, maximum=None, **more):
-    says = {"pod-group": name, "tutti.dev/min-member": str(minimum)}
+def gang(name, size, minimum, topology=None, maximum=None):
+    says = {"tutti.dev/min-member": str(minimum)}
     says |= {"tutti.dev/topology-required": topology} if topology else {}
     says |= {"tutti.dev/max-member": str(maximum)} if maximum else {}
-    return [pod(f"{name}-{n}", cpu, says=says, **more) for n in range(size)]
+    return members(name, size, cpu="3", annotations=says)
 
 
 def test_gangs_are_bought_for_whole_or_not_at_all():
     """Six nodes may be bought: enough for one gang of four, not for two; and the lonely pod gets its node."""
-    objects = [*gang("first", 4, 4), *gang("second", 4, 4), pod("alone", 3000)]
+    objects = [*gang("first", 4, 4), *gang("second", 4, 4), pod("alone", "3")]
     case = Case(objects, pools(offering("only", 10), only=6))
     draft = case.both()
     assert len(draft.bought) == 5
@@ -327,11 +273,11 @@ def test_why_pools_are_out():
     offers = [
         offering("full", 10),
         offering("tainted", 10, taint="gpu"),
-        offering("small", 10, cpu=1, memory=1),
+        offering("small", 10, cpu="1", memory="1Gi"),
         offering("unpriced"),
         offering("fine", 10),
     ]
-    found = statuses(Case([pod("a", 2000)], pools(*offers, full=0)))
+    found = statuses(Case([pod("a", "2")], pools(*offers, full=0)))
     assert found["full"] == (False, "full has no more nodes")
     assert found["tainted"] == (False, "no waiting pod tolerates its taint gpu=yes:NoSchedule")
     assert found["small"] == (False, "no waiting pod is small enough for an empty node of it")
@@ -340,8 +286,8 @@ def test_why_pools_are_out():
 
 
 def test_pools_of_another_kind_and_below_their_minimum():
-    few = NodePool(name="few", offerings=(offering("few", 10, disk="ssd"),), current=1, minimum=3)
-    other = NodePool(name="other", offerings=(offering("other", 10, disk="hdd"),))
+    few = NodePool(name="few", offerings=(offering("few", 10, labels={"disk": "ssd"}),), current=1, minimum=3)
+    other = NodePool(name="other", offerings=(offering("other", 10, labels={"disk": "hdd"}),))
     case = Case([pod("a", node_selector={"disk": "ssd"})], Catalogue(pools=(few, other)))
     assert statuses(case)["few"] == (True, "it has 1 of at least 3 nodes")
     assert statuses(case)["other"][1].startswith("no waiting pod that is small enough may run there")
@@ -376,11 +322,13 @@ class Drawn:
         draw = self.draw
         price = draw.choice((10, 10, 20, 30, None))
         return offering(
-            name, price, cpu=draw.choice((2, 4, 8)), memory=draw.choice((4, 8, 16)), zone=zone, **self.make()
+            name, price, cpu=draw.choice((2, 4, 8)), memory=f"{draw.choice((4, 8, 16))}Gi", zone=zone, **self.make()
         )
 
     def node(self, name, zone):
-        return node(name, self.draw.choice((1, 2, 4)), self.draw.choice((2, 4, 8)), zone=zone, **self.make())
+        return node(
+            name, self.draw.choice((1, 2, 4)), memory=f"{self.draw.choice((2, 4, 8))}Gi", zone=zone, **self.make()
+        )
 
     def make(self):
         draw = self.draw
@@ -388,12 +336,11 @@ class Drawn:
 
     def daemon(self, number):
         draw = self.draw
-        made = pod(f"d{number}", draw.choice((100, 500)), 128, app=draw.choice((*APPS, "log")), priority=0)
+        made = pod(f"d{number}", f"{draw.choice((100, 500))}m", memory="128Mi", app=draw.choice((*APPS, "log")))
         affinity = apart(draw.choice(APPS)) if draw.random() < 0.1 else None
-        port = made.spec.containers if draw.random() < 0.9 else pod("x", 100, 128, port=80).spec.containers
-        template = k.PodTemplate(metadata=made.metadata, spec=k.PodSpec(containers=port, priority=0, affinity=affinity))
-        meta = k.ObjectMeta(name=f"d{number}", namespace="default", uid=f"ds-{number}")
-        return k.DaemonSet(metadata=meta, spec=k.WorkloadSpec(template=template))
+        other = pod("x", "100m", memory="128Mi", host_port=80).spec.containers
+        containers = made.spec.containers if draw.random() < 0.9 else other
+        return daemon_set(replace(made, spec=replace(made.spec, containers=containers, affinity=affinity)))
 
     def gang(self, name):
         draw = self.draw
@@ -405,28 +352,28 @@ class Drawn:
         draw = self.draw
         app = draw.choice(APPS)
         made = {
-            "cpu": draw.choice((0, 250, 500, 500, 1000, 1000, 3000)),
-            "memory": draw.choice((256, 1024, 1024, 3072)),
+            "cpu": f"{draw.choice((0, 250, 500, 500, 1000, 1000, 3000))}m",
+            "memory": f"{draw.choice((256, 1024, 1024, 3072))}Mi",
             "app": app,
             "priority": draw.choice((0, 0, 0, 10)),
             "tolerates": "dedicated" if draw.random() < 0.3 else None,
         }
         whom, key = draw.choice((app, app, draw.choice(APPS))), draw.choice((ZONE, ZONE, HOSTNAME))
         if draw.random() < 0.1:
-            made["port"] = draw.choice((80, 81))
+            made["host_port"] = draw.choice((80, 81))
         if draw.random() < 0.3:
-            made["says"] = self.gangs[draw.randrange(2)]
+            made["annotations"] = self.gangs[draw.randrange(2)]
         rule = draw.randrange(7)
         if rule in (0, 1):
             made["topology_spread_constraints"] = [
-                spread(whom, key, draw.choice((1, 1, 2)), draw.choice((None, None, 2)))
+                spread(whom, key, skew=draw.choice((1, 1, 2)), min_domains=draw.choice((None, None, 2)))
             ]
         if rule in (1, 2):
             made["affinity"] = apart(whom, draw.choice((ZONE, HOSTNAME)))
         elif rule == 3:
             made["affinity"] = near(whom, draw.choice((ZONE, HOSTNAME)))
         elif rule == 4 and draw.random() < 0.3:
-            made["topology_spread_constraints"] = [spread(whom, ZONE), spread(app, HOSTNAME, 2)]
+            made["topology_spread_constraints"] = [spread(whom, ZONE), spread(app, HOSTNAME, skew=2)]
         return made
 
 

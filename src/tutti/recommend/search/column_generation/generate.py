@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.work_budget import Deadline, Effort
+from tutti.cluster.meter import SECOND, Meter
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.knapsack_bounds import exact, surrogate
 from tutti.recommend.search.column_generation.master import Duals, Master
 from tutti.recommend.search.column_generation.packing_input import Flat
@@ -34,9 +35,11 @@ _VARIED = 4_000
 """Kinds times classes up to which patterns with items set first are looked for: it takes long."""
 _AT_ONCE = 40
 """How many patterns are added in a round at most."""
+_EXACT_LEAST, _EXACT_MOST = SECOND // 20, 6 * SECOND // 10
+"""Work for one kind when HiGHS is asked for its bound."""
 
 
-Pack = Callable[[Flat, Floats, Effort], tuple[Ints, Floats]]
+Pack = Callable[[Flat, Floats, Meter], tuple[Ints, Floats]]
 """Finds for every kind a valuable pattern, and what it is worth."""
 
 
@@ -55,7 +58,7 @@ class Generated(NamedTuple):
 
 def generate(
     master: Master,
-    deadline: Deadline,
+    budget: WorkBudget,
     *,
     prove: bool = True,
     rounds: int = 10_000,
@@ -70,34 +73,34 @@ def generate(
     best = known or Duals(np.zeros(len(master.flat.demand)), np.zeros(len(master.flat.left)), 0.0)
     while True:
         rounds -= 1
-        duals = master.solve(deadline)
+        duals = master.solve(budget)
         if duals is None:
             return Generated(cost, best, False)
         stalled = stalled + 1 if duals.cost > cost * (1 - 1e-4) else 0
         cost = duals.cost
         if tell is not None:
             tell(cost, best.cost)
-        added = _by_filling(master, duals, best_patterns, deadline.effort)
-        if deadline.is_over():
-            quick = _quickly_proved(master.flat, duals, deadline.effort) if prove else best
+        added = _by_filling(master, duals, best_patterns, budget.meter)
+        if budget.is_exhausted():
+            quick = _quickly_proved(master.flat, duals, budget.meter) if prove else best
             return Generated(cost, _better(best, quick), False)
         if added and stalled < _STALLED and rounds > 0:
             continue
         few = master.flat.allowed.size <= _VARIED
-        if not added and rounds > 0 and few and _by_filling(master, duals, varied_patterns, deadline.effort):
+        if not added and rounds > 0 and few and _by_filling(master, duals, varied_patterns, budget.meter):
             continue
         if not prove:
             return Generated(cost, best, True)
-        best, added = _by_proof(master, duals, best, deadline)
+        best, added = _by_proof(master, duals, best, budget)
         stalled = 0
-        if best.cost >= cost * (1 - _CLOSE) or not added or deadline.is_over():
+        if best.cost >= cost * (1 - _CLOSE) or not added or budget.is_exhausted():
             return Generated(cost, best, not added or best.cost >= cost * (1 - _CLOSE))
 
 
-def _by_filling(master: Master, duals: Duals, pack: Pack, effort: Effort) -> bool:
+def _by_filling(master: Master, duals: Duals, pack: Pack, meter: Meter) -> bool:
     """Add the patterns that packing by value finds; say whether there were any."""
     due = master.flat.price + duals.limits @ master.flat.takes
-    patterns, worth = pack(master.flat, duals.items, effort)
+    patterns, worth = pack(master.flat, duals.items, meter)
     ratio = worth / np.maximum(due, 1e-12)
     useful = np.flatnonzero(ratio > 1 + 1e-6)
     useful = useful[np.argsort(-ratio[useful], kind="stable")][:_AT_ONCE]
@@ -108,11 +111,11 @@ def _better(one: Duals, other: Duals) -> Duals:
     return other if other.cost > one.cost else one
 
 
-def _quickly_proved(flat: Flat, duals: Duals, effort: Effort) -> Duals:
-    return _scaled(flat, duals, surrogate(flat, duals.items, effort))
+def _quickly_proved(flat: Flat, duals: Duals, meter: Meter) -> Duals:
+    return _scaled(flat, duals, surrogate(flat, duals.items, meter))
 
 
-def _by_proof(master: Master, duals: Duals, best: Duals, deadline: Deadline) -> tuple[Duals, bool]:
+def _by_proof(master: Master, duals: Duals, best: Duals, budget: WorkBudget) -> tuple[Duals, bool]:
     """Bound the value of every kind's patterns, exactly where it matters; add what is found on the way.
 
     Not at the duals themselves, which jump from round to round, but part of the way from those that prove the best
@@ -122,9 +125,9 @@ def _by_proof(master: Master, duals: Duals, best: Duals, deadline: Deadline) -> 
     for part, near in ((_PART, 1e-2), (1.0, 1e-2), (1.0, _CLOSE)):
         if part < 1 and best.cost <= 0:
             continue
-        proved, added = _proved_at(master, _between(best, duals, part), duals, deadline=deadline, near=near)
+        proved, added = _proved_at(master, _between(best, duals, part), duals, budget=budget, near=near)
         best = _better(best, proved)
-        if added or deadline.is_over() or best.cost >= duals.cost * (1 - _CLOSE):
+        if added or budget.is_exhausted() or best.cost >= duals.cost * (1 - _CLOSE):
             return best, added
     return best, False
 
@@ -138,37 +141,39 @@ def _between(one: Duals, other: Duals, part: float) -> Duals:
     )
 
 
-def _proved_at(master: Master, there: Duals, duals: Duals, *, deadline: Deadline, near: float) -> tuple[Duals, bool]:
+def _proved_at(master: Master, there: Duals, duals: Duals, *, budget: WorkBudget, near: float) -> tuple[Duals, bool]:
     """Bound all kinds at some duals; say whether a pattern was found that helps at the master's duals."""
     flat = master.flat
     due = flat.price + there.limits @ flat.takes
-    worth = surrogate(flat, there.items, deadline.effort)
+    worth = surrogate(flat, there.items, budget.meter)
     near = min(max(0.15 * (1 - _scaled(flat, there, worth).cost / max(duals.cost, 1e-9)), _CLOSE), near)
     added, settled = False, np.zeros(len(flat.price), dtype=bool)
-    while len(flat.price) and not deadline.is_over():
+    while len(flat.price) and not budget.is_exhausted():
         excess = np.where(settled, 0.0, worth / np.maximum(due, 1e-12))
         kind = int(excess.argmax())
         if excess[kind] <= max(1 + _CLOSE, (worth / np.maximum(due, 1e-12))[settled].max(initial=0.0)):
             break  # the others bind no more
-        added |= _settle(master, there, due, worth, kind, deadline=deadline, near=near)
+        added |= _settle(master, there, due, worth, kind, budget=budget, near=near)
         settled[kind] = True
     return _scaled(flat, there, worth), added
 
 
 def _settle(
-    master: Master, duals: Duals, due: Floats, worth: Floats, kind: int, *, deadline: Deadline, near: float
+    master: Master, duals: Duals, due: Floats, worth: Floats, kind: int, *, budget: WorkBudget, near: float
 ) -> bool:
     """Bound the value of one kind's patterns, and add those that help; say whether there were any."""
     flat = master.flat
     enough = float(due[kind]) * (1 + max(_CLOSE, near))
-    above = patterns_above(flat, kind, duals.items, deadline.effort, least=enough, most=flat.bound_most, states=_STATES)
+    above = patterns_above(flat, kind, duals.items, budget.meter, least=enough, most=flat.bound_most, states=_STATES)
     if above is not None:
         values = above @ duals.items
         worth[kind] = min(worth[kind], max(float(values.max(initial=0.0)) * (1 + 1e-9), enough))
         best = np.argsort(-values, kind="stable")[:_FEW]
         usable = [place for place in best.tolist() if flat.obeys(above[place])]
         return sum(master.add(kind, tuple(above[place].tolist())) for place in usable) > 0
-    value, pattern = exact(flat, kind, duals.items, deadline=deadline.at_least(0.05).within(0.6), near=near)
+    value, pattern = exact(
+        flat, kind, duals.items, budget=budget.extended_to(_EXACT_LEAST).limited_to(_EXACT_MOST), near=near
+    )
     worth[kind] = min(worth[kind], value)
     if pattern is None or float(pattern @ duals.items) <= due[kind] * (1 + 1e-6):
         return False

@@ -1,8 +1,8 @@
-"""HiGHS, set up the same way everywhere: quiet, one thread, deterministic, and ended by counting.
+"""HiGHS, set up the same way everywhere: quiet, one thread, deterministic, and ended by counted work.
 
-The number of threads belongs to the process: two solvers with different numbers make the second fail silently. Its own
-time limit would make the answer depend on the clock. Now and then, always at the same points of its search, it asks
-whether to go on; those questions are counted, those at the root of the tree as more work than those below.
+The number of threads belongs to the process: two solvers with different numbers make the second fail silently. The time
+limit of HiGHS would make the answer depend on the clock. HiGHS calls back at fixed points of its search; each callback
+counts as work, at the root of the tree as more than below it, and interrupts HiGHS when the budget is exhausted.
 """
 
 from __future__ import annotations
@@ -13,24 +13,29 @@ from typing import Any
 
 import highspy
 
-from tutti.cluster.work_budget import Deadline, Effort
+from tutti.cluster.meter import (
+    LINEAR_ITERATION,
+    LINEAR_ITERATION_ROW,
+    LINEAR_RUN,
+    ROOT_FIRST_CALL,
+    ROOT_LATER_CALL,
+    SOLVER,
+    SOLVER_COLUMN,
+    TREE_CALL,
+    TREE_CALL_ENTRY,
+    Meter,
+)
+from tutti.cluster.work_budget import WorkBudget
 
-_SOLVER, _COLUMN = 5e-4, 1e-5
-"""What it takes to set up a solver, and a column in it."""
-_RUN, _ITERATION, _ROW = 3e-4, 2e-5, 3e-7
-"""What a linear programme takes: for being asked, for an iteration, for a row in it."""
-_FIRST, _AT_ROOT, _LATER = 30, 1.5e-4, 5e-4
-"""What passes between two questions at the root, for the square root of the number of entries in the matrix: while the
-first are asked it only cuts, later it also tries to round off, which takes longer."""
-_BELOW, _BELOW_ENTRY = 1e-4, 2e-6
-"""The same below the root: at any rate, and for every entry."""
+_FIRST_CALLS = 30
+"""Callbacks at the root up to which HiGHS only adds cuts; later ones come after heuristics, which take longer."""
 _WORST = 600.0
-"""After how many seconds HiGHS ends a run by the clock, whatever happens."""
+"""Seconds after which HiGHS ends a run by its own clock."""
 
 
-def quiet(effort: Effort) -> highspy.Highs:
-    """A solver that says nothing."""
-    effort.spend(_SOLVER)
+def quiet(meter: Meter) -> highspy.Highs:
+    """Make a solver that prints nothing."""
+    meter.count += SOLVER
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
@@ -38,31 +43,33 @@ def quiet(effort: Effort) -> highspy.Highs:
     return solver
 
 
-def run_linear(model: highspy.Highs, deadline: Deadline) -> None:
+def run_linear(model: highspy.Highs, budget: WorkBudget) -> None:
     """Solve a linear programme to its end."""
-    _run(model, deadline.effort)
+    _run(model, budget)
     iterations = model.getInfo().simplex_iteration_count
-    deadline.effort.spend(_RUN + iterations * (_ITERATION + _ROW * model.getNumRow()))
+    budget.meter.count += LINEAR_RUN + iterations * (LINEAR_ITERATION + LINEAR_ITERATION_ROW * model.getNumRow())
 
 
-def run_whole(model: highspy.Highs, deadline: Deadline) -> None:
-    """Look for whole numbers until the best are found, or the deadline is over."""
-    entries, effort = model.getNumNz(), deadline.effort
-    effort.spend(_COLUMN * model.getNumCol())
-    below, questions = _BELOW + _BELOW_ENTRY * entries, count()
+def run_whole(model: highspy.Highs, budget: WorkBudget) -> None:
+    """Solve an integer programme until the optimum is found, or the budget is exhausted."""
+    entries, meter = model.getNumNz(), budget.meter
+    meter.count += SOLVER_COLUMN * model.getNumCol()
+    at_root = [round(rate * sqrt(entries)) for rate in (ROOT_FIRST_CALL, ROOT_LATER_CALL)]
+    in_tree, calls = TREE_CALL + TREE_CALL_ENTRY * entries, count()
 
-    def go_on(asked: Any) -> None:
-        at_root = (_AT_ROOT if next(questions) < _FIRST else _LATER) * sqrt(entries)
-        effort.spend(below if asked.data_out.mip_node_count > 0 else at_root)
-        if deadline.is_over():
-            asked.interrupt()
+    def count_and_check(event: Any) -> None:
+        is_later = next(calls) >= _FIRST_CALLS
+        meter.count += in_tree if event.data_out.mip_node_count > 0 else at_root[is_later]
+        if budget.is_exhausted():
+            event.interrupt()
 
-    model.cbMipInterrupt.subscribe(go_on)
-    _run(model, effort)
+    model.cbMipInterrupt.subscribe(count_and_check)
+    _run(model, budget)
 
 
-def _run(model: highspy.Highs, effort: Effort) -> None:
-    # Its clock goes on from run to run.
+def _run(model: highspy.Highs, budget: WorkBudget) -> None:
+    # The clock of HiGHS goes on from run to run.
     model.setOptionValue("time_limit", model.getRunTime() + _WORST)
     model.run()
-    effort.was_cut |= model.getModelStatus() == highspy.HighsModelStatus.kTimeLimit
+    if model.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
+        budget.note_cut_by_clock()

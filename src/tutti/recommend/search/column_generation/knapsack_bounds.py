@@ -11,17 +11,16 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.work_budget import Deadline, Effort
+from tutti.cluster.meter import BOUND_CELL, BOUND_WEIGHT, Meter
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.highs import quiet, run_whole
 from tutti.recommend.search.column_generation.packing_input import Flat, only
 from tutti.recommend.search.column_generation.pattern_heuristics import alone, mixes
 
 _FINE = 24
-_WEIGHT, _CELL = 6e-5, 8e-8
-"""What a weight of resources takes: at any rate, and for every class on every kind."""
 
 
-def surrogate(flat: Flat, values: Floats, effort: Effort) -> Floats:
+def surrogate(flat: Flat, values: Floats, meter: Meter) -> Floats:
     """An upper bound for each kind on the value of a pattern."""
     resources = flat.requests.shape[1]
     weights = mixes(resources)
@@ -29,7 +28,7 @@ def surrogate(flat: Flat, values: Floats, effort: Effort) -> Floats:
     angle = np.linspace(0, 1, _FINE)
     fine[:, 0], fine[:, 1 % resources] = angle, 1 - angle
     weights = np.vstack((weights, fine))
-    effort.spend(len(weights) * (_WEIGHT + _CELL * flat.allowed.size))
+    meter.count += len(weights) * (BOUND_WEIGHT + BOUND_CELL * flat.allowed.size)
     limit = np.minimum(flat.bound_most, flat.demand).astype(np.float64)
     worth = np.where(flat.allowed, np.broadcast_to(values, flat.allowed.shape), 0.0)
     free = np.maximum(flat.free, 1e-9)
@@ -50,14 +49,14 @@ def surrogate(flat: Flat, values: Floats, effort: Effort) -> Floats:
 
 
 def exact(
-    flat: Flat, kind: int, values: Floats, *, deadline: Deadline, near: float = 1e-3
+    flat: Flat, kind: int, values: Floats, *, budget: WorkBudget, near: float = 1e-3
 ) -> tuple[float, Ints | None]:
     """An upper bound for one kind, as `near` as that to the truth, and the best pattern (by `most`) found."""
     limit = alone(only(flat, [kind]), flat.bound_most)[0]
     classes = np.flatnonzero(flat.allowed[kind] & (values > 0) & (limit > 0))
     if not len(classes):
         return 0.0, None
-    model = quiet(deadline.effort)
+    model = quiet(budget.meter)
     model.setOptionValue("mip_rel_gap", near)
     inf = highspy.kHighsInf
     for number in classes.tolist():
@@ -73,11 +72,11 @@ def exact(
             scale = max(scale, 1e-9)
             model.addRow(-inf, float(flat.free[kind, resource] / scale), len(there), there, column[there] / scale)
     _conflicts(model, flat, classes, limit)
-    run_whole(model, deadline)
+    run_whole(model, budget)
     status = model.getModelStatus()
     info = model.getInfo()
     if status == highspy.HighsModelStatus.kInfeasible:
-        return float(surrogate(flat, values, deadline.effort)[kind]), None
+        return float(surrogate(flat, values, budget.meter)[kind]), None
     bound = -info.mip_dual_bound if np.isfinite(info.mip_dual_bound) else np.inf
     solution = np.array(model.getSolution().col_value)
     if len(solution) != len(classes) or info.primal_solution_status != 2:

@@ -13,13 +13,12 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Bools, Floats, Ints
-from tutti.cluster.work_budget import Deadline, Effort
+from tutti.cluster.meter import PATTERN, Meter
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.highs import quiet, run_linear, run_whole
 from tutti.recommend.search.column_generation.packing_input import Flat, Pattern
 
 _INF = highspy.kHighsInf
-_PATTERN = 2e-5
-"""What it takes to take in a pattern."""
 _NONE = np.array([], dtype=np.int32), np.array([], dtype=np.float64)
 
 
@@ -46,8 +45,8 @@ class Whole(NamedTuple):
 class Master:
     """See the module's contract."""
 
-    def __init__(self, flat: Flat, penalty: Floats, effort: Effort, *, scale: float, firm: Bools | None = None) -> None:
-        self.flat, self.penalty, self.scale, self._effort = flat, penalty, scale, effort
+    def __init__(self, flat: Flat, penalty: Floats, meter: Meter, *, scale: float, firm: Bools | None = None) -> None:
+        self.flat, self.penalty, self.scale, self._meter = flat, penalty, scale, meter
         self.firm = np.zeros(len(flat.demand), dtype=bool) if firm is None else firm
         """Classes of which nothing may be dropped."""
         self.patterns: list[Pattern] = []
@@ -57,7 +56,7 @@ class Master:
 
     def _new(self) -> highspy.Highs:
         """A model with the rows, the drops and the room, and no patterns."""
-        flat, model = self.flat, quiet(self._effort)
+        flat, model = self.flat, quiet(self._meter)
         classes = len(flat.demand)
         for number in range(classes):
             model.addRow(float(flat.demand[number]), _INF, 0, *_NONE)
@@ -96,7 +95,7 @@ class Master:
         if (kind, pattern) in self._known or not any(pattern):
             return False
         self._known.add((kind, pattern))
-        self._effort.spend(_PATTERN)
+        self._meter.count += PATTERN
         self.kinds.append(kind)
         self.patterns.append(pattern)
         self._append(self._model, kind, pattern)
@@ -113,10 +112,10 @@ class Master:
         price = float(flat.price[kind]) / self.scale
         model.addCol(price, 0.0, _INF, len(rows), np.array(rows, np.int32), np.array(amounts))
 
-    def solve(self, deadline: Deadline) -> Duals | None:
+    def solve(self, budget: WorkBudget) -> Duals | None:
         """The linear programme's duals; None when the solver fails. It is solved to its end, and the work counted."""
         model = self._model
-        run_linear(model, deadline)
+        run_linear(model, budget)
         if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         duals = np.array(model.getSolution().row_dual)
@@ -132,7 +131,7 @@ class Master:
         """How often each pattern is used in the last solution, in fractions."""
         return np.array(self._model.getSolution().col_value)[self.first :]
 
-    def whole(self, deadline: Deadline) -> Whole | None:
+    def whole(self, budget: WorkBudget) -> Whole | None:
         """The best solution in whole numbers that is found in time."""
         model = self._new()
         for kind, pattern in zip(self.kinds, self.patterns, strict=True):
@@ -142,7 +141,7 @@ class Master:
             columns, np.arange(columns, dtype=np.int32), np.array([highspy.HighsVarType.kInteger] * columns)
         )
         model.setOptionValue("mip_rel_gap", 1e-5)
-        run_whole(model, deadline)
+        run_whole(model, budget)
         info = model.getInfo()
         if info.primal_solution_status != 2:
             return None

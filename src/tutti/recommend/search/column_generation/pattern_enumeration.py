@@ -12,25 +12,24 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.work_budget import Deadline, Effort
+from tutti.cluster.meter import ENUMERATION_CLASS, ENUMERATION_STATE, Meter
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.packing_input import Flat, Pattern, only
 from tutti.recommend.search.column_generation.pattern_heuristics import alone
 
 _MOST_STATES = 60_000
 _MOST_PATTERNS = 12_000
-_CLASS, _STATE = 1.5e-4, 4e-7
-"""What a class takes: at any rate, and for every state that it leads to."""
 
 
 def worthwhile(
-    flat: Flat, values: Floats, due: Floats, *, excess: float, deadline: Deadline
+    flat: Flat, values: Floats, due: Floats, *, excess: float, budget: WorkBudget
 ) -> list[tuple[int, Pattern]] | None:
     """The patterns of every kind with due - value <= excess, or None when there are too many."""
     found: list[tuple[int, Pattern]] = []
     for kind in np.argsort(flat.price, kind="stable").tolist():
         least = float(due[kind]) - excess
-        patterns = patterns_above(flat, kind, values, deadline.effort, least=least, most=flat.most)
-        if patterns is None or deadline.is_over():
+        patterns = patterns_above(flat, kind, values, budget.meter, least=least, most=flat.most)
+        if patterns is None or budget.is_exhausted():
             return None
         found += ((kind, tuple(pattern)) for pattern in patterns.tolist())
         if len(found) > _MOST_PATTERNS:
@@ -39,7 +38,7 @@ def worthwhile(
 
 
 def patterns_above(
-    flat: Flat, kind: int, values: Floats, effort: Effort, *, least: float, most: Ints, states: int = _MOST_STATES
+    flat: Flat, kind: int, values: Floats, meter: Meter, *, least: float, most: Ints, states: int = _MOST_STATES
 ) -> Ints | None:
     """The maximal patterns of a kind that are worth at least this; None when the search takes too many states."""
     free = flat.free[kind]
@@ -63,7 +62,7 @@ def patterns_above(
             fits[(counts[:, :place][:, rivals] > 0).any(axis=1)] = 0
         times = fits.astype(np.int64) + 1
         reached = int(times.sum())
-        effort.spend(_CLASS + _STATE * min(reached, states * 4))
+        meter.count += ENUMERATION_CLASS + ENUMERATION_STATE * min(reached, states * 4)
         if reached > states * 4:
             return None
         parent = np.repeat(np.arange(len(times)), times)

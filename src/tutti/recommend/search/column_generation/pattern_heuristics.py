@@ -8,15 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints, Rows
-from tutti.cluster.work_budget import Effort
+from tutti.cluster.meter import HEURISTIC_CELL, HEURISTIC_CLASS, Meter
 from tutti.recommend.search.column_generation.packing_input import Flat
 
 _MOST_PAIRS = 40_000
 """Kinds times pairs of classes up to which pairs are tried."""
 _MIXES = 12
 """How many ways to weigh the resources against each other are tried."""
-_CLASS, _CELL = 3e-5, 3e-8
-"""What filling takes for a class: at any rate, and for every node that is filled."""
 
 
 def mixes(resources: int) -> Floats:
@@ -43,7 +41,7 @@ def alone(flat: Flat, most: Ints | None = None) -> Ints:
     return taken
 
 
-def best_patterns(flat: Flat, values: Floats, effort: Effort) -> tuple[Ints, Floats]:
+def best_patterns(flat: Flat, values: Floats, meter: Meter) -> tuple[Ints, Floats]:
     """For every kind the most valuable pattern that was found, and what it is worth.
 
     `values` is what an item of each class is worth; one row for all kinds, or a row each.
@@ -55,18 +53,18 @@ def best_patterns(flat: Flat, values: Floats, effort: Effort) -> tuple[Ints, Flo
     size = scaled @ flat.requests.T + 1e-12
     density = np.where(flat.allowed[:, None, :] & (worth[:, None, :] > 0), worth[:, None, :] / size, -1.0)
     order = np.argsort(-density, axis=2, kind="stable")
-    patterns = fill(flat, order, np.where(flat.allowed & (worth > 0), limit, 0), effort)
+    patterns = fill(flat, order, np.where(flat.allowed & (worth > 0), limit, 0), meter)
     totals = (patterns * worth[:, None, :]).sum(axis=2)
     best = totals.argmax(axis=1)
     rows = np.arange(len(best))
     return patterns[rows, best], totals[rows, best]
 
 
-def varied_patterns(flat: Flat, values: Floats, effort: Effort) -> tuple[Ints, Floats]:
+def varied_patterns(flat: Flat, values: Floats, meter: Meter) -> tuple[Ints, Floats]:
     """As `best_patterns`, with one item, or two, of every class set first: finds what the order by value misses."""
     classes = np.flatnonzero((values > 0) & (flat.demand > 0))
     limit = np.minimum(flat.most, flat.demand)
-    best, worth = best_patterns(flat, values, effort)
+    best, worth = best_patterns(flat, values, meter)
     pairs = len(flat.free) * len(classes) ** 2 <= _MOST_PAIRS
     firsts: list[tuple[int, ...]] = [(one,) for one in classes.tolist()]
     if pairs:
@@ -83,7 +81,7 @@ def varied_patterns(flat: Flat, values: Floats, effort: Effort) -> tuple[Ints, F
     for kind in range(len(flat.free)):
         mine = start[(used <= flat.free[kind]).all(axis=1) & (flat.allowed[kind] | (start == 0)).all(axis=1)]
         if len(mine):
-            patterns = _filled_up(flat, kind, values, mine, effort)
+            patterns = _filled_up(flat, kind, values, mine, meter)
             totals = patterns @ values
             top = int(totals.argmax())
             if totals[top] > worth[kind] * (1 + 1e-9):
@@ -91,7 +89,7 @@ def varied_patterns(flat: Flat, values: Floats, effort: Effort) -> tuple[Ints, F
     return best, worth
 
 
-def _filled_up(flat: Flat, kind: int, values: Floats, start: Ints, effort: Effort) -> Ints:
+def _filled_up(flat: Flat, kind: int, values: Floats, start: Ints, meter: Meter) -> Ints:
     """Patterns of one kind that begin with some items and go on by value for size, where what is left is scarce."""
     left = flat.free[kind] - start @ flat.requests
     scarce = 1.0 / np.maximum(left, 1e-3 * flat.free[kind] + 1e-9)
@@ -105,13 +103,13 @@ def _filled_up(flat: Flat, kind: int, values: Floats, start: Ints, effort: Effor
         full = start[:, group].sum(axis=1) >= most
         limit[np.ix_(full, group)] = 0
     rest = flat._replace(free=left, allowed=np.ones((len(left), len(values)), dtype=bool))
-    return start + fill(rest, order[:, None, :], np.maximum(limit, 0), effort)[:, 0, :]
+    return start + fill(rest, order[:, None, :], np.maximum(limit, 0), meter)[:, 0, :]
 
 
-def fill(flat: Flat, order: Rows, limit: Ints, effort: Effort) -> Ints:
+def fill(flat: Flat, order: Rows, limit: Ints, meter: Meter) -> Ints:
     """Fill nodes: `order` is kind x try x class, `limit` (kind x class) how many of each; gives kind x try x class."""
     kinds, tries, classes = order.shape
-    effort.spend(classes * (_CLASS + _CELL * kinds * tries))
+    meter.count += classes * (HEURISTIC_CLASS + HEURISTIC_CELL * kinds * tries)
     resources = [r for r in range(flat.requests.shape[1]) if flat.requests[:, r].any()]
     left = [np.repeat(flat.free[:, r, None], tries, axis=1) for r in resources]
     asks = [flat.requests[:, r] for r in resources]

@@ -1,6 +1,6 @@
 """One packing problem, from seeds to the best packing and its bound.
 
-Contract: pure but for the deadline. The packing is never dearer than a seed that covers as much. The bound holds for
+Contract: pure but for the clock. The packing is never dearer than a seed that covers as much. The bound holds for
 every packing that covers the whole demand; it is 0 when nothing was proved.
 """
 
@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Bools, Floats
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.meter import PACKING_NODE, SECOND
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.generate import Generated, generate
 from tutti.recommend.search.column_generation.master import Master
 from tutti.recommend.search.column_generation.packing import Packing, packed
@@ -24,8 +25,10 @@ Tell = Callable[[float, float], None]
 """Told from time to time: the best cost so far, and the bound."""
 Nodes = Sequence[tuple[int, Sequence[int]]]
 _KINDS, _CLASSES = 20, 60
-_NODE = 1e-4
-"""What it takes to look at a node of a packing."""
+_WHOLE_LEAST, _WHOLE_MOST = SECOND // 20, 2 * SECOND
+"""Work for the best whole numbers over the known patterns."""
+_WORTH_MORE = SECOND // 5
+"""Remaining work above which the search goes on when the gap cannot be closed."""
 _PENALTY = 1e3
 """What an item that has no place costs, in prices of the dearest kind: more than any node that could take it."""
 
@@ -39,7 +42,7 @@ class Solved(NamedTuple):
 
 def solve(
     flat: Flat,
-    deadline: Deadline,
+    budget: WorkBudget,
     *,
     seeds: Iterable[Nodes] = (),
     values: Floats | None = None,
@@ -50,27 +53,27 @@ def solve(
 
     `values` (up to 1) breaks ties between items; `firm` classes are packed whole, which some seed must show how to do.
     """
-    search = _Search(flat, deadline, tell, values=values, firm=firm)
+    search = _Search(flat, budget, tell, values=values, firm=firm)
     for nodes in seeds:
         search.offer(packed(flat, _sound(flat, nodes)))
     return search.run()
 
 
-def bound_of(flat: Flat, deadline: Deadline, *, cost: float, tell: Tell | None = None) -> float:
+def bound_of(flat: Flat, budget: WorkBudget, *, cost: float, tell: Tell | None = None) -> float:
     """A bound on the cost of covering the whole demand, where a plan of some cost is known."""
-    search = _Search(flat, deadline, tell)
-    generated = generate(search.master, deadline.part(0.7), tell=tell)
+    search = _Search(flat, budget, tell)
+    generated = generate(search.master, budget.share(0.7), tell=tell)
     return search.close(generated, cost)
 
 
 def _sound(flat: Flat, nodes: Nodes) -> list[tuple[int, Sequence[int]]]:
     """Nodes without the items that their kinds do not take; what still does not fit, or is too many, is left out."""
     found: list[tuple[int, Sequence[int]]] = []
-    budget = flat.left.copy()
+    limits = flat.left.copy()
     for kind, pattern in nodes:
         counts = np.where(flat.allowed[kind], np.minimum(pattern, flat.most), 0)
-        if (counts @ flat.requests <= flat.free[kind]).all() and (flat.takes[:, kind] <= budget + 1e-9).all():
-            budget -= flat.takes[:, kind]
+        if (counts @ flat.requests <= flat.free[kind]).all() and (flat.takes[:, kind] <= limits + 1e-9).all():
+            limits -= flat.takes[:, kind]
             found.append((kind, counts.tolist()))
     return found
 
@@ -79,13 +82,13 @@ class _Search:
     def __init__(
         self,
         flat: Flat,
-        deadline: Deadline,
+        budget: WorkBudget,
         tell: Tell | None,
         *,
         values: Floats | None = None,
         firm: Bools | None = None,
     ) -> None:
-        self.flat, self.deadline, self.tell = flat, deadline, tell
+        self.flat, self.budget, self.tell = flat, budget, tell
         self.firm = np.zeros(len(flat.demand), dtype=bool) if firm is None else firm
         self.values = np.zeros(len(flat.demand)) if values is None else values
         self.kinds = undominated(flat)
@@ -95,15 +98,15 @@ class _Search:
         self.penalty: Floats = _PENALTY * max(top, 1.0) * (1 + self.values / max(int(flat.demand.sum()), 1))
         prices = self.small.price[self.small.price > 0]
         scale = float(np.median(prices)) if len(prices) else 1.0
-        self.master = Master(self.small, self.penalty, deadline.effort, scale=scale, firm=self.firm)
+        self.master = Master(self.small, self.penalty, budget.meter, scale=scale, firm=self.firm)
         self.best: Packing | None = None
-        seed(self.master, deadline.effort)
+        seed(self.master, budget.meter)
 
     def offer(self, packing: Packing | None) -> None:
         """Keep a packing if it is the best so far, and learn its patterns."""
         if packing is None:
             return
-        self.deadline.effort.spend(_NODE * len(packing.nodes))
+        self.budget.meter.count += PACKING_NODE * len(packing.nodes)
         for _, pattern in packing.nodes:
             cheapest = self.small.cheapest(np.array(pattern))
             if cheapest >= 0:
@@ -121,10 +124,10 @@ class _Search:
     def run(self) -> Solved:
         # Where there are many kinds, good patterns for all of them are found only by looking exactly.
         exactly = len(self.small.price) > _KINDS and len(self.small.demand) <= _CLASSES
-        generated = generate(self.master, self.deadline.part(0.45 if exactly else 0.3), prove=exactly, tell=self.tell)
+        generated = generate(self.master, self.budget.share(0.45 if exactly else 0.3), prove=exactly, tell=self.tell)
         if not len(self.small.room):  # rounding off is quicker, and better where there is much
             self.offer(self._rounded(None))
-        chosen = choose(self.master, self.deadline.part(0.3).within(2.0))
+        chosen = choose(self.master, self.budget.share(0.3).limited_to(_WHOLE_MOST))
         self.offer(self._in_full(chosen))
         if len(self.small.room):
             self.offer(self._rounded(chosen))
@@ -133,7 +136,7 @@ class _Search:
         if not best.dropped.any():
             bound = self.close(generated._replace(done=generated.done and exactly), best.cost(self.flat))
         elif generated.cost < np.inf:
-            self.offer(self._in_full(choose(self.master, self.deadline.at_least(0.05))))
+            self.offer(self._in_full(choose(self.master, self.budget.extended_to(_WHOLE_LEAST))))
         return Solved(self.best or best, bound)
 
     def _in_full(self, packing: Packing | None) -> Packing | None:
@@ -145,24 +148,24 @@ class _Search:
 
     def _rounded(self, chosen: Packing | None) -> Packing | None:
         if not len(self.small.room):
-            return self._in_full(round_off(self.master, self.deadline.part(0.6)))
+            return self._in_full(round_off(self.master, self.budget.share(0.6)))
         if chosen is None:
             return None
         # What goes to nodes that are there is settled first; the rest is packed anew.
         rest = self.small.without_rooms().with_demand(self.small.demand - chosen.moved.sum(axis=0))
         if not rest.demand.any():
             return None
-        inner = Master(rest, self.penalty, self.deadline.effort, scale=self.master.scale)
-        seed(inner, self.deadline.effort)
-        part = self.deadline.part(0.4)
-        generate(inner, part.part(0.5), prove=False)
+        inner = Master(rest, self.penalty, self.budget.meter, scale=self.master.scale)
+        seed(inner, self.budget.meter)
+        part = self.budget.share(0.4)
+        generate(inner, part.share(0.5), prove=False)
         packing = round_off(inner, part)
         return None if packing is None else self._in_full(packing._replace(moved=chosen.moved))
 
     def close(self, generated: Generated, cost: float) -> float:
         """Close the gap, where it can be closed: list all patterns that a cheaper plan could use."""
         if not generated.done:  # while plans were made of it, the bound was left alone
-            part = self.deadline.part(0.75)
+            part = self.budget.share(0.75)
             generated = generate(self.master, part, known=generated.proved, tell=self.tell)
         bound, duals = generated.bound, generated.proved
         if bound <= 0 or cost - bound <= 1e-7 * cost:
@@ -171,13 +174,13 @@ class _Search:
             return bound
         due = self.small.price + duals.limits @ self.small.takes
         excess = (cost - bound) * (1 + 1e-6)
-        patterns = worthwhile(self.small, duals.items, due, excess=excess, deadline=self.deadline)
+        patterns = worthwhile(self.small, duals.items, due, excess=excess, budget=self.budget)
         if patterns is None:
             self._try_harder()
             return bound
         for kind, pattern in patterns:
             self.master.add(kind, pattern)
-        whole = self.master.whole(self.deadline.at_least(0.05))
+        whole = self.master.whole(self.budget.extended_to(_WHOLE_LEAST))
         if whole is None:
             return bound
         if not whole.dropped.any():
@@ -189,6 +192,6 @@ class _Search:
 
     def _try_harder(self) -> None:
         """Spend the time that is left on whole numbers over the known patterns."""
-        if self.deadline.left > 0.2 and self.best is not None:
+        if self.budget.remaining > _WORTH_MORE and self.best is not None:
             self.offer(self._rounded(None))
-            self.offer(self._in_full(choose(self.master, self.deadline)))
+            self.offer(self._in_full(choose(self.master, self.budget)))

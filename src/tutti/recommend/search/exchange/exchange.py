@@ -1,6 +1,6 @@
 """Exchanges: cheaper purchases on which a scheduler still places everybody, from several starts.
 
-Contract: pure but for the deadline; the picture is left as it was. What comes back is the outcome that was given, or a
+Contract: pure but for the clock; the picture is left as it was. What comes back is the outcome that was given, or a
 better one by rank that was replayed; limits hold. Walks (`walk`) start from the outcome and from the cheapest purchases
 of one offering alone; from the best of what they come to another one looks further.
 """
@@ -8,21 +8,21 @@ of one offering alone; from the best of what they come to another one looks furt
 from __future__ import annotations
 
 from tutti.cluster.columns import Floats
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.replay.binding import Outcome
 from tutti.recommend.replay.kube_scheduler_binder import Replayed
 from tutti.recommend.search.exchange.local_search import Rank, Walk
-from tutti.recommend.search.exchange.neighbours import CELLS, Steps, is_late
+from tutti.recommend.search.exchange.neighbours import CELLS, Steps, must_stop
 
 _STARTS = 4
 """From so many purchases of one offering walks start before the best is looked at more closely."""
 
 
-def exchanged(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, deadline: Deadline) -> Outcome:
+def exchanged(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, budget: WorkBudget) -> Outcome:
     """The best outcome that exchanges lead to from one."""
-    if len(outcome.nodes) * len(binding.problem.classes) not in range(1, CELLS) or is_late(deadline):
+    if len(outcome.nodes) * len(binding.problem.classes) not in range(1, CELLS) or must_stop(budget):
         return outcome
-    steps = Steps(binding, prices, deadline, start=outcome)
+    steps = Steps(binding, prices, budget, start=outcome)
     walk = Walk(binding, steps, rank, outcome)
     starts = steps.alone(walk.sound_at)
     for start in sorted([walk.sound_at, *starts[:_STARTS]], key=steps.cost):

@@ -1,6 +1,6 @@
 """To the brim: purchases on which a scheduler places more pods, where limits leave no room for everybody.
 
-Contract: pure but for the deadline; the picture is left as it was. Which nodes share a limit decides how many pods get
+Contract: pure but for the clock; the picture is left as it was. Which nodes share a limit decides how many pods get
 one: large pods take small nodes from nobody. So what draws on the same limits as an offering goes, all or half of it,
 and as many nodes of that offering come as limits then allow. Forecasts choose, replays confirm: what comes back is the
 outcome that was given, or a better one by rank.
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.replay.binding import Outcome
 from tutti.recommend.replay.kube_scheduler_binder import Replayed
 from tutti.recommend.search.exchange.forecast import Forecast
 from tutti.recommend.search.exchange.local_search import Rank
-from tutti.recommend.search.exchange.neighbours import CELLS, Purchase, cost_of, is_late, key_of, useful
+from tutti.recommend.search.exchange.neighbours import CELLS, Purchase, cost_of, key_of, must_stop, useful
 
 _ABREAST = 32
 """How many purchases are forecast side by side."""
@@ -27,13 +27,13 @@ _CONFIRMED = 3
 """How many of the purchases that promise most are replayed in a round."""
 
 
-def filled(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, deadline: Deadline) -> Outcome:
+def filled(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, budget: WorkBudget) -> Outcome:
     """The best outcome that filling limits otherwise leads to."""
     problem = binding.problem
-    if not outcome.left or not problem.limits or is_late(deadline):
+    if not outcome.left or not problem.limits or must_stop(budget):
         return outcome
-    brim = _Brim(binding, prices, deadline)
-    while not is_late(deadline):
+    brim = _Brim(binding, prices, budget)
+    while not must_stop(budget):
         better = outcome
         for purchase in brim.promising(Counter(offering for _, offering in outcome.nodes)):
             again = binding.replay(outcome.maker, sorted(purchase.elements()))
@@ -45,9 +45,9 @@ def filled(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, d
 
 
 class _Brim:
-    def __init__(self, binding: Replayed, prices: Floats, deadline: Deadline) -> None:
+    def __init__(self, binding: Replayed, prices: Floats, budget: WorkBudget) -> None:
         problem = binding.problem
-        self._prices, self._deadline = prices, deadline
+        self._prices, self._budget = prices, budget
         self._useful = useful(problem, prices)
         self._forecast = Forecast(binding.picture, problem, range(len(problem.offerings)))
         self._takes: Ints = np.array([row.takes for row in problem.limits], dtype=np.int64)
@@ -63,7 +63,7 @@ class _Brim:
         self._seen.update(map(key_of, tries))
         found: list[tuple[tuple[float, ...], Purchase]] = []
         for first in range(0, len(tries), _ABREAST):
-            if is_late(self._deadline):
+            if must_stop(self._budget):
                 break
             part = tries[first : first + _ABREAST]
             left = self._forecast.left_of([sorted(each.elements()) for each in part])

@@ -16,6 +16,7 @@ from itertools import groupby
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
+from tutti.cluster.meter import FORECAST_CELL, FORECAST_CLASS
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import DomainRule, Kind
 from tutti.recommend.problem.problem import Problem
@@ -28,8 +29,6 @@ _MANY = 1 << 20
 """More than there are nodes in a purchase, or pods on a node."""
 _KEYS = _MANY << 10
 """More than the key of any node."""
-_PLACE, _CELL = 20_000, 15
-"""What placing pods of a class takes on a meter: at any rate, and for every copy on every node that is looked at."""
 
 
 class Forecast:
@@ -95,7 +94,7 @@ class Forecast:
         copies, of = copies[rows], nodes.of[rows]
         fewest = np.bincount(of, minlength=len(wanted))
         levels = int(min(copies.max() + 1, 2 + 2 * (-(-wanted // np.maximum(fewest, 1))).max(), _LEVELS))
-        self._meter.count += _PLACE + _CELL * len(rows) * levels
+        self._meter.count += FORECAST_CLASS + FORECAST_CELL * len(rows) * levels
         falling = self._falling(nodes, number, rows, copies, levels=levels)
         cells = np.flatnonzero(falling >= 0)
         at = cells % len(rows)

@@ -1,6 +1,6 @@
 """A walk: from a purchase to cheaper ones on which a scheduler still places everybody.
 
-Contract: pure but for the deadline; the picture is left as it was. Steps are taken by forecasts (`forecast`): some
+Contract: pure but for the clock; the picture is left as it was. Steps are taken by forecasts (`forecast`): some
 nodes go, and none or the fewest of one other offering that do come instead. Where nothing of the kind is left, two
 offerings give nodes at once, or a node of another one comes with the step. Replays confirm where the walk has come to,
 the oftener the more forecasts were wrong: what it ends with was replayed, and is the outcome that it was given or
@@ -37,7 +37,7 @@ class Walk:
     def go(self, start: Purchase, *, wide: bool) -> None:
         """Walk until nothing is found any more, or it is late; `wide` looks at more than one offering at once."""
         steps, self._at = self._steps, start
-        while not steps.is_late():
+        while not steps.must_stop():
             before = self._at
             for rests in self._one_offering():
                 self._step(rests, near=True)
@@ -81,7 +81,7 @@ class Walk:
         return sorted((each for each in at if at[each]), key=lambda each: (-prices[each] * at[each], each))
 
     def _step(self, rests: list[Purchase], *, near: bool) -> None:
-        found = None if self._steps.is_late() else self._steps.step(self._at, rests, near=near)
+        found = None if self._steps.must_stop() else self._steps.step(self._at, rests, near=near)
         if found is None:
             return
         self._at = found
@@ -105,7 +105,7 @@ class Walk:
                 bad = place
                 self._steps.refuted.add(key_of(self._ahead[place]))
             place = (good + bad) // 2
-            if self._steps.is_late():
+            if self._steps.must_stop():
                 break
         if good == len(self._ahead) - 1:
             self._patience *= 2

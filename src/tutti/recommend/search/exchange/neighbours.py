@@ -1,6 +1,6 @@
 """Steps: the cheapest purchase next to another one, by forecasts.
 
-Contract: pure but for the deadline. A step takes what stays of a purchase and adds the fewest nodes of one offering, or
+Contract: pure but for the clock. A step takes what stays of a purchase and adds the fewest nodes of one offering, or
 none, on which everybody would find a place whom the start of the search places, within limits, for less than before.
 What was forecast once is kept. Offerings that another one is as good as for less are not looked at (`useful`).
 """
@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.meter import EXCHANGE_PURCHASE
+from tutti.cluster.work_budget import WorkBudget
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.replay.binding import Outcome
 from tutti.recommend.replay.kube_scheduler_binder import Replayed
@@ -23,8 +24,8 @@ from tutti.recommend.search.exchange.forecast import Forecast
 Purchase = Counter[int]
 """How many nodes of each offering."""
 Key = tuple[tuple[int, int], ...]
-_LATE = 0.12
-"""The part of the time that is left to others."""
+_RESERVED = 0.12
+"""The share of the budget that is left to the steps after the exchange."""
 _LESS = 1 - 1e-9
 _ABREAST = 64
 """How many purchases are forecast side by side, at most."""
@@ -33,8 +34,6 @@ CELLS = 400_000
 _TIMES, _MORE = 3, 20
 """A purchase has at most so many times the nodes of the one before, and so many more: large ones take long."""
 
-_PURCHASE = 2_000
-"""What a purchase takes on a meter, whether it is forecast or not."""
 _DEARER = 1.3
 """How much more than the best purchase one of a single offering may cost to be looked at."""
 
@@ -54,8 +53,8 @@ class _Try(NamedTuple):
 class Steps:
     """See the module's contract; `prices` are what the objective counts."""
 
-    def __init__(self, binding: Replayed, prices: Floats, deadline: Deadline, *, start: Outcome) -> None:
-        self._binding, self.prices, self._deadline = binding, prices, deadline
+    def __init__(self, binding: Replayed, prices: Floats, budget: WorkBudget, *, start: Outcome) -> None:
+        self._binding, self.prices, self._budget = binding, prices, budget
         problem = binding.problem
         self._others = useful(problem, prices)
         self._places = places_of(problem)
@@ -70,9 +69,9 @@ class Steps:
         """Purchases whose replay was not as forecast."""
         self._forecasts: dict[Key, bool] = {}
 
-    def is_late(self) -> bool:
+    def must_stop(self) -> bool:
         """Whether to come to an end."""
-        return is_late(self._deadline)
+        return must_stop(self._budget)
 
     def cost(self, purchase: Purchase) -> float:
         """What a purchase costs by the objective."""
@@ -124,7 +123,7 @@ class Steps:
                 for least, each in known
                 if least + 1 < each.times and self._cost_of(each._replace(times=least + 1)) < cost
             ]
-            if not todo or self.is_late():
+            if not todo or self.must_stop():
                 return best.purchase()
             known = [(best.times - 1, best)]
             halves = [each._replace(times=(least + each.times) // 2) for least, each in todo]
@@ -137,7 +136,7 @@ class Steps:
 
     def _fit(self, purchases: Sequence[Purchase]) -> list[bool]:
         """Which purchases limits allow, on which everybody would find a place; None of them when it is late."""
-        self._binding.picture.cluster.meter.count += _PURCHASE * len(purchases)
+        self._binding.picture.cluster.meter.count += EXCHANGE_PURCHASE * len(purchases)
         keys = [key_of(purchase) for purchase in purchases]
         todo: dict[Key, list[int]] = {}
         for key, purchase in zip(keys, purchases, strict=True):
@@ -147,7 +146,7 @@ class Steps:
                     todo[key] = bought
                 else:
                     self._forecasts[key] = False
-        while todo and not self.is_late():
+        while todo and not self.must_stop():
             part = self._abreast(todo)
             fits = self._forecast.fit([todo.pop(key) for key in part], self._allowed)
             self._forecasts |= {key: bool(fit) for key, fit in zip(part, fits, strict=True)}
@@ -170,9 +169,9 @@ class Steps:
         return roomy and all(int(row.takes[bought].sum()) <= row.left for row in problem.limits)
 
 
-def is_late(deadline: Deadline) -> bool:
-    """Whether what is left of the time is for others."""
-    return deadline.is_late(_LATE)
+def must_stop(budget: WorkBudget) -> bool:
+    """Whether only the share of the budget remains that is left to later steps."""
+    return budget.is_below(_RESERVED)
 
 
 def cost_of(purchase: Purchase, prices: Floats) -> float:

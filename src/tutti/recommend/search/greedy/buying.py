@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.placement.engine import Decision
 from tutti.engine.plugins.base import Area
 from tutti.market.planning_cluster import PlanningCluster
@@ -43,11 +43,11 @@ class Task(NamedTuple):
     pods: tuple[tuple[str, ...], ...]
     """Of each class."""
     pins: Mapping[int, Pin] = {}
-    deadline: Deadline | None = None
+    budget: WorkBudget | None = None
 
-    def is_over(self) -> bool:
-        """Whether time is up."""
-        return self.deadline is not None and self.deadline.is_over()
+    def is_exhausted(self) -> bool:
+        """Whether the work budget is exhausted."""
+        return self.budget is not None and self.budget.is_exhausted()
 
 
 Run = Callable[[Task], Draft]

@@ -15,7 +15,7 @@ import numpy as np
 
 from tutti.cluster.columns import Bools
 from tutti.cluster.groups import NO_GROUP
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Standing
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import HOSTNAME
@@ -35,11 +35,11 @@ def buy_whole(
     run: Run,
     *,
     eligible: Bools,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
 ) -> Draft:
     """Run a strategy so that gangs are bought for whole."""
     pods = tuple(each.pods for each in problem.classes)
-    task = Task(picture, problem, scorer, eligible, problem.allowed, pods, {}, deadline)
+    task = Task(picture, problem, scorer, eligible, problem.allowed, pods, {}, budget)
     groups = picture.cluster.pods.group
     row_of = picture.cluster.pods.row_of
     if all(groups[row_of[pod]] == NO_GROUP for each in pods for pod in each):
@@ -77,7 +77,7 @@ class _Gangs:
                     wanted.remove(gang)
         wanted, aside, draft = self._stable(wanted)
         for gang in aside[:_SECOND_CHANCES]:
-            if self._task.is_over():
+            if self._task.is_exhausted():
                 break
             more = self._in_turn([*wanted, gang])
             again = self._attempt(more)
@@ -94,10 +94,10 @@ class _Gangs:
             if not short:
                 return wanted, aside, draft
             moved = next((gang for gang in short if len(self._pins.get(gang, ())) > 1), None)
-            if moved is not None and not self._task.is_over():
+            if moved is not None and not self._task.is_exhausted():
                 self._pins[moved] = self._pins[moved][1:]  # the next best domain
                 continue
-            later = short if self._task.is_over() else short[len(short) // 2 :]
+            later = short if self._task.is_exhausted() else short[len(short) // 2 :]
             aside = self._in_turn([*aside, *later])
             wanted = [gang for gang in wanted if gang not in later]
 
@@ -162,7 +162,7 @@ class _Gangs:
         """The domains in which a gang alone can be started, the cheapest first."""
         found: list[tuple[tuple[int, int, str], Pin]] = []
         for value in self._values(gang, key):
-            if found and self._task.is_over():
+            if found and self._task.is_exhausted():
                 break
             self._pins[gang] = [Pin(key, value)]
             draft = self._attempt([gang], alone=True)

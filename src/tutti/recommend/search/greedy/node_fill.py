@@ -14,13 +14,12 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
+from tutti.cluster.meter import FILL_BLOCK, FILL_ROW
 from tutti.recommend.search.greedy.buying import Task
 from tutti.recommend.search.greedy.pod_rule_limits import Reach
 
 _AT_ONCE = 64
 """Blocks of classes of which it is found out together whether they fit anywhere."""
-_BLOCK, _ROW = 1_500, 10
-"""What a block of classes takes on a meter: at any rate, and for every row."""
 
 
 class Fill:
@@ -53,7 +52,7 @@ class Fill:
             self.stale[rows] = False
 
     def _filled(self, rows: Rows, left: Ints) -> Ints:
-        self._task.picture.cluster.meter.count += len(self._blocks) * (_BLOCK + _ROW * len(rows))
+        self._task.picture.cluster.meter.count += len(self._blocks) * (FILL_BLOCK + FILL_ROW * len(rows))
         free = self._free[:, rows]
         taken = np.zeros((len(rows), len(left)), dtype=np.int64)
         for block in self._fitting(rows, free, left):

@@ -15,7 +15,7 @@ import numpy as np
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import Deadline
+from tutti.cluster.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
@@ -35,11 +35,11 @@ def greedy(
     strategy: Strategy = Strategy.LEAST_COST,
     *,
     eligible: Bools,
-    deadline: Deadline | None = None,
+    budget: WorkBudget | None = None,
 ) -> Draft:
     """Buy node by node; gangs whole or not at all."""
     scorer = Scorer(problem, strategy, options.weights)
-    return buy_whole(picture, problem, scorer, _run, eligible=eligible, deadline=deadline)
+    return buy_whole(picture, problem, scorer, _run, eligible=eligible, budget=budget)
 
 
 def _run(task: Task) -> Draft:
@@ -72,7 +72,7 @@ class _Greedy:
     def run(self) -> None:
         """Buy until nothing waits, nothing that may be bought takes a pod, or time is up."""
         buying, fill = self._buying, self._fill
-        while buying.left.any() and not self._task.is_over():
+        while buying.left.any() and not self._task.is_exhausted():
             open_rows = buying.open_rows()
             fill.refresh(buying.left, open_rows)
             best = self._task.scorer.best(fill.taken, open_rows)

@@ -1,0 +1,76 @@
+"""The verdict of every node on one pod, plugin by plugin: who refuses it and why, and the scores of the others.
+
+Contract: the filters and scores that place pods are asked; nothing changes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from tutti.engine.placement.engine import Engine
+from tutti.engine.placement.evaluator import Filtered
+from tutti.engine.plugins.base import Asked
+from tutti.engine.plugins.verdict import AttemptError, Reason
+
+
+class NodeVerdicts(msgspec.Struct, frozen=True):
+    """What every plugin says of every node."""
+
+    pod: str
+    held: Reason | None = None
+    """Why the pod may not even be tried."""
+    refused: Reason | None = None
+    """Why no node needs to be looked at."""
+    error: str | None = None
+    """Why the attempt is given up."""
+    feasible: tuple[str, ...] = ()
+    rejected: dict[str, Reason] = {}
+    alone: bool = False
+    """Whether only the node that the pod was promised was looked at."""
+    scores: dict[str, int] = {}
+    """Total per feasible node; empty when fewer than two are feasible."""
+    plugin_scores: dict[str, dict[str, int]] = {}
+    """Plugin -> node -> its part of the total."""
+    best: tuple[str, ...] = ()
+    """The nodes that share the highest total."""
+
+
+def node_verdicts(engine: Engine, pod: str) -> NodeVerdicts:
+    """The verdicts of all nodes on a pod."""
+    asked = engine.judge.ask(engine.cluster.pod_row(pod))
+    stopped = engine.stopped(asked)
+    if stopped is not None:
+        return NodeVerdicts(pod, held=stopped.held, refused=stopped.refused, error=stopped.error)
+    try:
+        filtered = engine.judge.filter(asked)
+        if isinstance(filtered, Reason):
+            return NodeVerdicts(pod, refused=filtered)
+        return _verdicts(engine, asked, filtered)
+    except AttemptError as error:
+        return NodeVerdicts(pod, error=str(error))
+
+
+def _verdicts(engine: Engine, asked: Asked, filtered: Filtered) -> NodeVerdicts:
+    nodes = engine.cluster.nodes
+    rows = np.flatnonzero(filtered.feasible)
+    names = [nodes.names[row] for row in rows.tolist()]
+    rejected = {}
+    if not filtered.alone:
+        verdicts = engine.judge.verdicts(asked, filtered).tolist()
+        for row in np.flatnonzero(nodes.on[: nodes.length] & ~filtered.feasible).tolist():
+            reason = filtered.reasons.get(row) or engine.judge.reason(asked, row, verdicts[row])
+            rejected[nodes.names[row]] = reason
+    scores: dict[str, int] = {}
+    plugin_scores: dict[str, dict[str, int]] = {}
+    best: tuple[str, ...] = tuple(names)
+    if len(names) > 1:
+        parts = engine.judge.plugin_scores(asked, filtered, rows)
+        plugin_scores = {name: dict(zip(names, part.tolist(), strict=True)) for name, part in parts.items()}
+        total = sum(parts.values(), start=np.zeros(len(rows), dtype=np.int64))
+        scores = dict(zip(names, total.tolist(), strict=True))
+        best = tuple(sorted(name for name, score in scores.items() if score == total.max()))
+    return NodeVerdicts(
+        pod=asked.pod.key, feasible=tuple(sorted(names)), rejected=rejected, alone=filtered.alone, scores=scores,
+        plugin_scores=plugin_scores, best=best,
+    )  # fmt: skip

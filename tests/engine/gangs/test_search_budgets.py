@@ -1,0 +1,68 @@
+"""Gang searches spend from the work budget that they are given, and end with it."""
+
+from __future__ import annotations
+
+from tests.support.builders import members, node, pod
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.meter import GANG_POD
+from tutti.cluster.work_budget import WorkBudget
+from tutti.engine.gangs.gang_state import Gangs, Need
+from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
+from tutti.engine.placement.engine import Engine
+from tutti.engine.preemption.gang_preemption import GangPreemption
+
+
+def need_of(cluster: Cluster, gang: str) -> Need:
+    gangs = Gangs.of(cluster)
+    waiting = [row for row in gangs.rows(gang) if cluster.pods.node[row] < 0]
+    return gangs.standing(gang, waiting).need()
+
+
+def tight() -> tuple[GangPlacer, Need]:
+    """A gang that fits in one way only, which no order of its pods finds: a search must."""
+    pods = [pod(f"g-{number}", gang="g", cpu=cpu) for number, cpu in enumerate("55333")]
+    cluster = Cluster((node("a", cpu="10"), node("b", cpu="9"), *pods))
+    return GangPlacer.of(Engine(cluster)), need_of(cluster, "default/g")
+
+
+def test_a_search_spends_from_the_budget_of_whoever_asks() -> None:
+    placer, need = tight()
+    session = WorkBudget(2 * GANG_SEARCH)
+    found = placer.place(need, session.limited_to(GANG_SEARCH))
+    assert found is not None
+    assert len(found) == 5
+    assert 5 * GANG_POD < session.meter.count < GANG_SEARCH
+    assert session.remaining == 2 * GANG_SEARCH - session.meter.count
+
+
+def test_a_search_ends_with_the_budget_of_whoever_asks() -> None:
+    placer, need = tight()
+    session = WorkBudget(6 * GANG_POD)
+    assert placer.place(need, session.limited_to(GANG_SEARCH)) is None
+    assert session.is_exhausted()
+    assert session.meter.count == 6 * GANG_POD
+    cluster = placer.engine.cluster
+    assert all(cluster.pods.node_names[row] is None for row in need.waiting)
+
+
+def test_preemption_spends_from_its_budget_and_ends_with_it() -> None:
+    low = [pod(f"low-{number}", cpu="2", on="a") for number in range(2)]
+    gang = [pod(f"g-{number}", gang="g", cpu="2", priority=10) for number in range(2)]
+    cluster = Cluster((node("a", cpu="4"), *low, *gang))
+    placer, need = GangPlacer.of(Engine(cluster)), need_of(cluster, "default/g")
+    for limit, victims in ((0, None), (None, ("default/low-0", "default/low-1"))):
+        budget = WorkBudget(limit)
+        search = GangPreemption(placer, Gangs.of(cluster), need, priority=10, gang="default/g", budget=budget)
+        found = search.run()
+        assert (None if found is None else found.victims) == victims
+        assert bool(budget.meter.count) == (limit is None)
+
+
+def test_what_is_kept_with_a_cluster_is_not_copied() -> None:
+    cluster = Cluster((node("a"), *members("g", 2, cpu="1")))
+    gangs = Gangs.of(cluster)
+    assert Gangs.of(cluster) is gangs
+    assert Gangs.of(cluster.copy()) is not gangs
+    engine = Engine(cluster)
+    assert GangPlacer.of(engine) is GangPlacer.of(engine)
+    assert GangPlacer.of(Engine(cluster)) is not GangPlacer.of(engine)
