@@ -3,26 +3,12 @@
 from functools import partial
 
 from tests.support import builders
-from tutti.kube.objects import KarpenterPool, KarpenterPoolSpec, ObjectMeta, PriorityClass
+from tutti.kube.objects import KarpenterPool, KarpenterPoolSpec, ObjectMeta
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.sources import Source
-from tutti.recommend.build_request import build_request, parse_priorities
+from tutti.recommend.build_request import build_request
 
 pod = partial(builders.new_pod, namespace="x")
-
-
-def test_priorities_are_levels_of_pending_pods_highest_first():
-    high, unused = (PriorityClass(metadata=ObjectMeta(name=n), value=v) for n, v in (("high", 100), ("unused", 7)))
-    pods = [pod("a", priority=100), pod("b"), pod("c", priority=100, nodeName="n"), pod("d")]
-    found = parse_priorities([high, unused, *pods])
-    assert [(each.value, each.names, each.pods) for each in found] == [
-        (100, ("high",), ("x/a",)), (0, (), ("x/b", "x/d")),
-    ]  # fmt: skip
-
-
-def test_without_priorities_there_is_one_level():
-    assert len(parse_priorities([pod("a"), pod("b")])) == 1
-    assert len(parse_priorities([])) == 1
 
 
 def test_a_request_has_cluster_catalogue_and_notes():

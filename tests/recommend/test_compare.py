@@ -108,10 +108,10 @@ class Clock:
 
 
 def test_a_peer_that_fails_has_a_line_and_the_others_go_on():
-    def fails(request, budget):
+    def fails(cluster, catalogue, daemon_sets, budget):
         raise KeyError("zone")
 
-    def refuses(request, budget):
+    def refuses(cluster, catalogue, daemon_sets, budget):
         raise InputError("no such expander")
 
     request = scenario("s1")
@@ -125,12 +125,12 @@ def test_a_peer_that_fails_has_a_line_and_the_others_go_on():
 def test_a_peer_that_is_too_slow_has_a_line_and_the_others_their_share():
     clock, seen = Clock(), []
 
-    def slow(request, budget):
+    def slow(cluster, catalogue, daemon_sets, budget):
         seen.append(budget.seconds)
         clock.now += 100
         return Purchase()
 
-    def quick(request, budget):
+    def quick(cluster, catalogue, daemon_sets, budget):
         seen.append(budget.seconds)
         clock.now += 1
         return Purchase()
@@ -162,13 +162,13 @@ def test_a_better_peer_is_called_better():
     )[OURS]
     cheap = Purchase(nodes=tuple((each, ()) for each, count in best.bought for _ in range(count)))
     dear = replace(answer, scale_up=(*answer.scale_up, *answer.scale_up), cost=2 * answer.cost)
-    found = compared(request, answer=dear, peers=(Peer("cheap", lambda request, budget: cheap),))
+    found = compared(request, answer=dear, peers=(Peer("cheap", lambda *_: cheap),))
     assert found["cheap"].better
     assert found["cheap"].change < 0
 
 
 def test_a_purchase_that_gives_fewer_pods_a_node_is_not_better_for_being_cheap():
-    found = compared(scenario("s1"), peers=(Peer("nobody", lambda request, budget: Purchase()),))
+    found = compared(scenario("s1"), peers=(Peer("nobody", lambda *_: Purchase()),))
     assert (found["nobody"].cost, found["nobody"].kept, found["nobody"].better) == (0, 0, False)
 
 

@@ -13,14 +13,14 @@ from tests.support.documents import Document
 from tutti.cluster.edits import Bind, Put, Remove, Unbind
 from tutti.cluster.node_edits import cordoned
 from tutti.kube.objects import Node, Pod
-from tutti.market.planning_cluster import initialise
 from tutti.recommend.after_purchase import Offered, settle
+from tutti.recommend.request_cluster import planning_cluster
 
 
 def violations(objects: list[Document], asked, answer) -> list[str]:
     """What a plan breaks: budgets, gangs, rooms, minimums of pools, its own bill. Empty for a correct plan."""
     plan, found = answer.down, []
-    picture = settle(answer, asked).picture if answer.nodes or answer.on_existing else initialise(asked)
+    picture = settle(answer, asked).picture if answer.nodes or answer.on_existing else planning_cluster(asked)
     cluster = picture.cluster
     offered = Offered(asked.catalogue)
     removed = {each.node for each in plan.removals}

@@ -20,13 +20,13 @@ from tutti.exceptions import TuttiError
 from tutti.kube.objects import Node, Pod, PriorityClass
 from tutti.kube.reading.sources import Source
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import initialise
 from tutti.market.price_book import ON_DEMAND
 from tutti.present.scaling_simulation_text import simulation_data, simulation_text
 from tutti.recommend.after_purchase import Offered
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.request import Request
 from tutti.recommend.records.simulation import JoinedNode, Simulation, SimulationRound, SimulationStart
+from tutti.recommend.request_cluster import planning_cluster
 from tutti.wire.gardener.client_response import RecommenderAnswer, RecommenderScaleUp
 
 AskRecommender = Callable[[bytes], RecommenderAnswer]
@@ -75,7 +75,7 @@ class _Run:
 
     def __init__(self, source: Source, request: Request) -> None:
         self._request = request
-        self._picture, self.snapshot = initialise(request), SimulationSnapshot(source)
+        self._picture, self.snapshot = planning_cluster(request), SimulationSnapshot(source)
         self._offered = Offered(request.catalogue)
         self._counts: dict[str, int] = {}
         self.plan = self._schedule()

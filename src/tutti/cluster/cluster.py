@@ -85,9 +85,7 @@ class Cluster:
             self._put(obj)
 
     def copy(self) -> Cluster:
-        """Give a cluster of its own with the same picture; objects and parsed specs are shared."""
-        if self._marks:
-            raise ConflictError("a cluster cannot be copied between a mark and its rollback")
+        """Give a cluster of its own with the same picture, and without marks; objects and parsed specs are shared."""
         twin = copy(self)
         twin.resources = self.resources.copy()
         twin.nodes = self.nodes.copy(twin.resources)

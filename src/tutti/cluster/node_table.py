@@ -352,7 +352,3 @@ class NodeTable:
                 named[row] = requirement.operator == "In"
         answers: Bools = named[rows]
         return answers
-
-    def rows_on(self) -> Rows:
-        """Give the rows of all nodes that take part."""
-        return np.flatnonzero(self.on)

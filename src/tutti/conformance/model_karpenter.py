@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tutti.autoscalers.karpenter.provisioner import karpenter
+from tutti.autoscalers.karpenter.provisioner import KarpenterOptions, karpenter
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.conformance.karpenter_cases import KarpenterCase, Settled, read_karpenter
 from tutti.conformance.models import KARPENTER, PURCHASE, Check
@@ -91,7 +91,11 @@ class Bought(NamedTuple):
 
     def first_pass(self) -> Purchase:
         """What the model buys in one pass."""
-        return karpenter(self.karpenter.case.request, order=self.karpenter.order, passes=1, as_in_go=True)
+        return self._run(KarpenterOptions(order=self.karpenter.order, passes=1, as_in_go=True))
+
+    def _run(self, options: KarpenterOptions) -> Purchase:
+        request = self.karpenter.case.request
+        return karpenter(request.cluster, request.catalogue, request.daemon_sets, options=options)
 
     def checks(self) -> Iterator[Check]:
         """Run the model, and compare."""
@@ -105,8 +109,8 @@ class Bought(NamedTuple):
         if expect.settled is not None:
             end = expect.settled
             at_end = Totals(end.nodes, nano_dollars(end.cost_per_hour), sum(end.unscheduled.values()))
-            request, order = self.karpenter.case.request, self.karpenter.order
-            yield self._check(SETTLED, at_end, totals(karpenter(request, order=order, as_in_go=True)))
+            options = KarpenterOptions(order=self.karpenter.order, as_in_go=True)
+            yield self._check(SETTLED, at_end, totals(self._run(options)))
 
     def is_within(self, ours: Totals) -> bool:
         """Whether a purchase is within what the runs bought."""

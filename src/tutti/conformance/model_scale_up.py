@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import Estimator, Option
-from tutti.autoscalers.cluster_autoscaler.expander import Market, Pricing, best
-from tutti.autoscalers.cluster_autoscaler.orchestrator import Loop, ScaleUp
-from tutti.autoscalers.shared.autoscaler_cluster import Site
-from tutti.autoscalers.shared.cluster_snapshot import ground_of
-from tutti.autoscalers.shared.limit_counter import Stock
+from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import BinpackingEstimator, Option
+from tutti.autoscalers.cluster_autoscaler.expander import ExpanderInput, Pricing, best
+from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpLoop, ScaleUpOptions, ScaleUpOrchestrator
+from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
+from tutti.autoscalers.shared.cluster_snapshot import snapshot_of
+from tutti.autoscalers.shared.limit_counter import LimitCounter
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.models import CLUSTER_AUTOSCALER, PURCHASE, Check
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
+from tutti.recommend.request_cluster import copied
 
 ESTIMATE, OPTIONS, CHOICE = "estimate", "options", "choice"
 _DIGITS = 4
@@ -89,14 +90,18 @@ class ScaledUp(NamedTuple):
     case: PurchaseCase
     line: _Line
 
-    def scale_up(self) -> ScaleUp:
+    def scale_up(self) -> ScaleUpOrchestrator:
         """The model, ready to run."""
-        return ScaleUp(
-            self.case.request,
-            self.line.expander or "most-pods",
+        options = ScaleUpOptions(
+            expander=self.line.expander or "most-pods",
             balance=self.line.options.balance_similar_node_groups,
             pricing=self.pricing,
         )
+        return ScaleUpOrchestrator(self._view(), self.case.request.catalogue, options)
+
+    def _view(self) -> AutoscalerCluster:
+        request = self.case.request
+        return AutoscalerCluster(copied(request.cluster), request.catalogue, request.daemon_sets)
 
     @property
     def pricing(self) -> Pricing:
@@ -118,20 +123,23 @@ class ScaledUp(NamedTuple):
 
     def _estimate(self, recorded: _Estimate) -> Check:
         """What the group is estimated at, with nobody bound before."""
-        site, request = Site(self.case.request), self.case.request
-        waiting = {number: list(shape.pods) for number, shape in enumerate(site.shapes)}
-        estimator, stock = Estimator(site, ground_of(site), None), Stock(request.catalogue, site.offerings)
+        view, request = self._view(), self.case.request
+        waiting = {number: list(shape.pods) for number, shape in enumerate(view.pod_groups)}
+        estimator, limits = (
+            BinpackingEstimator(view, snapshot_of(view), None),
+            LimitCounter(request.catalogue, view.offerings),
+        )
         helped = estimator.schedulable(0, waiting)
-        option = estimator.estimate(0, helped, waiting, most=stock.nodes_left(0))
-        ours = _Estimate(option.nodes, {self._shape(site, shape): count for shape, count in option.pods.items()})
+        option = estimator.estimate(0, helped, waiting, most=limits.nodes_left(0))
+        ours = _Estimate(option.nodes, {self._shape(view, shape): count for shape, count in option.pods.items()})
         others = (_Estimate(tie.nodes, tie.by_shape) for tie in self.line.expect.ties)
         return self._check(ESTIMATE, recorded, ours, agrees=ours in others)
 
-    def _options(self, run: ScaleUp, loops: Sequence[Loop]) -> Iterator[Check]:
+    def _options(self, run: ScaleUpOrchestrator, loops: Sequence[ScaleUpLoop]) -> Iterator[Check]:
         """What each group would be bought for in the first loop."""
         if not loops or not self.line.expect.options:
             return
-        mine = {run.site.offerings[option.offering].pool: option for option in loops[0].options}
+        mine = {run.view.offerings[option.offering].pool: option for option in loops[0].options}
         theirs = self.line.expect.options[0]
         for group in sorted({*mine, *theirs}):
             recorded, option = theirs.get(group), mine.get(group)
@@ -140,19 +148,21 @@ class ScaledUp(NamedTuple):
             agrees = recorded is not None and ours is not None and _is_seen(recorded, *ours)
             yield self._check(OPTIONS, told, ours, agrees=agrees)._replace(place=group)
 
-    def _choices(self, run: ScaleUp) -> Iterator[Check]:
+    def _choices(self, run: ScaleUpOrchestrator) -> Iterator[Check]:
         """Whom the expander holds best, given the recorded options."""
-        numbers = {offering.pool: number for number, offering in enumerate(run.site.offerings)}
-        shapes = {self._shape(run.site, number): number for number in range(len(run.site.shapes))}
+        numbers = {offering.pool: number for number, offering in enumerate(run.view.offerings)}
+        shapes = {self._shape(run.view, number): number for number in range(len(run.view.pod_groups))}
         there = len(self.line.nodes)
         for place, (options, recorded) in enumerate(zip(self.line.expect.options, self.line.expect.best, strict=False)):
             weighed = [
                 Option(numbers[group], option.nodes, {shapes[shape]: n for shape, n in option.pods.items()})
                 for group, option in sorted(options.items(), key=lambda item: numbers[item[0]])
             ]
-            market = Market(offerings=run.site.offerings, shapes=run.site.shapes, nodes=there, pricing=self.pricing)
-            found = best(self.line.expander, market, weighed)
-            ours = tuple(run.site.offerings[option.offering].pool for option in found)
+            given = ExpanderInput(
+                offerings=run.view.offerings, pod_groups=run.view.pod_groups, nodes=there, pricing=self.pricing
+            )
+            found = best(self.line.expander, given, weighed)
+            ours = tuple(run.view.offerings[option.offering].pool for option in found)
             yield self._check(CHOICE, recorded, ours)._replace(place=f"loop {place}")
             there += sum(sum(loop.values()) for loop in self.line.expect.loops[place : place + 1])
 
@@ -164,12 +174,12 @@ class ScaledUp(NamedTuple):
         )
         return found if exact else found._replace(recorded=recorded, ours=ours)
 
-    def _by_pool(self, run: ScaleUp, deltas: Mapping[int, int]) -> dict[str, int]:
-        return {run.site.offerings[number].pool: count for number, count in deltas.items()}
+    def _by_pool(self, run: ScaleUpOrchestrator, deltas: Mapping[int, int]) -> dict[str, int]:
+        return {run.view.offerings[number].pool: count for number, count in deltas.items()}
 
-    def _shape(self, site: Site, number: int) -> str:
+    def _shape(self, view: AutoscalerCluster, number: int) -> str:
         """The recorded number of a shape of ours."""
-        name = site.shapes[number].pods[0].split("/")[1][:-_DIGITS]
+        name = view.pod_groups[number].pods[0].split("/")[1][:-_DIGITS]
         return str([each.pod.metadata.generate_name for each in self.line.pods].index(name))
 
 

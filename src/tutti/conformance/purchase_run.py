@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tutti.autoscalers.karpenter.scheduler import is_waiting
+from tutti.autoscalers.karpenter.state import is_provisionable
 from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.kube.objects import Pod
@@ -107,7 +107,9 @@ def run_purchase(
         peer.name,
         case.family,
         case.name,
-        pods=sum(is_waiting(each) for each in request.objects if isinstance(each, Pod)),
+        pods=sum(
+            not each.spec.node_name and is_provisionable(each) for each in request.objects if isinstance(each, Pod)
+        ),
         peer_placed=peer.placed,
         peer_cost=peer.cost,
         peer_nodes=peer.nodes,
@@ -141,5 +143,6 @@ def _recommend(request: Request, budget: WorkBudget) -> Recommendation:
 
 def _replay(request: Request, bought: Bought) -> int:
     from tutti.recommend.replay.replay_purchase import replay_purchase
+    from tutti.recommend.request_cluster import planning_cluster
 
-    return replay_purchase(request, bought)
+    return replay_purchase(planning_cluster(request), bought)

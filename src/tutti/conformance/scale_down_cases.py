@@ -13,19 +13,26 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import cluster_autoscaler_down
-from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
+from tutti.autoscalers.cluster_autoscaler.planner import cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
+    NodesToDelete,
+    ScaleDownDecision,
+    ScaleDownNodeGroup,
+    ScaleDownOptions,
+    UnremovableNode,
+)
 from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
 from tutti.kube.admission.pod_admission import Admission
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.times import micros, timestamp
+from tutti.market.planning_cluster import build_cluster
 
 GROUP = "cluster-autoscaler/node-group"
 _HOSTNAME = "kubernetes.io/hostname"
 _USUAL_AGE = 10 * 60 * 1_000_000
-"""How old a pod is that does not say it."""
+"""Default pod age."""
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -99,11 +106,11 @@ class RemovalCase(NamedTuple):
     name: str
     family: str
     objects: tuple[Object, ...]
-    groups: tuple[DownGroup, ...]
+    groups: tuple[ScaleDownNodeGroup, ...]
     now: int
     gone: frozenset[str]
     ignore_daemons: bool
-    answers: tuple[Removals, ...]
+    answers: tuple[ScaleDownDecision, ...]
     """What was recorded, the run in the file's own order first."""
     always: frozenset[str] = frozenset()
     """Where runs vary: nodes that every run removed."""
@@ -111,11 +118,11 @@ class RemovalCase(NamedTuple):
     counts: tuple[int, int] | None = None
     """Where runs vary: the fewest and the most nodes that a run removed."""
 
-    def run(self) -> Removals:
+    def run(self) -> ScaleDownDecision:
         """What the model makes of it."""
-        return cluster_autoscaler_down(
-            self.objects, self.groups, now=self.now, gone=self.gone, ignore_daemons=self.ignore_daemons
-        )
+        options = ScaleDownOptions(ignore_daemons=self.ignore_daemons)
+        cluster = build_cluster(self.objects)
+        return cluster_autoscaler_down(cluster, self.groups, options=options, now=self.now, gone=self.gone)
 
 
 def is_removal(line: bytes) -> bool:
@@ -162,24 +169,24 @@ def _objects(case: _Line, now: int) -> Iterator[Object]:
         yield admission.pod(replace(pod, metadata=metadata))
 
 
-def _groups(case: _Line) -> Iterator[DownGroup]:
+def _groups(case: _Line) -> Iterator[ScaleDownNodeGroup]:
     for group in case.node_groups:
         names = (
             node.metadata.name for node in case.nodes if (node.metadata.annotations or {}).get(GROUP) == group.name
         )
-        yield DownGroup(name=group.name, minimum=group.min, members=tuple(names))
+        yield ScaleDownNodeGroup(name=group.name, minimum=group.min, members=tuple(names))
 
 
-def _removals(answer: _Answer) -> Removals:
+def _removals(answer: _Answer) -> ScaleDownDecision:
     after = answer.after_unneeded_time
-    return Removals(
+    return ScaleDownDecision(
         removable=tuple(answer.removable),
         kept={
-            name: Kept(each.reason, each.pod, each.pod_reason, each.prefiltered)
+            name: UnremovableNode(each.reason, each.pod, each.pod_reason, each.prefiltered)
             for name, each in answer.unremovable.items()
         },
         utilization=answer.utilization,
-        deleted=Deleted(
+        deleted=NodesToDelete(
             empty=tuple(after.empty),
             drain=tuple(after.drain),
             held=after.held,

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, Kept, Removals
+from tutti.autoscalers.cluster_autoscaler.scaledown_records import NodesToDelete, ScaleDownDecision, UnremovableNode
 from tutti.conformance.scale_down_cases import RemovalCase
 
 REMOVABLE, REASONS, UTILIZATION, DELETED = "removable", "reasons", "utilization", "deleted"
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     ours: Any = None
 
 
-def removal_parts(case: RemovalCase, ours: Removals) -> dict[str, Part]:
+def removal_parts(case: RemovalCase, ours: ScaleDownDecision) -> dict[str, Part]:
     """Every part by name."""
     canon, *others = case.answers
     alike = [each for each in others if set(each.removable) == set(ours.removable)]
@@ -76,7 +76,7 @@ def _part(exact: bool, agrees: bool = False, *, recorded: Any, ours: Any) -> Par
     return Part(exact=True, agrees=True) if exact else Part(exact=False, agrees=agrees, recorded=recorded, ours=ours)
 
 
-def _otherwise(theirs: Mapping[str, Kept], ours: Mapping[str, Kept]) -> list[str]:
+def _otherwise(theirs: Mapping[str, UnremovableNode], ours: Mapping[str, UnremovableNode]) -> list[str]:
     return sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
 
 
@@ -85,11 +85,11 @@ def _apart(theirs: Mapping[str, float], ours: Mapping[str, float]) -> list[str]:
     return sorted(missing | {name for name in theirs.keys() & ours.keys() if abs(theirs[name] - ours[name]) > _CLOSE})
 
 
-def _fared(removals: Removals) -> dict[str, tuple[str, bool]]:
+def _fared(removals: ScaleDownDecision) -> dict[str, tuple[str, bool]]:
     return {name: (kept.reason, kept.prefiltered) for name, kept in removals.kept.items()}
 
 
-def _is_within(case: RemovalCase, ours: Removals) -> bool:
+def _is_within(case: RemovalCase, ours: ScaleDownDecision) -> bool:
     """Whether a removal is within what all runs removed."""
     if case.counts is None:
         return False
@@ -97,20 +97,20 @@ def _is_within(case: RemovalCase, ours: Removals) -> bool:
     return case.always <= found <= case.always | case.sometimes and case.counts[0] <= len(found) <= case.counts[1]
 
 
-def _is_sure(case: RemovalCase, ours: Removals) -> bool:
+def _is_sure(case: RemovalCase, ours: ScaleDownDecision) -> bool:
     """Whether the nodes that no run removed are kept for the recorded reasons."""
     theirs, mine = _fared(case.answers[0]), _fared(ours)
     return _is_within(case, ours) and all(
-        mine.get(name) == fate for name, fate in theirs.items() if name not in case.sometimes
+        mine.get(name) == outcome for name, outcome in theirs.items() if name not in case.sometimes
     )
 
 
-def could_be(ours: Deleted, theirs: Deleted, group_of: Mapping[str, str]) -> bool:
+def could_be(ours: NodesToDelete, theirs: NodesToDelete, group_of: Mapping[str, str]) -> bool:
     """Whether two deletions are the same but for who stays for a group's minimum, and who goes first."""
     return _told(ours, group_of) == _told(theirs, group_of) and _is_batch(ours, theirs)
 
 
-def _told(deleted: Deleted, group_of: Mapping[str, str]) -> tuple[object, ...]:
+def _told(deleted: NodesToDelete, group_of: Mapping[str, str]) -> tuple[object, ...]:
     """What of a deletion is not left to chance: nodes of groups that some have to stay in are counted alone."""
     short = {group_of[name] for name, reason in deleted.held.items() if reason == MIN_SIZE}
     lists = [
@@ -125,7 +125,7 @@ def _told(deleted: Deleted, group_of: Mapping[str, str]) -> tuple[object, ...]:
     return lists, sure, reasons, {*deleted.empty, *deleted.drain, *deleted.held}
 
 
-def _is_batch(ours: Deleted, theirs: Deleted) -> bool:
+def _is_batch(ours: NodesToDelete, theirs: NodesToDelete) -> bool:
     """Whether as many nodes go at once, all of them among those that are deleted."""
     as_many = all(
         len(mine) == len(other)

@@ -1,22 +1,20 @@
-"""The picture that plans are tried on: the cluster as it is, and nodes that join it.
+"""The cluster that purchases are planned on: the nodes there are, the pending pods, and nodes that join.
 
-Contract: `initialise` builds the cluster from a request and splits its pods: those with a node, those that a node was
-promised (they count as placed there), those that wait, in the order of the scheduler's queue, and those that nobody
-tries to place. `schedule_now` is for a binder that is somebody else: what fits is placed at once. `join` buys: it puts
-a node of an offering into the cluster with the pods that its daemon sets would start there. Whatever is tried is undone
-with a `Trial`.
+Contract: a `PlanningCluster` wraps a cluster and changes it at once: pods with a nominated node are bound to that node,
+and pending DaemonSet pods are placed on existing nodes. All other pending pods are then in `turns`, in the order of the
+scheduler's queue, or in `not_considered`. `schedule_now` is for an external binder: it places every pod that fits now.
+`join` puts a node of an offering into the cluster, with the pods that its daemon sets start there. A `Trial` undoes
+whatever callers try. `build_cluster` builds the cluster from objects.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-
-from msgspec.structs import replace
+from collections.abc import Iterable, Sequence
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
-from tutti.cluster.meter import Meter
+from tutti.cluster.meter import OBJECT
 from tutti.cluster.node_edits import belongs_to_node, companion, like
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
@@ -27,30 +25,34 @@ from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import KINDS, CSINode, DaemonSet, Object, ObjectMeta, Pod
 from tutti.market.node_daemons import daemon_pods_for
 from tutti.market.offerings import Offering
-from tutti.recommend.records.request import Request
 
 _NOT_A_NAME = re.compile(r"[^a-z0-9.-]+")
 
 
-class Picture:
+class PlanningCluster:
     """See the module's contract."""
 
-    def __init__(self, cluster: Cluster, daemon_sets: Sequence[DaemonSet], profile: Profile) -> None:
-        self.cluster, self.profile = cluster, profile
-        self.engine = Engine(cluster, profile)
+    def __init__(self, cluster: Cluster, daemon_sets: Sequence[DaemonSet] = (), profile: Profile | None = None) -> None:
+        self.cluster, self.profile = cluster, profile or Profile.default()
+        self.engine = Engine(cluster, self.profile)
         self.gangs = Gangs.of(cluster)
         self.turns: list[Turn] = []
-        """Who waits, in order."""
+        """The turns of the pending pods, in the order of the queue."""
         self.pending: list[str] = []
         """The pods of all turns, once each, in order."""
         self.promised: dict[str, str] = {}
-        """Pods that were promised a node, with its name."""
+        """Pods with a nominated node, and pods that `schedule_now` placed, with the node's name."""
         self.not_considered: list[NotConsidered] = []
-        self._daemon_sets = daemon_sets
+        """Pending pods that no scheduler tries to place, with the reason."""
+        self.daemon_sets = daemon_sets
         self._daemons: dict[int, list[Pod]] = {}
+        # Counted as reading every object, which a copy does not need: budgets of work, and so plans, depend on it.
+        cluster.meter.count += OBJECT * (
+            len(cluster.nodes.row_of) + len(cluster.pods.row_of) + sum(map(len, cluster.objects.values()))
+        )
+        self._split_pods()
 
-    def split(self) -> None:
-        """Find out who waits."""
+    def _split_pods(self) -> None:
         cluster = self.cluster
         pods = cluster.pods
         self.promised = {key: hold.node for key, hold in cluster.holds.items() if hold.node in cluster.nodes.row_of}
@@ -58,15 +60,15 @@ class Picture:
             cluster.apply(Bind(key, node))
         waiting = [key for key, row in pods.row_of.items() if pods.node_names[row] is None and key not in self.promised]
         daemons = [key for key in waiting if belongs_to_node(cluster.pod(key))]
-        self.engine.place(daemons)  # on nodes that are there: nobody buys for them
+        self.engine.place(daemons)  # only on existing nodes: nothing is bought for them
         waiting = [key for key in waiting if not belongs_to_node(cluster.pod(key))]
         self.turns, self.not_considered = turns(cluster, self.gangs, waiting, profile=self.profile)
         self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))
 
     def schedule_now(self) -> Plan:
-        """Let the scheduler place whom it can on the nodes that are there; whoever gets a node counts as promised it.
+        """Let the scheduler place the pending pods that fit on existing nodes; these pods are then promised.
 
-        It does not wait for nodes that are yet to be bought: what fits now is bound long before they join.
+        kube-scheduler does not wait for new nodes: it binds what fits now long before they join.
         """
         plan = schedule(self.cluster, self.pending, self.profile, preemption=False)
         if not plan.binds:
@@ -78,7 +80,7 @@ class Picture:
         return plan
 
     def join(self, offering: Offering, name: str) -> None:
-        """Put a bought node into the cluster, with its daemons, and with what its volume drivers take."""
+        """Put a node of an offering into the cluster, with its DaemonSet pods and the limits of its volume drivers."""
         self.cluster.apply(Put(like(offering.node, name)))
         if offering.csi is not None:
             self.cluster.apply(Put(CSINode(metadata=ObjectMeta(name=name), spec=offering.csi)))
@@ -86,7 +88,7 @@ class Picture:
             self.cluster.apply(Put(companion(pod, name)))
 
     def join_all(self, offerings: Iterable[Offering]) -> list[str]:
-        """Buy one node of each; give their names."""
+        """Put one node of each offering into the cluster; return their names."""
         names = []
         numbers: dict[str, int] = {}
         for offering in offerings:
@@ -96,7 +98,7 @@ class Picture:
         return names
 
     def name_of(self, offering: Offering, numbers: dict[str, int]) -> str:
-        """A name for the next node of an offering; `numbers` counts those that were given."""
+        """An unused name for the next node of an offering; `numbers` counts the names given per prefix."""
         prefix = "-".join(part for part in (offering.pool, offering.zone, "new") if part).lower()
         prefix = _NOT_A_NAME.sub("-", prefix)
         while True:
@@ -106,32 +108,16 @@ class Picture:
                 return name
 
     def daemons(self, offering: Offering) -> list[Pod]:
-        """The pods that a node of an offering runs from the start."""
+        """The DaemonSet pods that a new node of an offering runs."""
         known = self._daemons.get(id(offering))
         if known is None:
-            known = self._daemons[id(offering)] = daemon_pods_for(self._daemon_sets, offering.node)
+            known = self._daemons[id(offering)] = daemon_pods_for(self.daemon_sets, offering.node)
         return known
 
 
-def initialise(request: Request, profile: Profile | None = None, *, meter: Meter | None = None) -> Picture:
-    """Build the picture of a request; what is done on it is counted by the meter."""
+def build_cluster(objects: Iterable[Object]) -> Cluster:
+    """Build a cluster from objects, kind by kind, so that no object refers to a later one."""
     by_kind: dict[str, list[Object]] = {kind: [] for kind in KINDS}
-    for obj in request.objects:
+    for obj in objects:
         by_kind[obj.KIND].append(obj)
-    cluster = Cluster((obj for objects in by_kind.values() for obj in objects), meter=meter)
-    picture = Picture(cluster, request.daemon_sets, profile or Profile.default())
-    picture.split()
-    return picture
-
-
-def with_places(request: Request, where: Mapping[str, str]) -> Request:
-    """The request with pods on the nodes that they were promised."""
-    if not where:
-        return request
-    objects = [
-        replace(obj, spec=replace(obj.spec, node_name=where[obj.key]))
-        if isinstance(obj, Pod) and obj.key in where
-        else obj
-        for obj in request.objects
-    ]
-    return replace(request, objects=tuple(objects))
+    return Cluster(obj for group in by_kind.values() for obj in group)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import PARALLEL
+from tutti.autoscalers.cluster_autoscaler.unneeded import PARALLEL
 from tutti.autoscalers.shared.agreement import CLUSTER_AUTOSCALER, agreement_of
 from tutti.market.money import NANO, dollars
 from tutti.market.money import a_month as dollars_a_month

@@ -1,6 +1,7 @@
 """The recommender: what to buy for the pods that wait, at the least price, with proof; and what to give back.
 
 - `records`  what goes in and comes out: request, recommendation, drafts, scale-down plan
+- `request_cluster`  the planning cluster of a request
 - `problem`  pending pods and offerings in numbers
 - `replay`   what a binder makes of a draft: kube-scheduler or Tutti
 - `search`   strategies that draft purchases, and the selection of the best

@@ -18,25 +18,26 @@ from tutti.engine.session.plan import Bound, GangPlan, Plan, Turn, Unschedulable
 from tutti.engine.session.queue_order import turns
 from tutti.engine.session.schedule import schedule
 from tutti.market.offerings import Catalogue, Offering
-from tutti.market.planning_cluster import Picture, initialise
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
 from tutti.recommend.records.scale_ups import Kind, in_order
+from tutti.recommend.request_cluster import planning_cluster
 
 
 class Settled(NamedTuple):
     """The plan that places the pods, on the picture as it leaves it."""
 
     plan: Plan
-    picture: Picture
+    picture: PlanningCluster
     queue: list[Turn]
     """Who waited before anything was done, in order."""
 
 
 def settle(answer: Recommendation, request: Request, *, meter: Meter | None = None) -> Settled:
     """Buy what is recommended, and place the pods."""
-    picture = initialise(request, meter=meter)
+    picture = planning_cluster(request, meter=meter)
     queue = _queue(picture)
     before = _bound(picture, picture.promised)
     gangs = _gangs(picture, before, ())
@@ -52,7 +53,7 @@ def settle(answer: Recommendation, request: Request, *, meter: Meter | None = No
     return Settled(plan, picture, queue)
 
 
-def _queue(picture: Picture) -> list[Turn]:
+def _queue(picture: PlanningCluster) -> list[Turn]:
     """The turns of all pods that wait, those that were promised a node included."""
     pods = [*picture.promised, *picture.pending]
     found, _ = turns(picture.cluster, picture.gangs, pods, profile=picture.profile)
@@ -92,7 +93,7 @@ class Offered:
         return found if found is not None else self._found[*key[:4], ""]
 
 
-def _followed(answer: Recommendation, picture: Picture) -> Plan:
+def _followed(answer: Recommendation, picture: PlanningCluster) -> Plan:
     """The plan that puts every pod where the recommendation says."""
     cluster = picture.cluster
     where = dict(_places(answer))
@@ -109,7 +110,7 @@ def _followed(answer: Recommendation, picture: Picture) -> Plan:
     return Plan.of(binds, (), left, picture.not_considered, gangs=_gangs(picture, binds, left))
 
 
-def _bound(picture: Picture, where: Mapping[str, str]) -> list[Bound]:
+def _bound(picture: PlanningCluster, where: Mapping[str, str]) -> list[Bound]:
     cluster = picture.cluster
     return [
         Bound(
@@ -122,7 +123,7 @@ def _bound(picture: Picture, where: Mapping[str, str]) -> list[Bound]:
     ]
 
 
-def _gangs(picture: Picture, binds: Iterable[Bound], left: Iterable[Unschedulable]) -> list[GangPlan]:
+def _gangs(picture: PlanningCluster, binds: Iterable[Bound], left: Iterable[Unschedulable]) -> list[GangPlan]:
     """What becomes of the gangs of these pods, once those that are bound are on their nodes."""
     placed = Counter(each.gang for each in binds if each.gang is not None)
     why: dict[str, str] = {}

@@ -1,16 +1,14 @@
-"""From what a user gives to a request: the first steps of a recommendation, by name.
+"""From a prepared snapshot, pools and prices to a request.
 
-Contract: pure; files are read by whoever calls. `parse_snapshot` gives what a scheduler looks at, `parse_priorities`
-the levels of the pods that wait, `build_request` everything together: cluster, daemons, what can be bought, options.
+Contract: pure; the caller reads the files. `parse_snapshot` gives the objects that a scheduler looks at, `assemble` the
+request for a catalogue, `build_request` the request for the texts of pools and prices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
-from tutti.kube.objects import KINDS, DaemonSet, KarpenterPool, Object, Pod, PriorityClass
+from tutti.kube.objects import KINDS, DaemonSet, KarpenterPool, Object, Pod
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
 from tutti.kube.workloads.owners import is_active
@@ -25,35 +23,10 @@ from tutti.recommend.records.request import Options, Request
 _DEFAULT = Options()
 
 
-class PriorityLevel(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Pending pods of equal importance."""
-
-    value: int
-    names: tuple[str, ...] = ()
-    """The priority classes of this value, by name; none where priorities are given without classes."""
-    pods: tuple[str, ...] = ()
-
-
 def parse_snapshot(snapshot: Snapshot) -> tuple[Object, ...]:
     """What a scheduler looks at, in an order in which nothing refers to what comes later."""
     kinds = [kind for kind in KINDS if kind != KarpenterPool.KIND]
     return tuple(obj for kind in kinds for obj in snapshot.objects.get(kind, ()))
-
-
-def parse_priorities(objects: Iterable[Object]) -> tuple[PriorityLevel, ...]:
-    """The levels of the pods that wait, the highest first; a single one where there are no priorities."""
-    pods: dict[int, list[str]] = {}
-    names: dict[int, list[str]] = {}
-    for obj in objects:
-        if isinstance(obj, Pod) and is_pending(obj):
-            pods.setdefault(obj.spec.priority or 0, []).append(obj.key)
-        elif isinstance(obj, PriorityClass):
-            names.setdefault(obj.value, []).append(obj.metadata.name)
-    return tuple(
-        PriorityLevel(value=value, names=tuple(sorted(names.get(value, ()))), pods=tuple(sorted(pods[value])))
-        for value in sorted(pods or {0: []}, reverse=True)
-        if value in pods
-    ) or (PriorityLevel(value=0),)
 
 
 def is_pending(pod: Pod) -> bool:

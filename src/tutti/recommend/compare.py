@@ -11,26 +11,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.orchestrator import cluster_autoscaler
-from tutti.autoscalers.karpenter.provisioner import karpenter
+from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpOptions, cluster_autoscaler
+from tutti.autoscalers.karpenter.provisioner import KarpenterOptions, karpenter
 from tutti.autoscalers.original.recommender import original_recommender
 from tutti.autoscalers.shared.purchase import Purchase
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Remove
 from tutti.cluster.work_budget import WorkBudget
-from tutti.kube.objects import Pod
-from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import initialise
+from tutti.kube.objects import DaemonSet, Pod
+from tutti.market.offerings import Catalogue, Offering
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.after_purchase import Offered
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.problem.search_context import ONE_MORE, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
 from tutti.recommend.replay.replay_purchase import replay_purchase
+from tutti.recommend.request_cluster import copied, planning_cluster
 
 OURS = "tutti"
 NO_PRICES = "it chooses by price, and no price is known"
@@ -79,7 +81,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.placed if self.kept is None or self.follows else min(self.placed, self.kept)
 
 
-Model = Callable[[Request, WorkBudget], Purchase]
+Model = Callable[[Cluster, Catalogue, Sequence[DaemonSet], WorkBudget], Purchase]
+"""Buys for the pending pods of a cluster, which it leaves as it was."""
 
 
 class Peer(NamedTuple):
@@ -91,20 +94,28 @@ class Peer(NamedTuple):
     """Whether it cannot choose without prices."""
 
 
-def _autoscaler(expander: str) -> Model:
-    return lambda request, budget: cluster_autoscaler(request, expander, budget=budget)
+def _cluster_autoscaler(expander: str) -> Model:
+    def model(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], budget: WorkBudget) -> Purchase:
+        options = ScaleUpOptions(expander=expander)
+        return cluster_autoscaler(cluster, catalogue, daemons, options=options, budget=budget)
+
+    return model
+
+
+def _karpenter(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], budget: WorkBudget) -> Purchase:
+    return karpenter(cluster, catalogue, daemons, options=KarpenterOptions(as_in_go=True), budget=budget)
+
+
+def _original(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSet], budget: WorkBudget) -> Purchase:
+    return original_recommender(cluster, catalogue, daemons, budget=budget)
 
 
 PEERS = (
-    Peer("cluster-autoscaler/least-waste", _autoscaler("least-waste")),
-    Peer("cluster-autoscaler/most-pods", _autoscaler("most-pods")),
-    Peer("cluster-autoscaler/price", _autoscaler("price"), by_price=True),
-    Peer("karpenter", partial(karpenter, as_in_go=True)),
-    Peer(
-        "original-recommender",
-        lambda request, budget: original_recommender(request, budget=budget),
-        by_price=True,
-    ),
+    Peer("cluster-autoscaler/least-waste", _cluster_autoscaler("least-waste")),
+    Peer("cluster-autoscaler/most-pods", _cluster_autoscaler("most-pods")),
+    Peer("cluster-autoscaler/price", _cluster_autoscaler("price"), by_price=True),
+    Peer("karpenter", _karpenter),
+    Peer("original-recommender", _original, by_price=True),
 )
 
 
@@ -118,8 +129,15 @@ def compare(
 ) -> tuple[Compared, ...]:
     """What is bought by us, as answered, and by each peer."""
     tell = tell or (lambda _: None)
-    pending = frozenset(initialise(request, meter=budget.meter).pending)
-    scene = _Scene(_same_market(request, answer), pending, answer.pods - len(pending), answer.objective)
+    pending = frozenset(planning_cluster(request, meter=budget.meter).pending)
+    scene = _Scene(
+        copied(request.cluster, (Remove(Pod.KIND, each.pod) for each in not_considered(request))),
+        _same_market(request.catalogue, answer),
+        request.daemon_sets,
+        pending,
+        answer.pods - len(pending),
+        answer.objective,
+    )
     tell("replaying our purchase")
     ours = scene.replayed(_ours(request, answer), budget)
     found = [ours]
@@ -134,7 +152,11 @@ def compare(
 class _Scene(NamedTuple):
     """What all purchases are made for."""
 
-    request: Request
+    cluster: Cluster
+    """Without the pods that no scheduler tries to place."""
+    catalogue: Catalogue
+    """Without offerings that have no price, where prices decide."""
+    daemon_sets: Sequence[DaemonSet]
     pending: frozenset[str]
     promised: int
     """How many pods had been promised a node before; they count as placed."""
@@ -144,8 +166,12 @@ class _Scene(NamedTuple):
         """The record with what kube-scheduler makes of it, if there is time."""
         if budget.is_exhausted():
             return purchase
-        kept = replay_purchase(self.request, purchase.bought, meter=budget.meter)
+        kept = replay_purchase(PlanningCluster(self.copy(budget), self.daemon_sets), purchase.bought)
         return replace(purchase, kept=self.promised + kept)
+
+    def copy(self, budget: WorkBudget) -> Cluster:
+        """A copy of the cluster whose work counts towards a budget."""
+        return copied(self.cluster, meter=budget.meter)
 
     def beside(self, theirs: Compared, ours: Compared) -> Compared:
         """A peer's record, measured against ours."""
@@ -167,21 +193,18 @@ class _Scene(NamedTuple):
     @property
     def offerings(self) -> list[Offering]:
         """All that can be bought."""
-        return [each for pool in self.request.catalogue.pools for each in pool.offerings]
+        return [each for pool in self.catalogue.pools for each in pool.offerings]
 
 
-def _same_market(request: Request, answer: Recommendation) -> Request:
-    """The request as all look at it: without pods that nobody tries, and without prices that nobody knows."""
-    others = {each.pod for each in not_considered(request)}
-    objects = tuple(obj for obj in request.objects if not (isinstance(obj, Pod) and obj.key in others))
-    catalogue = request.catalogue
-    if answer.objective == Objective.COST:  # then some price is known
-        pools = tuple(
-            replace(pool, offerings=tuple(each for each in pool.offerings if each.price is not None))
-            for pool in catalogue.pools
-        )
-        catalogue = replace(catalogue, pools=tuple(pool for pool in pools if pool.offerings))
-    return replace(request, objects=objects, catalogue=catalogue)
+def _same_market(catalogue: Catalogue, answer: Recommendation) -> Catalogue:
+    """The catalogue as all look at it: without offerings that have no price, where prices decide."""
+    if answer.objective != Objective.COST:
+        return catalogue
+    pools = tuple(
+        replace(pool, offerings=tuple(each for each in pool.offerings if each.price is not None))
+        for pool in catalogue.pools
+    )
+    return replace(catalogue, pools=tuple(pool for pool in pools if pool.offerings))
 
 
 def _ours(request: Request, answer: Recommendation) -> Compared:
@@ -199,7 +222,7 @@ def _asked(peer: Peer, scene: _Scene, budget: WorkBudget) -> Compared:
     if peer.by_price and scene.offerings and all(each.price is None for each in scene.offerings):
         return Compared(who=peer.name, problem=NO_PRICES)
     try:
-        purchase = peer.model(scene.request, budget)
+        purchase = peer.model(scene.copy(budget), scene.catalogue, scene.daemon_sets, budget)
         if budget.is_exhausted():
             return Compared(who=peer.name, problem=f"not done in {max(budget.seconds, 0.1):.1f} s")
         return scene.replayed(_theirs(peer, purchase, scene), budget)

@@ -4,7 +4,7 @@
    Where kube-scheduler binds, whoever fits gets a node now: it does not wait for what is yet to be bought.
 2. *Pose the problem*: every class of waiting pods on a node of every offering, in one pass (`problem`, `rules`).
 3. *Filter the pools* that can help (`eligible`).
-4. *Simulate*: strategies buy node by node (`greedy`, whose literal form is `simulate`), as the peers would (`peers`),
+4. *Simulate*: strategies buy node by node (`greedy`), as the peers would (`peers`),
    and by column generation (`optimum`): drafts (`drafts`).
 5. *Bind*: what becomes of each draft when its binder has had its say, mended and pruned (`followed`, `replayed`).
 6. *Select* the best, and prove how near to the optimum it is (`selection`).
@@ -18,29 +18,40 @@ the cheapest of those by the objective. Whatever it promises was placed by the e
 
 from __future__ import annotations
 
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.meter import REQUEST
 from tutti.cluster.work_budget import WorkBudget
-from tutti.market.planning_cluster import initialise, with_places
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.compose import compose
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import Problem, pose
 from tutti.recommend.problem.search_context import Matter, Progress, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
+from tutti.recommend.request_cluster import copied
 from tutti.recommend.search.selection import Selection
 
 
 def recommend(request: Request, budget: WorkBudget, *, tell: Tell | None = None) -> Recommendation:
-    """What to buy for the pods that wait."""
+    """What to buy for the pending pods of a request."""
+    return recommend_for(request.cluster, request, budget, tell=tell)
+
+
+def recommend_for(
+    cluster: Cluster, request: Request, budget: WorkBudget, *, tell: Tell | None = None
+) -> Recommendation:
+    """What to buy for the pending pods of a cluster, by the daemon sets, catalogue and options of a request.
+
+    The cluster is only copied. The request's own objects are not looked at.
+    """
     budget.meter.count += REQUEST
-    picture = initialise(request, meter=budget.meter)
+    picture = PlanningCluster(copied(cluster, meter=budget.meter), request.daemon_sets)
     if request.options.binder is Binder.KUBE_SCHEDULER:
         picture.schedule_now()
-        request = with_places(request, picture.promised)
     problem = pose(picture, request.catalogue)
     objective, notes = _objective(request, problem)
     eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
-    matter = Matter(request, picture, problem.only(eligible.mask), objective=objective)
+    matter = Matter(request, cluster, picture, problem.only(eligible.mask), objective=objective)
     selection = Selection(matter, Progress(budget, tell))
     outcome = selection.best()
     bound = selection.bound(outcome)

@@ -13,7 +13,7 @@ import numpy as np
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
 from tutti.engine.session.schedule import schedule
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import Kind
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.recommendation import Alternative, Left
@@ -26,7 +26,9 @@ _MANY = 500
 """Above so many waiting pods nobody is looked for who could be evicted."""
 
 
-def why_left(picture: Picture, problem: Problem, outcome: Outcome, *, unpriced: Container[int] = ()) -> list[Left]:
+def why_left(
+    picture: PlanningCluster, problem: Problem, outcome: Outcome, *, unpriced: Container[int] = ()
+) -> list[Left]:
     """Why each pod that is left stays pending; `problem` has all offerings, those that cannot be bought included.
 
     `unpriced` are the rows of offerings that were left out because only others have a price.
@@ -60,13 +62,13 @@ def why_left(picture: Picture, problem: Problem, outcome: Outcome, *, unpriced: 
     return found
 
 
-def _lacks(picture: Picture, gang: str) -> str:
+def _lacks(picture: PlanningCluster, gang: str) -> str:
     """How many pods a gang has, and how many it needs."""
     record, rows = picture.gangs.gang(gang), picture.gangs.rows(gang)
     return record.problem or f"{len(rows)} of {record.minimum} pods are there, or a part of it lacks some"
 
 
-def _why_gang(picture: Picture, problem: Problem, gang: str) -> str:
+def _why_gang(picture: PlanningCluster, problem: Problem, gang: str) -> str:
     """The limits on everything that could be bought for a gang; empty when something has none."""
     number_of, pods = problem.of_pod, picture.cluster.pods
     rows = [row for row in picture.gangs.rows(gang) if pods.keys[row] in number_of]
@@ -117,7 +119,7 @@ def _why(problem: Problem, number: int, left: Sequence[int]) -> str:
 
 
 def _in_the_engines_words(
-    picture: Picture,
+    picture: PlanningCluster,
     problem: Problem,
     outcome: Outcome,
     *,
@@ -176,7 +178,7 @@ def _counted(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {message}" for message, count in sorted(reasons.items(), key=lambda each: -each[1]))
 
 
-def alternatives(picture: Picture) -> tuple[Alternative, ...]:
+def alternatives(picture: PlanningCluster) -> tuple[Alternative, ...]:
     """Who could be evicted for the pods that wait, by whom: what the scheduler would do without a purchase."""
     cluster, pods = picture.cluster, picture.cluster.pods
     if not 0 < len(picture.pending) <= _MANY:
@@ -193,7 +195,7 @@ def alternatives(picture: Picture) -> tuple[Alternative, ...]:
     return tuple(Alternative(who=who, evicting=tuple(evicted)) for who, evicted in by.items())
 
 
-def spread_notes(picture: Picture, problem: Problem, outcome: Outcome) -> list[str]:
+def spread_notes(picture: PlanningCluster, problem: Problem, outcome: Outcome) -> list[str]:
     """Spreads that hold only because other domains have no node: the user may have meant otherwise."""
     column_of, notes = picture.cluster.nodes.column, {}
     offered = {name: offering.node.metadata.labels or {} for name, offering in outcome.bought}

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from tests.support.paths import VECTORS
 from tutti.autoscalers.cluster_autoscaler import orchestrator as module
 from tutti.autoscalers.cluster_autoscaler.balancing_processor import split
-from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import in_turns
-from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUp, cluster_autoscaler
-from tutti.autoscalers.shared.cluster_snapshot import Columns, Live
+from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import round_robin
+from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpOptions, ScaleUpOrchestrator, cluster_autoscaler
+from tutti.autoscalers.shared.cluster_snapshot import ColumnSnapshot, EngineSnapshot
+from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.case_files import read_lines
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
@@ -27,12 +28,18 @@ from tutti.conformance.models import PURCHASE, Check
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
+from tutti.recommend.records.request import Request
 
 VECTORS = str(VECTORS / "purchases" / "cluster-autoscaler.jsonl.gz")
 FAMILIES = (
     "resources", "zones", "zonal-spread", "hostname", "constraints", "max-size", "existing-room",
     "from-zero-daemonsets",
 )  # fmt: skip
+
+
+def bought_for(request: Request, expander: str, budget: WorkBudget | None = None) -> Purchase:
+    options = ScaleUpOptions(expander=expander)
+    return cluster_autoscaler(request.cluster, request.catalogue, request.daemon_sets, options=options, budget=budget)
 
 
 class Recorded(NamedTuple):
@@ -48,7 +55,7 @@ class Recorded(NamedTuple):
         expect: dict[str, Any] = self.raw["expect"]
         return expect
 
-    def scale_up(self) -> ScaleUp:
+    def scale_up(self) -> ScaleUpOrchestrator:
         return self.scaled.scale_up()
 
     def checks(self, what: str) -> list[Check]:
@@ -94,10 +101,10 @@ def test_it_buys_what_the_real_one_bought(family: str) -> None:
 def test_numbers_and_the_engine_agree(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for each in of_kind("scale-up", family):
         run = each.scale_up()
-        if isinstance(run._ground, Columns):
+        if isinstance(run._snapshot, ColumnSnapshot):
             by_numbers = [(loop.options, loop.deltas) for loop in run.loops()]
             with monkeypatch.context() as patch:
-                patch.setattr(module, "ground_of", Live)
+                patch.setattr(module, "snapshot_of", EngineSnapshot)
                 again = each.scale_up()
             assert [(loop.options, loop.deltas) for loop in again.loops()] == by_numbers
             assert again.purchase() == run.purchase()
@@ -137,7 +144,7 @@ def test_in_turns_is_one_by_one(copies: list[int], wanted: int, start: int) -> N
         left[found] -= 1
         given_[found] += 1
         last, at = found, found + 1
-    counted, who = in_turns(np.array(copies, dtype=np.int64), wanted, start)
+    counted, who = round_robin(np.array(copies, dtype=np.int64), wanted, start)
     assert counted.tolist() == given_
     if wanted:
         assert who == last
@@ -154,19 +161,19 @@ def test_a_scale_up_is_split_from_the_smallest_group_on() -> None:
 
 def test_time_is_up() -> None:
     each = next(e for e in of_kind("scale-up") if e.case.name == "resources-02-price")
-    purchase = cluster_autoscaler(each.case.request, "price", budget=WorkBudget.of_seconds(0.0, lambda: 0.0))
+    purchase = bought_for(each.case.request, "price", budget=WorkBudget.of_seconds(0.0, lambda: 0.0))
     assert not purchase.nodes
     assert len(purchase.left) == sum(listed["count"] for listed in each.raw["pods"])
 
 
 def test_time_is_up_midway() -> None:
     each = next(e for e in of_kind("scale-up") if e.case.name == "constraints-02")
-    whole = cluster_autoscaler(each.case.request, "price")
+    whole = bought_for(each.case.request, "price")
     seen = set()
     for ticks in (3, 30, 60, 120, 200, 300, 500, 1000):
         clock = itertools.count()
         budget = WorkBudget.of_seconds(ticks, lambda: float(next(clock)))  # noqa: B023
-        purchase = cluster_autoscaler(each.case.request, "price", budget=budget)
+        purchase = bought_for(each.case.request, "price", budget=budget)
         assert purchase.nodes == whole.nodes[: len(purchase.nodes)]
         assert all(pods for _, pods in purchase.nodes)
         assert purchase.placed + len(purchase.left) == whole.placed + len(whole.left)
@@ -176,7 +183,7 @@ def test_time_is_up_midway() -> None:
 
 def test_an_expander_that_nobody_knows() -> None:
     with pytest.raises(InputError, match="least-waste"):
-        cluster_autoscaler(recorded()[0].case.request, "best")
+        bought_for(recorded()[0].case.request, "best")
 
 
 def test_the_reader() -> None:

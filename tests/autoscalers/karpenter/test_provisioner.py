@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.support.documents import karpenter_pool, new_pod
 from tests.support.paths import VECTORS
 from tests.support.wire_bodies import answer, read
-from tutti.autoscalers.karpenter.provisioner import karpenter
+from tutti.autoscalers.karpenter.provisioner import KarpenterOptions, karpenter
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import WorkBudget
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
@@ -28,6 +28,11 @@ from tutti.market.offerings import NODES
 from tutti.recommend.records.request import Request
 
 RECORDED = VECTORS / "purchases"
+
+
+def bought_for(request: Request, budget: WorkBudget | None = None, **options: Any) -> Purchase:
+    chosen = KarpenterOptions(**options)
+    return karpenter(request.cluster, request.catalogue, request.daemon_sets, options=chosen, budget=budget)
 
 
 @cache
@@ -96,7 +101,7 @@ def test_the_same_pods_share_a_node_where_every_run_agreed() -> None:
 def test_later_passes_go_on_from_what_was_really_bought(name: str) -> None:
     number = next(place for place, line in enumerate(lines("karpenter")) if json.loads(line)["name"] == name)
     found, settled = case(number), expected(number)["settled"]
-    bought = karpenter(found.case.request, order=found.order)
+    bought = bought_for(found.case.request, order=found.order)
     check(found.case.request, bought)
     assert bought.cost == found.case.peer.cost == round(settled["costPerHour"] * 1e9)
     assert len(bought.nodes) == found.case.peer.nodes == settled["nodes"]
@@ -108,8 +113,8 @@ def test_without_an_order_pools_come_by_falling_name() -> None:
     number = next(n for n, line in enumerate(lines("karpenter")) if json.loads(line)["name"] == "two-node-pools-s02")
     found = case(number)
     assert found.order == ("beta", "alpha")
-    assert karpenter(found.case.request) == karpenter(found.case.request, order=found.order)
-    turned = karpenter(found.case.request, order=("alpha",))
+    assert bought_for(found.case.request) == bought_for(found.case.request, order=found.order)
+    turned = bought_for(found.case.request, order=("alpha",))
     assert Counter(offering.pool for offering, _ in turned.nodes)["alpha"] > 2
 
 
@@ -117,16 +122,16 @@ def test_requests_of_other_origin() -> None:
     for number, line in enumerate(lines("cluster-autoscaler"), start=1):
         read = read_cluster_autoscaler_case("cluster-autoscaler", number, line)
         if read is not None:
-            check(read.request, karpenter(read.request))
+            check(read.request, bought_for(read.request))
 
 
 def test_when_time_is_up_the_rest_is_left() -> None:
     request = case(7).case.request
     steps = count()
-    some = karpenter(request, WorkBudget.of_seconds(20.0, lambda: float(next(steps))))
+    some = bought_for(request, WorkBudget.of_seconds(20.0, lambda: float(next(steps))))
     check(request, some)
     assert 0 < some.placed < 2000
-    assert karpenter(request, WorkBudget.of_seconds(0.0, lambda: float(next(steps)))).placed == 0
+    assert bought_for(request, WorkBudget.of_seconds(0.0, lambda: float(next(steps)))).placed == 0
 
 
 def test_what_the_peer_bought_is_in_the_catalogue() -> None:
@@ -150,7 +155,7 @@ def test_a_promised_pod_keeps_its_room_and_daemons_buy_nothing() -> None:
         second.key: replace(second, metadata=replace(second.metadata, owner_references=[owner])),
     }
     objects = tuple(changed.get(each.key, each) if isinstance(each, Pod) else each for each in request.objects)
-    bought = karpenter(replace(request, objects=objects))
+    bought = bought_for(replace(request, objects=objects))
     assert bought.placed + len(bought.left) == len(pods) - 2
     assert not {first.key, second.key} & {*bought.left, *(pod for pod, _ in bought.on_existing)}
 
@@ -189,7 +194,7 @@ def test_heavier_pools_come_first(weights: tuple[int | None, int | None], first:
     """Where weights are equal the last by name does; for ours price decides either way."""
     pools = [pool("cheap", "m5.large", weights[0]), pool("dear", "m5.xlarge", weights[1])]
     request = read({"cluster": [new_pod(cpu="1")], "pools": pools})
-    assert [offering.pool for offering, _ in karpenter(request).nodes] == [first]
+    assert [offering.pool for offering, _ in bought_for(request).nodes] == [first]
     assert [each.pool for each in answer(request).scale_up] == ["cheap"]
     notes = [note for note in request.catalogue.notes if "weight" in note]
     line = "weights of pools do not count, price decides; Karpenter would try them in this order"

@@ -10,7 +10,8 @@ from tests.support import builders
 from tests.support.builders import amounts, apart
 from tutti.autoscalers.original import recommender as original
 from tutti.autoscalers.original.recommender import original_recommender, worth
-from tutti.autoscalers.shared.cluster_snapshot import Live
+from tutti.autoscalers.shared.cluster_snapshot import EngineSnapshot
+from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work_budget import WorkBudget
 from tutti.kube import objects as k
 from tutti.kube.admission.pod_admission import Admission
@@ -42,8 +43,12 @@ def request(objects: list[k.Object], **sizes: tuple[int, int, int | None, int]) 
     return Request(objects=tuple(objects), catalogue=Catalogue(pools=tuple(pools)))
 
 
+def bought_for(asked: Request, budget: WorkBudget | None = None) -> Purchase:
+    return original_recommender(asked.cluster, asked.catalogue, asked.daemon_sets, budget=budget)
+
+
 def bought(asked: Request) -> list[tuple[str, int]]:
-    purchase = original_recommender(asked)
+    purchase = bought_for(asked)
     return [(offering.pool, len(taken)) for offering, taken in purchase.nodes]
 
 
@@ -56,7 +61,7 @@ def test_the_known_answer_of_its_first_scenario() -> None:
 def test_limits_end_a_pool() -> None:
     asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 3), largest=(*LARGEST, 1))
     assert bought(asked) == [("largest", 12), *[("large", 1)] * 3]
-    assert len(original_recommender(asked).left) == 5
+    assert len(bought_for(asked).left) == 5
 
 
 def test_ties_go_to_the_most_memory() -> None:
@@ -67,7 +72,7 @@ def test_ties_go_to_the_most_memory() -> None:
 
 def test_room_that_is_there_is_taken_first() -> None:
     asked = request([sized_node("there", 4, 16), *admitted_pods("p", 4, "1", "4Gi")], large=(*LARGE, 9))
-    purchase = original_recommender(asked)
+    purchase = bought_for(asked)
     assert [name for _, name in purchase.on_existing] == ["there"] * 3
     assert [len(taken) for _, taken in purchase.nodes] == [1]
 
@@ -76,7 +81,7 @@ def test_pods_worth_nothing_buy_nothing() -> None:
     asked = request(list(admitted_pods("p", 2, "0", "1Mi")), large=(*LARGE, 9))
     assert worth(admitted_pods("p", 1, "0", "1Mi")[0]) == 0
     assert bought(asked) == []
-    assert len(original_recommender(asked).left) == 2
+    assert len(bought_for(asked).left) == 2
 
 
 def test_a_node_without_a_price_wins() -> None:
@@ -89,7 +94,7 @@ def test_pods_that_avoid_each_other() -> None:
         [*admitted_pods("apart", 3, "100m", "1Gi", affinity=apart("apart")), *admitted_pods("p", 4, "500m", "1Gi")],
         large=(*LARGE, 9),
     )
-    purchase = original_recommender(asked)
+    purchase = bought_for(asked)
     assert not purchase.left
     assert [sum("apart" in pod for pod in taken) for _, taken in purchase.nodes] == [1, 1, 1]
 
@@ -102,11 +107,11 @@ def test_numbers_and_the_engine_agree(seed: int, monkeypatch: pytest.MonkeyPatch
             f"p{number}", 7 + seed, f"{300 * number + 200}m", f"{900 * (number + 1) + 512 * seed}Mi"
         )
     asked = request(objects, large=(*LARGE, 9), largest=(*LARGEST, 2), middle=(4, 16, 36_000_000_000, 3))
-    by_numbers = original_recommender(asked)
-    monkeypatch.setattr(original, "ground_of", Live)
-    assert original_recommender(asked) == by_numbers
+    by_numbers = bought_for(asked)
+    monkeypatch.setattr(original, "snapshot_of", EngineSnapshot)
+    assert bought_for(asked) == by_numbers
 
 
 def test_time_is_up() -> None:
     asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12))
-    assert len(original_recommender(asked, budget=WorkBudget.of_seconds(0.0, lambda: 0.0)).left) == 20
+    assert len(bought_for(asked, budget=WorkBudget.of_seconds(0.0, lambda: 0.0)).left) == 20

@@ -37,7 +37,7 @@ DOLLAR = 10**9
 
 def as_karpenter(request: Request, budget: WorkBudget) -> Recommendation:
     """A recommender that knows nothing better than Karpenter's way."""
-    bought = karpenter(request, budget)
+    bought = karpenter(request.cluster, request.catalogue, request.daemon_sets, budget=budget)
     nodes = tuple(
         NewNode(name=f"new-{place}", pods=pods, **described(offering))
         for place, (offering, pods) in enumerate(bought.nodes)
@@ -170,7 +170,7 @@ def test_the_binder_and_the_limit_reach_the_recommender() -> None:
 
     def looks(request: Request, budget: WorkBudget) -> Recommendation:
         seen.append((request.options.binder, budget.seconds))
-        return as_karpenter(request, budget)
+        return as_karpenter(request.cluster, request.catalogue, request.daemon_sets, budget=budget)
 
     case = read_karpenter("f", 1, SMALL[0]).case
     found = run_purchase(case, Settings(Binder.KUBE_SCHEDULER, 3.0), recommender=looks, replayer=all_placed)

@@ -98,7 +98,7 @@ def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
     drawn = RandomCluster(seed)
     cluster = Cluster(drawn.objects(pods=20))
     engine = Engine(cluster)
-    rows = cluster.nodes.rows_on()
+    rows = np.flatnonzero(cluster.nodes.on)
     specs = [cluster.spec_of(cluster.pods.row_of[key]) for key in pending(cluster)]
     for plugin in (e.plugin for e in engine.profile.plugins):
         if not isinstance(plugin, PodPlugin):
@@ -171,5 +171,5 @@ def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> N
     assert not isinstance(filtered, Reason)
     trial = _Evictions(engine.judge, asked, filtered, {})
     room = _Room(engine.judge, asked)
-    for row, lower in trial._by_row(trial._lower(engine.cluster.nodes.rows_on())).items():
+    for row, lower in trial._by_row(trial._lower(np.flatnonzero(engine.cluster.nodes.on))).items():
         assert room.candidate(row, lower, Budgets(engine.cluster)) == trial._try(row, lower)

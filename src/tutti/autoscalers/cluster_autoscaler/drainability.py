@@ -6,7 +6,7 @@ that should long be gone; a pod whose controller is known to be gone blocks; a D
 true` moves whatever else holds; a finished pod stays; `safe-to-evict: on-completion` makes the node wait; a pod without
 a controller that would make it again blocks; a kube-system pod that no budget selects blocks while it is younger than
 an hour and moves afterwards; `safe-to-evict: false` blocks; local storage blocks; a budget with nothing left blocks.
-All other pods move. The rules decide and move nobody: nodes are emptied by `down.drainage`.
+All other pods move. The rules only decide; they move no pod.
 
 A budget has to have one disruption left, not one for every pod of the node, as in Cluster Autoscaler.
 """
@@ -18,8 +18,8 @@ from enum import StrEnum
 
 import msgspec
 
-from tutti.kube.objects import Node, Object, Pod, PodDisruptionBudget
-from tutti.kube.selectors import parse_label_selector
+from tutti.engine.preemption.disruption_budgets import RemainingBudgets
+from tutti.kube.objects import Node, Object, Pod
 from tutti.kube.times import micros
 from tutti.kube.workloads.owners import controller_of
 
@@ -43,92 +43,45 @@ MOST_GRACE = 600
 _LOOKED_UP = REPLICATED | {"DaemonSet"}
 
 
-class Fate(StrEnum):
+class DrainabilityOutcome(StrEnum):
     """What becomes of a pod when its node goes."""
 
-    STAYS_WITH_NODE = "stays"
+    SKIP_DRAIN = "stays"
     """It needs no other place: it goes with the node."""
-    MOVES = "moves"
-    WAITS = "waits"
+    DRAIN_OK = "moves"
+    WAIT_FOR_COMPLETION = "waits"
     """It is let finish; the node goes afterwards."""
-    BLOCKS = "blocks"
+    BLOCK_DRAIN = "blocks"
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
+class DrainabilityStatus(msgspec.Struct, frozen=True, gc=False):
     """What the rules say about a pod."""
 
-    fate: Fate
+    outcome: DrainabilityOutcome
     reason: str = ""
     """Cluster Autoscaler's word for why it blocks."""
 
 
-_STAYS, _MOVES, _WAITS = Verdict(Fate.STAYS_WITH_NODE), Verdict(Fate.MOVES), Verdict(Fate.WAITS)
-_GONE, _NAKED = Verdict(Fate.BLOCKS, "ControllerNotFound"), Verdict(Fate.BLOCKS, "NotReplicated")
-_SYSTEM, _UNSAFE = Verdict(Fate.BLOCKS, "UnmovableKubeSystemPod"), Verdict(Fate.BLOCKS, "NotSafeToEvictAnnotation")
-_LOCAL, _SPENT = Verdict(Fate.BLOCKS, "LocalStorageRequested"), Verdict(Fate.BLOCKS, "NotEnoughPdb")
+_STAYS, _MOVES, _WAITS = (
+    DrainabilityStatus(DrainabilityOutcome.SKIP_DRAIN),
+    DrainabilityStatus(DrainabilityOutcome.DRAIN_OK),
+    DrainabilityStatus(DrainabilityOutcome.WAIT_FOR_COMPLETION),
+)
+_GONE, _NAKED = (
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "ControllerNotFound"),
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "NotReplicated"),
+)
+_SYSTEM, _UNSAFE = (
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "UnmovableKubeSystemPod"),
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "NotSafeToEvictAnnotation"),
+)
+_LOCAL, _SPENT = (
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "LocalStorageRequested"),
+    DrainabilityStatus(DrainabilityOutcome.BLOCK_DRAIN, "NotEnoughPdb"),
+)
 
 
-class BudgetsLeft:
-    """How many disruptions each budget still allows; `copy` costs no more than the numbers.
-
-    A budget is asked what its status says, never its spec. One with an empty selector selects its whole namespace, as
-    for the eviction API; kube-scheduler's preemption (`engine.budgets`) ignores such a budget.
-    """
-
-    def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
-        ordered = sorted(budgets, key=lambda budget: budget.key)
-        self._left = [budget.status.disruptions_allowed or 0 for budget in ordered]
-        self._selectors = [
-            (budget.metadata.namespace or "default", parse_label_selector(budget.spec.selector)) for budget in ordered
-        ]
-        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]] = {}
-
-    def copy(self) -> BudgetsLeft:
-        """The same budgets, to be spent apart."""
-        twin = BudgetsLeft()
-        twin._left, twin._selectors, twin._known = self._left.copy(), self._selectors, self._known
-        return twin
-
-    def has_budget(self, pod: Pod) -> bool:
-        """Whether some budget selects a pod."""
-        return bool(self._of(pod))
-
-    def number(self, pod: Pod) -> int:
-        """How many budgets select a pod; the eviction API refuses one with several."""
-        return len(self._of(pod))
-
-    def left(self, pod: Pod) -> int | None:
-        """How many disruptions the tightest budget of a pod still allows; None if no budget selects it."""
-        return min((self._left[place] for place in self._of(pod)), default=None)
-
-    def spend(self, pod: Pod) -> None:
-        """Count one disruption; what is left may become less than nothing, for nobody stops a simulated move."""
-        for place in self._of(pod):
-            self._left[place] -= 1
-
-    def allows_together(self, pods: Iterable[Pod]) -> bool:
-        """Whether pods can be evicted at once, without one waiting for the replacement of another."""
-        needed: dict[int, int] = {}
-        for pod in pods:
-            for place in self._of(pod):
-                needed[place] = needed.get(place, 0) + 1
-        return all(count <= self._left[place] for place, count in needed.items())
-
-    def _of(self, pod: Pod) -> tuple[int, ...]:
-        """The budgets that select a pod; pods with the same labels are looked at once."""
-        namespace, labels = pod.metadata.namespace or "default", pod.metadata.labels or {}
-        key = (namespace, tuple(sorted(labels.items())))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = tuple(
-                place
-                for place, (home, selector) in enumerate(self._selectors)
-                if home == namespace and selector.matches(labels)
-            )
-        return found
-
-
-class EvictionRules:
+class DrainabilityRules:
     """The rules at one moment; see the module's contract.
 
     `now` is in microseconds since 1970. Without it ages cannot be told: then no pod has been terminating for long, and
@@ -137,15 +90,17 @@ class EvictionRules:
     others it is believed that they are there.
     """
 
-    def __init__(self, budgets: BudgetsLeft, *, now: int | None = None, gone: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, budgets: RemainingBudgets, *, now: int | None = None, gone: frozenset[str] = frozenset()
+    ) -> None:
         self.budgets = budgets
         self._now, self._gone = now, gone
 
-    def verdict(self, pod: Pod) -> Verdict:
+    def drainable(self, pod: Pod) -> DrainabilityStatus:
         """What becomes of a pod when its node is drained."""
         return self._stays_or_safe(pod) or self._blocks(pod) or _MOVES
 
-    def _stays_or_safe(self, pod: Pod) -> Verdict | None:
+    def _stays_or_safe(self, pod: Pod) -> DrainabilityStatus | None:
         """The rules that end the questions before anything about the pod could block, with the one that comes first."""
         marks = pod.metadata.annotations or {}
         if MIRROR in marks or self.is_long_terminating(pod):
@@ -161,11 +116,11 @@ class EvictionRules:
             return _STAYS
         return _WAITS if evict == ON_COMPLETION else None
 
-    def _blocks(self, pod: Pod) -> Verdict | None:
+    def _blocks(self, pod: Pod) -> DrainabilityStatus | None:
         owner = controller_of(pod)
         if owner is None or owner.kind not in REPLICATED:
             return _NAKED
-        if pod.metadata.namespace == KUBE_SYSTEM and not self.budgets.has_budget(pod):
+        if pod.metadata.namespace == KUBE_SYSTEM and not self.budgets.number(pod):
             return _MOVES if self._is_older_than(pod.metadata.creation_timestamp, _SYSTEM_GRACE) else _SYSTEM
         if (pod.metadata.annotations or {}).get(SAFE_TO_EVICT) == "false":
             return _UNSAFE

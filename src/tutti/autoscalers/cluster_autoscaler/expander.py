@@ -12,7 +12,7 @@ from math import tanh
 import msgspec
 
 from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import Option
-from tutti.autoscalers.shared.equivalence_groups import Shape
+from tutti.autoscalers.shared.equivalence_groups import PodEquivalenceGroup
 from tutti.autoscalers.shared.limit_counter import capacity
 from tutti.kube.resource_names import is_gpu
 from tutti.market.money import dollars
@@ -38,67 +38,69 @@ class Pricing(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-class Market(msgspec.Struct, frozen=True):
+class ExpanderInput(msgspec.Struct, frozen=True):
     """What expanders look at."""
 
     offerings: Sequence[Offering]
-    shapes: Sequence[Shape]
+    pod_groups: Sequence[PodEquivalenceGroup]
     nodes: int
     """How many nodes the cluster has."""
     pricing: Pricing = Pricing()
 
 
-Score = Callable[[Market, Option], float | None]
+Score = Callable[[ExpanderInput, Option], float | None]
 """The lower the better; None for an option that is out of the question."""
 
 
-def best(expander: str, market: Market, options: Sequence[Option]) -> list[Option]:
+def best(expander: str, given: ExpanderInput, options: Sequence[Option]) -> list[Option]:
     """The options that an expander holds best."""
     score = EXPANDERS[expander]
-    scored = [(value, option) for option in options if (value := score(market, option)) is not None]
+    scored = [(value, option) for option in options if (value := score(given, option)) is not None]
     lowest = min((value for value, _ in scored), default=0.0)
     return [option for value, option in scored if value == lowest]
 
 
-def least_waste(market: Market, option: Option) -> float:
+def least_waste(given: ExpanderInput, option: Option) -> float:
     """The share of cpu and of memory that stays unused, of the nodes' whole capacity."""
-    offered, wasted = capacity(market.offerings[option.offering]), 0.0
+    offered, wasted = capacity(given.offerings[option.offering]), 0.0
     for name in ("cpu", "memory"):
         total = offered.get(name, 0) * option.nodes
-        wasted += (total - _wanted(market, option, name)) / total if total else 0.0
+        wasted += (total - _wanted(given, option, name)) / total if total else 0.0
     return wasted
 
 
-def most_pods(_market: Market, option: Option) -> float:
+def most_pods(_market: ExpanderInput, option: Option) -> float:
     """The pods that are helped."""
     return -float(sum(option.pods.values()))
 
 
-def price(market: Market, option: Option) -> float | None:
+def price(given: ExpanderInput, option: Option) -> float | None:
     """What is paid for what the pods are worth, times how unfit the nodes are for a cluster of this size."""
-    offering, pricing = market.offerings[option.offering], market.pricing
+    offering, pricing = given.offerings[option.offering], given.pricing
     if offering.price is None:
         return None
     worth = pricing.price(
-        _wanted(market, option, "cpu"), _wanted(market, option, "memory"), _wanted(market, option, "nvidia.com/gpu")
+        _wanted(given, option, "cpu"), _wanted(given, option, "memory"), _wanted(given, option, "nvidia.com/gpu")
     )
     stabiliser = pricing.price(500, 500 << 20)
     ratio = (dollars(offering.price) * option.nodes + stabiliser) / (worth + stabiliser)
-    return _unfitness(market, offering, option.nodes) * ratio
+    return _unfitness(given, offering, option.nodes) * ratio
 
 
-def _unfitness(market: Market, offering: Offering, nodes: int) -> float:
+def _unfitness(given: ExpanderInput, offering: Offering, nodes: int) -> float:
     offered = capacity(offering)
     if any(is_gpu(name) and amount for name, amount in offered.items()):
         return _GPU_UNFITNESS
-    preferred = next((cores for most, cores in _PREFERRED if market.nodes <= most), 32)
+    preferred = next((cores for most, cores in _PREFERRED if given.nodes <= most), 32)
     share = offered.get("cpu", 0) / (1000 * preferred)
     unfitness = max(share, 1 / share) if share else 1.0
     return (unfitness - 1) * (1 - tanh((nodes - 1) / 15)) + 1  # it matters less where many nodes are bought
 
 
-def _wanted(market: Market, option: Option, resource: str) -> int:
-    return sum(market.shapes[shape].requests.get(resource, 0) * count for shape, count in option.pods.items())
+def _wanted(given: ExpanderInput, option: Option, resource: str) -> int:
+    return sum(
+        given.pod_groups[pod_group].requests.get(resource, 0) * count for pod_group, count in option.pods.items()
+    )
 
 
 EXPANDERS: Mapping[str, Score] = {"least-waste": least_waste, "most-pods": most_pods, "price": price}

@@ -10,34 +10,36 @@ constraint. `begin` puts everybody back, and keeps those memories, for the next 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from tutti.autoscalers.shared.autoscaler_cluster import filters_only
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools
 from tutti.cluster.edits import Bind, Put, Remove, Unbind
-from tutti.cluster.meter import Meter
 from tutti.cluster.trial import Trial
 from tutti.engine.placement.evaluator import Filtered
-from tutti.kube.objects import Node, Object, Pod, Taint
-from tutti.market.offerings import Catalogue
-from tutti.market.planning_cluster import initialise
-from tutti.recommend.records.request import Request
+from tutti.kube.objects import Node, Pod, Taint
+from tutti.market.planning_cluster import PlanningCluster
 
 TO_BE_DELETED = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
 
 
-class Moves:
+class RemovalSimulator:
     """See the module's contract. The pods of each node are in the order in which they came to it."""
 
-    def __init__(self, objects: Iterable[Object], *, meter: Meter | None = None) -> None:
-        objects = tuple(objects)
-        picture = initialise(Request(objects=objects, catalogue=Catalogue()), filters_only(), meter=meter)
-        self._cluster, self._judge = picture.cluster, picture.engine.judge
-        self._all = [each for each in objects if isinstance(each, Node)]
-        self._running = [each for each in objects if isinstance(each, Pod) and each.spec.node_name]
+    def __init__(self, cluster: Cluster) -> None:
+        """Bind pods with a nominated node, and place pending daemons: they need room, and are never moved."""
+        nodes, pods = cluster.nodes, cluster.pods
+        self._all = [node for row in nodes.row_of.values() if (node := nodes.objects[row]) is not None]
+        self._running = [
+            (pod, where)
+            for row in pods.row_of.values()
+            if (pod := pods.objects[row]) is not None and (where := pods.node_names[row]) is not None
+        ]
+        self._cluster, self._judge = cluster, PlanningCluster(cluster, profile=filters_only()).engine.judge
         self._base = self._cluster.mark()
         self._last = 0
         """The place of the node that took a pod last."""
@@ -55,6 +57,15 @@ class Moves:
         self._old_hints, self._hints = self._hints, {}
         self._restore()
 
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes at the start of a pass, in the order of the node table."""
+        return self._all
+
+    def end(self) -> None:
+        """Give up the mark of the last pass; the caller's own mark undoes the edits."""
+        self._cluster.commit(self._base)
+
     def node(self, name: str) -> Node:
         """A node that is still there."""
         return self._left[name]
@@ -67,7 +78,7 @@ class Moves:
         """Where pods were put in this pass, each the last time."""
         return dict(self._hints)
 
-    def leave(self, node: str, moving: Sequence[Pod]) -> bool:
+    def remove(self, node: str, moving: Sequence[Pod]) -> bool:
         """Let a node go if there is a place for those of its pods that move; say whether there is."""
         cluster, went = self._cluster, list[tuple[Pod, str]]()
         with Trial(cluster) as trial:
@@ -90,9 +101,9 @@ class Moves:
     def _restore(self) -> None:
         self._left = {node.metadata.name: node for node in self._all}
         self._pods = {name: [] for name in self._left}
-        for pod in self._running:
-            if pod.spec.node_name in self._pods:
-                self._pods[pod.spec.node_name].append(pod)
+        for pod, node in self._running:
+            if node in self._pods:
+                self._pods[node].append(pod)
 
     def _become_ghost(self, name: str, moving: set[str]) -> None:
         """Take the pods that stay with it off a node, and taint it."""

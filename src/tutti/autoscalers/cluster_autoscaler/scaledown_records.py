@@ -1,6 +1,6 @@
-"""What a scale-down of Cluster Autoscaler's is made from, and what it comes to.
+"""What a scale-down of Cluster Autoscaler is made from, and its result.
 
-Contract: frozen records, in its own words; made by `peers.scale_down`, and by the readers of recorded runs.
+Contract: frozen records, in Cluster Autoscaler's own words; made by `planner`, and by the readers of recorded runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from collections.abc import Mapping
 import msgspec
 
 
-class DownGroup(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleDownOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How Cluster Autoscaler runs."""
+
+    threshold: float = 0.5
+    """Up to this utilization a node is underused, unless its group says otherwise."""
+    ignore_daemons: bool = False
+    """Whether the utilization leaves DaemonSet pods out."""
+
+
+class ScaleDownNodeGroup(msgspec.Struct, frozen=True, kw_only=True):
     """A node group with the nodes that it has."""
 
     name: str
@@ -20,7 +29,7 @@ class DownGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Of its own, instead of that of all."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class UnremovableNode(msgspec.Struct, frozen=True):
     """Why a node is kept, in Cluster Autoscaler's words."""
 
     reason: str
@@ -31,7 +40,7 @@ class Kept(msgspec.Struct, frozen=True):
     """Whether the node was not even looked at."""
 
 
-class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+class NodesToDelete(msgspec.Struct, frozen=True, kw_only=True):
     """What is deleted once nodes have been unneeded for long enough."""
 
     empty: tuple[str, ...] = ()
@@ -44,13 +53,13 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
     first_drain: tuple[str, ...] = ()
 
 
-class Removals(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleDownDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What a scale-down comes to."""
 
     removable: tuple[str, ...]
     """The nodes that are unneeded together, in the order in which that was found."""
-    kept: Mapping[str, Kept]
+    kept: Mapping[str, UnremovableNode]
     utilization: Mapping[str, float]
-    deleted: Deleted
+    deleted: NodesToDelete
     places: Mapping[str, str] = {}
     """Where pods went that had to move, whatever became of their nodes; not part of what is recorded."""

@@ -1,6 +1,6 @@
 """How much of a node is asked for, as Cluster Autoscaler counts it.
 
-Contract: pure. The utilisation is the larger one of cpu and memory, the requests of a node's pods over what the node
+Contract: pure. The utilization_of is the larger one of cpu and memory, the requests of a node's pods over what the node
 has to give; of a node with GPUs only those count. Pods that should long be gone are left out; daemons too if that is
 wished, with what they ask for taken off the node. Requests are summed in thousandths and divided as floats, as there,
 so that a node at exactly the threshold falls on the same side.
@@ -20,7 +20,7 @@ GPU_LABELS = ("k8s.amazonaws.com/accelerator", "cloud.google.com/gke-accelerator
 """Labels that clouds put on nodes with GPUs, also while the GPUs are not ready yet."""
 
 
-def utilisation(node: Node, pods: Iterable[Pod], *, ignore_daemons: bool = False) -> float | None:
+def utilization_of(node: Node, pods: Iterable[Pod], *, ignore_daemons: bool = False) -> float | None:
     """The share of a node that its pods ask for; None if the node does not say what it has."""
     pods = tuple(pods)
     if has_gpu(node):

@@ -1,147 +1,100 @@
-"""Where Karpenter's model puts pods: nodes that are there, and claims, which have no type until the end.
+"""Node claims: nodes to be bought, without an instance type until the end, and the order in which they are tried.
 
-Contract: a claim holds every offering of its pool that could still take all of its pods. It only ever shrinks, and so
-does the room on a node: what once had no room for a pod has none later, which is remembered per step of a ladder.
+Contract: a claim holds every offering of its template that could still take all of its pods; it only ever shrinks.
+Karpenter tries the claim with the fewest pods first. `NodeClaims` keeps equals in an order of its own, which costs next
+to nothing to keep. `NodeClaimsAsInGo` sorts before every pod as Karpenter does, with a sort that moves equals about
+(`go_sort`): exactly Karpenter's nodes, at several times the cost. Searches use the first, comparisons the second.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
-import numpy as np
-
-from tutti.autoscalers.karpenter.instancetypes import HOSTNAME, LabelRows, Port, Shelf, clash, selected_by
-from tutti.autoscalers.karpenter.preferences import Ask, Sorting
-from tutti.autoscalers.karpenter.topologygroup import Running
+from tutti.autoscalers.karpenter.hostportusage import Port, ports_conflict
+from tutti.autoscalers.karpenter.nodeclaimtemplate import NodeClaimTemplate
+from tutti.autoscalers.karpenter.poddata import PodData
+from tutti.autoscalers.shared.go_sort import go_sort
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.cluster.counters.pod_terms import PodTerm
-from tutti.cluster.spec_classes import SpecClass
-from tutti.kube.objects import DaemonSet, Node, Pod, Taint
-from tutti.kube.resources import allocatable, host_ports, incoming_requests, placed_requests
-from tutti.kube.workloads.daemon_sets import daemon_tolerations
-from tutti.kube.workloads.owners import controller_of, is_active
-
-_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-class Nodes:
-    """The nodes that are there, by name."""
-
-    def __init__(self, nodes: Sequence[Node], pods: Sequence[Pod], *, resources: Sequence[str]) -> None:
-        known = sorted(nodes, key=lambda node: node.metadata.name)
-        self.names = [node.metadata.name for node in known]
-        self.place = {name: place for place, name in enumerate(self.names)}
-        labels = [{HOSTNAME: node.metadata.name, **(node.metadata.labels or {})} for node in known]
-        self.rows = LabelRows(labels, [_taints(node) for node in known])
-        room = [allocatable(node) for node in known]
-        self.free: Ints = np.array([[each.get(name, 0) for each in room] for name in resources], dtype=np.int64)
-        self.free = self.free.reshape(len(resources), len(known))
-        self.ports: list[list[Port]] = [[] for _ in known]
-        self._daemons: Ints = np.zeros_like(self.free)
-        for pod in pods:
-            self._run(pod, resources)
-
-    def _run(self, pod: Pod, resources: Sequence[str]) -> None:
-        place = self.place.get(pod.spec.node_name or "")
-        if place is None:
-            return
-        requests = placed_requests(pod).requests
-        taken = np.array([1 if name == "pods" else requests.get(name, 0) for name in resources], dtype=np.int64)
-        self.free[:, place] -= taken
-        self.ports[place] += host_ports(pod)
-        owner = controller_of(pod) or next(iter(pod.metadata.owner_references or ()), None)
-        if owner is not None and owner.kind == "DaemonSet":
-            self._daemons[:, place] += taken
-
-    def keep_room(self, daemon_sets: Sequence[DaemonSet], resources: Sequence[str]) -> None:
-        """Keep room for the daemons that a node should run and does not yet."""
-        due = np.zeros_like(self.free)
-        for each in daemon_sets:
-            spec = each.spec.template.spec
-            mask = selected_by(spec, self.rows) & self.rows.bearable(daemon_tolerations(spec), hard_only=True)
-            needs = {**incoming_requests(Pod(spec=spec)), "pods": 1}
-            due += np.array([needs.get(name, 0) for name in resources], dtype=np.int64)[:, None] * mask
-        self.free -= np.maximum(due - self._daemons, 0)
-
-    def open_to(self, ask: Ask) -> list[int]:
-        """The nodes with room for a pod, by name; those without are not looked at again."""
-        found = ask.nodes
-        if found is None:
-            found = np.flatnonzero(ask.node_mask(self.rows, self.names))
-        if len(found):
-            fits: Bools = np.ones(len(found), dtype=bool)
-            for resource, amount in ask.kind.needs:
-                fits &= self.free[resource][found] >= amount
-            if ask.kind.ports:
-                fits &= [not clash(ask.kind.ports, self.ports[place]) for place in found.tolist()]
-            found = found[fits]
-        ask.nodes = found
-        places: list[int] = found.tolist()
-        return places
-
-    def take(self, place: int, ask: Ask) -> None:
-        """Put a pod on a node."""
-        self.free[:, place] -= ask.kind.column[:, 0]
-        self.ports[place] += ask.kind.ports
-
-
-def running_of(pods: Sequence[Pod], place: Mapping[str, int], sorting: Sorting) -> Running:
-    """The pods that run, as groups count them."""
-    counts: dict[tuple[str, frozenset[tuple[str, str]]], Counter[int]] = {}
-    held: list[tuple[PodTerm, int]] = []
-    for pod in pods:
-        node = place.get(pod.spec.node_name or "")
-        if node is None or not is_active(pod):
-            continue
-        key = pod.metadata.namespace or "default", sorting.seen(pod)
-        counts.setdefault(key, Counter())[node] += 1
-        affinity = pod.spec.affinity
-        if affinity is not None and affinity.pod_anti_affinity is not None:
-            held += ((term, node) for term in SpecClass(0, pod).anti_affinity)
-    return Running(counts, held)
-
-
-class Claim:
+class NodeClaim:
     """A node to be bought."""
 
-    __slots__ = ("bits", "free", "host", "number", "pods", "ports", "rows", "shelf", "top")
+    __slots__ = ("bits", "free", "host", "most_free", "number", "pods", "ports", "rows", "template")
 
-    def __init__(self, number: int, *, host: int, shelf: int, rows: Rows, free: Ints) -> None:
-        self.number, self.host, self.shelf = number, host, shelf
+    def __init__(self, number: int, *, host: int, template: int, rows: Rows, free: Ints) -> None:
+        self.number, self.host, self.template = number, host, template
         self.rows, self.free = rows, free
-        self.top: list[int] = free.max(axis=1).tolist()
+        self.most_free: list[int] = free.max(axis=1).tolist()
         self.bits: dict[str, int] = {}
-        """The values that its labels may have, where that is narrower than what its pool has."""
+        """The values that its labels may have, where that is narrower than the values of its template."""
         self.ports: list[Port] = []
         self.pods: list[int] = []
 
-    def room_for(self, ask: Ask, shelf: Shelf) -> Bools | None:
+    def with_room_for(self, data: PodData, template: NodeClaimTemplate) -> Bools | None:
         """Which of its offerings could take one more pod; None if there is none."""
-        top = self.top
-        for resource, amount in ask.kind.needs:
-            if amount > top[resource]:
+        most_free = self.most_free
+        for resource, amount in data.pod_class.requests:
+            if amount > most_free[resource]:
                 return None
-        if ask.kind.ports and clash(ask.kind.ports, self.ports):
+        if data.pod_class.ports and ports_conflict(data.pod_class.ports, self.ports):
             return None
-        fits = ask.shelf_mask(self.shelf, shelf)[self.rows]
-        for resource, amount in ask.kind.needs:
+        fits = data.template_mask(self.template, template)[self.rows]
+        for resource, amount in data.pod_class.requests:
             fits &= self.free[resource] >= amount
         return fits if fits.any() else None
 
-    def take(self, pod: int, ask: Ask, fits: Bools) -> None:
-        """Put a pod into it, which leaves these of its offerings."""
+    def add(self, pod: int, data: PodData, fits: Bools) -> None:
+        """Add a pod, which leaves these of its offerings."""
         if fits.all():
-            self.free = self.free - ask.kind.column
+            self.free = self.free - data.pod_class.column
         else:
-            self.rows, self.free = self.rows[fits], self.free[:, fits] - ask.kind.column
-        self.top = self.free.max(axis=1).tolist()
-        self.ports += ask.kind.ports
+            self.rows, self.free = self.rows[fits], self.free[:, fits] - data.pod_class.column
+        self.most_free = self.free.max(axis=1).tolist()
+        self.ports += data.pod_class.ports
         self.pods.append(pod)
 
 
-def _taints(node: Node) -> list[Taint]:
-    taints = list(node.spec.taints or ())
-    if node.spec.unschedulable and not any(taint.key == _CORDONED.key for taint in taints):
-        taints.append(_CORDONED)
-    return taints
+class NodeClaims:
+    """The claims of one pass, in the order in which they are tried; see the module's contract."""
+
+    def __init__(self) -> None:
+        self._claims: list[NodeClaim] = []
+        self._sizes: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def __iter__(self) -> Iterator[NodeClaim]:
+        """The claims in the order in which they are tried."""
+        return iter(self._claims)
+
+    def add(self, claim: NodeClaim) -> None:
+        """Add a claim with its first pod."""
+        place = bisect_right(self._sizes, 1)
+        self._claims.insert(place, claim)
+        self._sizes.insert(place, 1)
+
+    def grew(self, place: int) -> None:
+        """Move a claim that has got one more pod: before all others of its new size."""
+        claim, size = self._claims.pop(place), self._sizes.pop(place) + 1
+        place = bisect_left(self._sizes, size, lo=place)
+        self._claims.insert(place, claim)
+        self._sizes.insert(place, size)
+
+
+class NodeClaimsAsInGo(NodeClaims):
+    """See the module's contract."""
+
+    def __iter__(self) -> Iterator[NodeClaim]:
+        """The claims in the order in which they are tried; the next order is made from this one."""
+        self._claims = go_sort(self._claims, lambda claim: len(claim.pods))
+        return iter(self._claims)
+
+    def add(self, claim: NodeClaim) -> None:
+        """Add a claim at the end."""
+        self._claims.append(claim)
+
+    def grew(self, place: int) -> None:
+        """Do nothing: the next sort sees the new size."""

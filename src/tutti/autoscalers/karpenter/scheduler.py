@@ -1,246 +1,231 @@
-"""One pass of Karpenter's scheduler: every waiting pod in turn, on nodes, on claims, on a new claim.
+"""One pass of Karpenter's scheduler: every pending pod in turn, on existing nodes, on claims, on a new claim.
 
-Contract: pods come by cpu, then memory, falling. Each goes to the first node by name that takes it, else to the claim
-with the fewest pods that does, whatever its pool, else to a new claim of the first pool that has an offering for it;
-where nothing takes it, wishes are dropped one by one. Who fails goes to the end of the queue, and the pass ends when a
-whole round placed nobody. Prices are looked at only at the end, when each claim becomes its cheapest offering. A new
-claim counts against limits with the largest type that it could have. Beyond Karpenter, a limit on the number of nodes
-holds within the pass.
+Contract: pods come in the order of the `queue`. Each goes to the first existing node by name that takes it, else to the
+claim with the fewest pods that does, whatever its pool, else to a new claim of the first pool that has an offering for
+it; where nothing takes it, its preferences are relaxed one by one. A pod that fails goes to the end of the queue, and
+the pass ends when a whole round placed no pod. Prices are looked at only at the end, when each claim becomes its
+cheapest offering. A new claim counts against limits with the largest instance type that it could have. Beyond
+Karpenter, a limit on the number of nodes holds within the pass.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
-from tutti.autoscalers.karpenter.instancetypes import Shelf
-from tutti.autoscalers.karpenter.nodeclaim import Claim, Nodes, running_of
-from tutti.autoscalers.karpenter.nodeclaim_order import Claims, ClaimsAsInGo
-from tutti.autoscalers.karpenter.preferences import Ask, Sorting, queue_order
-from tutti.autoscalers.karpenter.topology import RuleBook, Rules
-from tutti.autoscalers.karpenter.topologygroup import Topology
+from tutti.autoscalers.karpenter.existingnode import ExistingNodes
+from tutti.autoscalers.karpenter.nodeclaim import NodeClaim, NodeClaims, NodeClaimsAsInGo
+from tutti.autoscalers.karpenter.nodeclaimtemplate import NodeClaimTemplate
+from tutti.autoscalers.karpenter.poddata import PodClasses, PodData
+from tutti.autoscalers.karpenter.queue import Queue
+from tutti.autoscalers.karpenter.state import ClusterState, RunningPod
+from tutti.autoscalers.karpenter.topology import MatchingTopologies, Topology
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints, Rows
 from tutti.cluster.meter import KARPENTER_DOMAIN, KARPENTER_POD, KARPENTER_RUNNING_POD
-from tutti.cluster.spec_classes import SpecClass
 from tutti.cluster.work_budget import WorkBudget
-from tutti.kube.objects import Namespace, Node, Pod
-from tutti.kube.workloads.owners import controller_of, is_active
-from tutti.recommend.records.request import Request
+from tutti.kube.objects import DaemonSet
+from tutti.market.offerings import Catalogue
 
 _CHECK_BUDGET = 32
 """After so many pods the work budget is checked."""
 
 
-class _Limit:
-    """How much is left of a limit, and how much a node of each row of each shelf takes."""
+class _RemainingLimit:
+    """How much is left of a limit, and how much a node of each row of each template takes."""
 
     def __init__(self, left: int, takes: list[Ints]) -> None:
         self.left, self.takes = left, takes
 
 
-class Pass:
+class Scheduler:
     """See the module's contract."""
 
-    def __init__(self, request: Request, order: Sequence[str] = (), *, as_in_go: bool = False) -> None:
-        nodes = [each for each in request.objects if isinstance(each, Node)]
-        pods = _promised([each for each in request.objects if isinstance(each, Pod)], nodes)
-        self.pods = [pod for pod in pods if is_waiting(pod)]
-        running = [pod for pod in pods if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")]
-        self._running = len(running)
-        self.sorting = sorting = Sorting(self.pods, _watched(running))
-        self.nodes = Nodes(nodes, running, resources=sorting.resources)
-        self.nodes.keep_room(request.daemon_sets, sorting.resources)
+    def __init__(
+        self,
+        state: ClusterState,
+        catalogue: Catalogue,
+        daemon_sets: Sequence[DaemonSet],
+        *,
+        order: Sequence[str] = (),
+        as_in_go: bool = False,
+    ) -> None:
+        self._keys = [each.pod.key for each in state.pending]
+        self._running = len(state.running)
+        self._classes = classes = PodClasses(state.pending, _watched_labels(state.running))
+        self._queue = Queue([each.pod for each in state.pending], classes.of_pod)
+        self._nodes = ExistingNodes(state.nodes, state.running, resources=classes.resources)
+        self._nodes.keep_room(daemon_sets, classes.resources)
         rank = {name: place for place, name in enumerate(order)}
-        pools = sorted(request.catalogue.pools, key=lambda pool: (pool.weight, pool.name), reverse=True)
+        pools = sorted(catalogue.pools, key=lambda pool: (pool.weight, pool.name), reverse=True)
         pools.sort(key=lambda pool: rank.get(pool.name, len(rank)))
-        self.shelves = [Shelf(pool, request.daemon_sets, sorting.resources) for pool in pools if pool.offerings]
-        spaces = [each for each in request.objects if isinstance(each, Namespace)]
-        self.topology = Topology(
-            self.shelves,
-            self.nodes.rows,
-            running=running_of(running, self.nodes.place, sorting),
-            namespaces={each.metadata.name: each.metadata.labels or {} for each in spaces},
+        self._templates = [NodeClaimTemplate(pool, daemon_sets, classes.resources) for pool in pools if pool.offerings]
+        self._topology = Topology(
+            self._templates, self._nodes, running=state.running, classes=classes, namespaces=state.namespaces
         )
-        self.book = RuleBook(self.topology, self.shelves, self.nodes)
-        self.limits = self._limits(request)
-        self.some_prefer = any(shelf.rows.some_prefer for shelf in self.shelves)
-        self.claims = ClaimsAsInGo() if as_in_go else Claims()
-        self.placed: dict[int, int] = {}
-        self.version = 0
+        self._limits = self._remaining_limits(catalogue)
+        self._has_soft_taints = any(template.rows.has_soft_taints for template in self._templates)
+        self._claims = NodeClaimsAsInGo() if as_in_go else NodeClaims()
+        self._on_node: dict[int, int] = {}
+        self._placed = 0
         """How many pods were placed: nothing that failed at this number need be tried again."""
-        self._empty: dict[tuple[int, int], Rows] = {}
+        self._large_enough: dict[tuple[int, int], Rows] = {}
 
-    def _limits(self, request: Request) -> list[_Limit]:
-        none = [np.zeros(len(shelf.offerings), dtype=np.int64) for shelf in self.shelves]
+    def _remaining_limits(self, catalogue: Catalogue) -> list[_RemainingLimit]:
+        none = [np.zeros(len(template.offerings), dtype=np.int64) for template in self._templates]
         found = [
-            _Limit(limit.left, [shelf.takes(limit) for shelf in self.shelves]) for limit in request.catalogue.limits
+            _RemainingLimit(limit.left, [template.takes(limit) for template in self._templates])
+            for limit in catalogue.limits
         ]
-        for number, shelf in enumerate(self.shelves):
+        for number, template in enumerate(self._templates):
             before, after = none[:number], none[number + 1 :]
-            found += [_Limit(limit.left, [*before, shelf.takes(limit), *after]) for limit in shelf.pool.limits]
+            found += [
+                _RemainingLimit(limit.left, [*before, template.takes(limit), *after]) for limit in template.pool.limits
+            ]
         return found
 
-    def run(self, budget: WorkBudget | None = None) -> Purchase:
-        """Place everybody who can be placed within the work budget."""
+    def solve(self, budget: WorkBudget | None = None) -> Purchase:
+        """Place every pod that can be placed within the work budget."""
         if budget is not None:
             budget.meter.count += KARPENTER_RUNNING_POD * self._running
-        kinds = self.sorting.kinds
-        for kind in self.sorting.all:  # all groups count from the start
-            self.topology.owned(kind.ladder[0])
-        queue = deque(queue_order(self.pods, kinds))
-        waited: dict[int, int] = {}
+        for pod_class in self._classes.all:  # all groups count from the start
+            self._topology.update(pod_class.first)
         turn = 0
-        while queue and waited.get(queue[0]) != len(queue):
+        while self._queue:
             if budget is not None and turn % _CHECK_BUDGET == 0 and budget.is_exhausted():
                 break
             turn += 1
             if budget is not None:
-                budget.meter.count += KARPENTER_POD + KARPENTER_DOMAIN * self.topology.widest * len(self.claims)
-            pod = queue.popleft()
-            if kinds[pod].failed_at == self.version or not self._place(pod):
-                kinds[pod].failed_at = self.version
-                queue.append(pod)
-                waited[pod] = len(queue)
-        return self._purchase(sorted(queue))
+                budget.meter.count += KARPENTER_POD + KARPENTER_DOMAIN * self._topology.most_domains * len(self._claims)
+            pod = self._queue.pop()
+            pod_class = self._classes.of_pod[pod]
+            if pod_class.failed_at == self._placed or not self._add(pod):
+                pod_class.failed_at = self._placed
+                self._queue.push(pod)
+        return self._purchase()
 
-    def _place(self, pod: int) -> bool:
-        kind, number = self.sorting.kinds[pod], 0
-        while (ask := kind.step(number, some_prefer=self.some_prefer)) is not None:
-            rules = self.book.of(ask)
-            if self._on_node(pod, ask, rules) or self._on_claim(pod, ask, rules) or self._on_new(pod, ask, rules):
-                self.version += 1
+    def _add(self, pod: int) -> bool:
+        """Place a pod, with as few preferences relaxed as possible."""
+        pod_class, step = self._classes.of_pod[pod], 0
+        while (data := pod_class.step(step, has_soft_taints=self._has_soft_taints)) is not None:
+            matching = self._topology.matching(data)
+            if (
+                self._add_to_existing_node(pod, data, matching)
+                or self._add_to_claim(pod, data, matching)
+                or self._add_to_new_claim(pod, data, matching)
+            ):
+                self._placed += 1
                 return True
-            number += 1
+            step += 1
         return False
 
-    def _on_node(self, pod: int, ask: Ask, rules: Rules) -> bool:
-        if not self.nodes.names:
+    def _add_to_existing_node(self, pod: int, data: PodData, matching: MatchingTopologies) -> bool:
+        if not self._nodes.names:
             return False
-        for node in self.nodes.open_to(ask):
-            had = [self.book.of_node(key, node) for key, _ in rules.domains]
-            if rules.take_host(node) and self.book.narrowed(ask, rules, had) is not None:
-                self.nodes.take(node, ask)
-                self.placed[pod] = node
-                self.book.settle_on_node(node, ask)
+        for node in self._nodes.with_room_for(data):
+            domains = [self._topology.of_node(label, node) for label, _ in matching.domains]
+            allowed = matching.allow_host(node)
+            if allowed and self._topology.add_requirements(data, matching, domains) is not None:
+                self._nodes.add(node, data)
+                self._on_node[pod] = node
+                self._topology.record_on_node(node, data)
                 return True
         return False
 
-    def _on_claim(self, pod: int, ask: Ask, rules: Rules) -> bool:
-        closed, memo = ask.closed, dict[tuple[int, ...], "list[int] | None"]()
-        had = [(key, self.topology.domains(key).of_shelf) for key, _ in rules.domains]
+    def _add_to_claim(self, pod: int, data: PodData, matching: MatchingTopologies) -> bool:
+        closed, memo = data.closed_claims, dict[tuple[int, ...], "list[int] | None"]()
+        labels = [(label, self._topology.domains(label).of_template) for label, _ in matching.domains]
         narrowed: list[int] | None = []
-        for place, claim in enumerate(self.claims):
+        for place, claim in enumerate(self._claims):
             if claim.number in closed:
                 continue
-            if had:
-                bits = tuple([claim.bits.get(key, of_shelf[claim.shelf]) for key, of_shelf in had])
+            if labels:
+                bits = tuple([claim.bits.get(label, of_template[claim.template]) for label, of_template in labels])
                 if bits not in memo:
-                    memo[bits] = self.book.narrowed(ask, rules, bits)
+                    memo[bits] = self._topology.add_requirements(data, matching, bits)
                 narrowed = memo[bits]
-            if narrowed is not None and self._joins(claim, pod, ask=ask, rules=rules, narrowed=narrowed):
-                self.claims.grew(place)
+            if narrowed is not None and self._can_add(claim, pod, data=data, matching=matching, narrowed=narrowed):
+                self._claims.grew(place)
                 return True
         return False
 
-    def _joins(self, claim: Claim, pod: int, *, ask: Ask, rules: Rules, narrowed: Sequence[int]) -> bool:
-        """Put a pod into a claim if it fits there; a claim that has become too small is closed to its like."""
-        if rules.hosts and not rules.take_host(claim.host):
-            if rules.is_full(claim.host):
-                ask.closed.add(claim.number)
+    def _can_add(
+        self, claim: NodeClaim, pod: int, *, data: PodData, matching: MatchingTopologies, narrowed: Sequence[int]
+    ) -> bool:
+        """Add a pod to a claim if it fits; a claim that has become too small is closed to such pods."""
+        if matching.hosts and not matching.allow_host(claim.host):
+            if matching.close_host(claim.host):
+                data.closed_claims.add(claim.number)
             return False
-        fits = claim.room_for(ask, self.shelves[claim.shelf])
+        fits = claim.with_room_for(data, self._templates[claim.template])
         if fits is None:
-            ask.closed.add(claim.number)
+            data.closed_claims.add(claim.number)
             return False
-        for (key, _), allowed in zip(rules.domains, narrowed, strict=True):
-            fits &= self.topology.domains(key).mask(claim.shelf, allowed)[claim.rows]
+        for (label, _), allowed in zip(matching.domains, narrowed, strict=True):
+            fits &= self._topology.domains(label).mask(claim.template, allowed)[claim.rows]
         if not fits.any():
             return False
-        claim.take(pod, ask, fits)
-        self.book.settle(claim, ask, rules=rules, narrowed=narrowed)
+        claim.add(pod, data, fits)
+        self._topology.record(claim, data, matching=matching, narrowed=narrowed)
         return True
 
-    def _on_new(self, pod: int, ask: Ask, rules: Rules) -> bool:
-        number = len(self.claims)
-        host = len(self.nodes.names) + number
-        if not rules.take_host(host):
+    def _add_to_new_claim(self, pod: int, data: PodData, matching: MatchingTopologies) -> bool:
+        number = len(self._claims)
+        host = len(self._nodes.names) + number
+        if not matching.allow_host(host):
             return False
-        for place, shelf in enumerate(self.shelves):
-            rows = self._affordable(ask, place)
-            had = [self.book.of_shelf(key, place) for key, _ in rules.domains]
-            if not len(rows) or (narrowed := self.book.narrowed(ask, rules, had)) is None:
+        for place, template in enumerate(self._templates):
+            rows = self._within_limits(data, place)
+            domains = [self._topology.of_template(label, place) for label, _ in matching.domains]
+            if not len(rows) or (narrowed := self._topology.add_requirements(data, matching, domains)) is None:
                 continue
-            for (key, _), allowed in zip(rules.domains, narrowed, strict=True):
-                rows = rows[self.topology.domains(key).mask(place, allowed)[rows]]
+            for (label, _), allowed in zip(matching.domains, narrowed, strict=True):
+                rows = rows[self._topology.domains(label).mask(place, allowed)[rows]]
             if not len(rows):
                 continue
-            claim = Claim(number, host=host, shelf=place, rows=rows, free=shelf.free[:, rows])
-            self.book.begin(claim)
-            claim.take(pod, ask, np.ones(len(rows), dtype=bool))
-            for limit in self.limits:
+            claim = NodeClaim(number, host=host, template=place, rows=rows, free=template.free[:, rows])
+            self._topology.register(claim)
+            claim.add(pod, data, np.ones(len(rows), dtype=bool))
+            for limit in self._limits:
                 limit.left -= int(limit.takes[place][rows].max())
-            self.book.settle(claim, ask, rules=rules, narrowed=narrowed)
-            self.claims.add(claim)
+            self._topology.record(claim, data, matching=matching, narrowed=narrowed)
+            self._claims.add(claim)
             return True
         return False
 
-    def _affordable(self, ask: Ask, place: int) -> Rows:
-        """The offerings of a shelf that are large enough and within the limits."""
-        shelf = self.shelves[place]
-        rows = self._empty.get((id(ask), place))
+    def _within_limits(self, data: PodData, place: int) -> Rows:
+        """The offerings of a template that are large enough for a pod and within the limits."""
+        template = self._templates[place]
+        rows = self._large_enough.get((id(data), place))
         if rows is None:
-            mask = ask.shelf_mask(place, shelf).copy()
-            for resource, amount in ask.kind.needs:
-                mask &= shelf.free[resource] >= amount
-            rows = self._empty[id(ask), place] = np.flatnonzero(mask)
-        for limit in self.limits:
+            mask = data.template_mask(place, template).copy()
+            for resource, amount in data.pod_class.requests:
+                mask &= template.free[resource] >= amount
+            rows = self._large_enough[id(data), place] = np.flatnonzero(mask)
+        for limit in self._limits:
             taken = limit.takes[place][rows]
             rows = rows[(taken <= limit.left) | (taken == 0)]
         return rows
 
-    def _purchase(self, left: Sequence[int]) -> Purchase:
-        keys = [pod.key for pod in self.pods]
-        nodes = []
-        for claim in sorted(self.claims, key=lambda each: each.number):
-            shelf = self.shelves[claim.shelf]
-            cheapest = int(claim.rows[np.argmin(shelf.rank[claim.rows])])
-            nodes.append((shelf.offerings[cheapest], tuple(keys[pod] for pod in claim.pods)))
+    def _purchase(self) -> Purchase:
+        keys, nodes = self._keys, []
+        for claim in sorted(self._claims, key=lambda each: each.number):
+            template = self._templates[claim.template]
+            cheapest = int(claim.rows[np.argmin(template.rank[claim.rows])])
+            nodes.append((template.offerings[cheapest], tuple(keys[pod] for pod in claim.pods)))
         return Purchase(
             nodes=tuple(nodes),
-            on_existing=tuple((keys[pod], self.nodes.names[node]) for pod, node in self.placed.items()),
-            left=tuple(keys[pod] for pod in left),
+            on_existing=tuple((keys[pod], self._nodes.names[node]) for pod, node in self._on_node.items()),
+            left=tuple(keys[pod] for pod in self._queue.left()),
         )
 
 
-def is_waiting(pod: Pod) -> bool:
-    """Whether Karpenter would look for a node for a pod."""
-    if pod.spec.node_name or pod.spec.scheduling_gates or not is_active(pod):
-        return False
-    owner = controller_of(pod)
-    return owner is None or owner.kind not in ("DaemonSet", "Node")
-
-
-def _promised(pods: Sequence[Pod], nodes: Sequence[Node]) -> list[Pod]:
-    """The pods, with those on their node that it was promised to."""
-    names = {node.metadata.name for node in nodes}
-    found = []
-    for pod in pods:
-        promised = pod.status.nominated_node_name
-        if promised in names and is_waiting(pod):
-            pod = replace(pod, spec=replace(pod.spec, node_name=promised))
-        found.append(pod)
-    return found
-
-
-def _watched(running: Sequence[Pod]) -> set[str]:
+def _watched_labels(running: Sequence[RunningPod]) -> set[str]:
     """The pod labels that anti-affinity of running pods looks at."""
     found: set[str] = set()
-    for pod in running:
-        affinity = pod.spec.affinity
+    for each in running:
+        affinity = each.pod.spec.affinity
         if affinity is not None and affinity.pod_anti_affinity is not None:
-            found |= SpecClass(0, pod).watched_keys
+            found |= each.spec.watched_keys
     return found

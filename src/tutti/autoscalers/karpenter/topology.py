@@ -1,139 +1,285 @@
-"""What the groups of Karpenter's model leave of a place, and how a placed pod is counted in them.
+"""All topology groups of one pass: what they leave of a place, and how placed pods are counted in them.
 
-Contract: a place is a host (nodes by number, then claims) with a set of values for each label that groups look at.
-`narrowed` says what a step of a ladder leaves of these sets; `record` counts a pod that was placed. Only domains that
-are decided count, except for anti-affinity, which counts every domain that the pod could end in.
+Contract: a place is a host (existing nodes by number, then claims) with a set of values for each label that groups look
+at. `matching` gives the groups that constrain a pod, `add_requirements` what they leave of these sets, `record` and
+`record_on_node` count a pod that was placed. Only domains that are decided count, except for anti-affinity: it counts
+every domain that the pod could end in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from tutti.autoscalers.karpenter.instancetypes import Shelf
-from tutti.autoscalers.karpenter.nodeclaim import Claim, Nodes
-from tutti.autoscalers.karpenter.preferences import Ask
-from tutti.autoscalers.karpenter.topologygroup import Filter, Group, Rule, Topology, filtered
+from tutti.autoscalers.karpenter.existingnode import ExistingNodes
+from tutti.autoscalers.karpenter.nodeclaim import NodeClaim
+from tutti.autoscalers.karpenter.nodeclaimtemplate import NodeClaimTemplate
+from tutti.autoscalers.karpenter.poddata import PendingPodClass, PodClasses, PodData
+from tutti.autoscalers.karpenter.state import RunningPod
+from tutti.autoscalers.karpenter.topologydomaingroup import TopologyDomainGroup
+from tutti.autoscalers.karpenter.topologygroup import TopologyGroup, TopologyGroupKey, TopologyType, key_of_term
+from tutti.autoscalers.karpenter.topologynodefilter import TopologyNodeFilter
 from tutti.cluster.columns import Bools
+from tutti.cluster.counters.pod_terms import PodTerm, Scope
+from tutti.kube.workloads.owners import is_active
 
-_ALL = Filter()
-_Heeded = list[tuple[Group, bool]]
+_ALL_NODES = TopologyNodeFilter()
+_Groups = list[tuple[TopologyGroup, bool]]
 """Groups, each with whether it counts the pod itself."""
 
 
-class Rules(NamedTuple):
-    """The groups that one step of a ladder has to heed."""
+class MatchingTopologies(NamedTuple):
+    """The groups that constrain a pod."""
 
-    hosts: _Heeded
-    domains: list[tuple[str, _Heeded]]
+    hosts: _Groups
+    domains: list[tuple[str, _Groups]]
     """By label."""
 
-    def take_host(self, host: int) -> bool:
+    def allow_host(self, host: int) -> bool:
         """Whether the pod may be on a host, as far as other pods there go."""
-        return all(group.takes_host(host, own=own) for group, own in self.hosts)
+        return all(group.allows_host(host, self_selecting=own) for group, own in self.hosts)
 
-    def is_full(self, host: int) -> bool:
-        """Whether a host can take no such pod any more: counts only grow, so only an affinity may be met later."""
-        return any(not group.takes_host(host, own=own) for group, own in self.hosts if group.rule is not Rule.NEAR)
+    def close_host(self, host: int) -> bool:
+        """Whether a host can never take such a pod again: counts only grow, so only an affinity may be met later."""
+        return any(
+            not group.allows_host(host, self_selecting=own)
+            for group, own in self.hosts
+            if group.type is not TopologyType.POD_AFFINITY
+        )
 
 
-class RuleBook:
+class Topology:
     """See the module's contract."""
 
-    def __init__(self, topology: Topology, shelves: Sequence[Shelf], nodes: Nodes) -> None:
-        self.topology, self.shelves, self.nodes = topology, shelves, nodes
-        self._rules: dict[int, tuple[int, Rules]] = {}
-        self._bits: dict[tuple[int, str, bool], int] = {}
-        self._filters: dict[tuple[Filter, int], Bools] = {}
+    def __init__(
+        self,
+        templates: Sequence[NodeClaimTemplate],
+        nodes: ExistingNodes,
+        *,
+        running: Sequence[RunningPod],
+        classes: PodClasses,
+        namespaces: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        self._templates, self._nodes, self._namespaces = templates, nodes, namespaces
+        self._groups: dict[TopologyGroupKey, TopologyGroup] = {}
+        self._inverse: dict[TopologyGroupKey, TopologyGroup] = {}
+        """Groups of anti-affinity terms, which keep the pods that they select away."""
+        self._domains: dict[str, TopologyDomainGroup] = {}
+        self._selecting: dict[tuple[int, bool], tuple[int, list[TopologyGroup]]] = {}
+        self._owned: dict[int, tuple[list[TopologyGroup], list[TopologyGroup]]] = {}
+        self._matching: dict[int, tuple[int, MatchingTopologies]] = {}
+        self._required: dict[tuple[int, str, bool], int] = {}
+        self._counted: dict[tuple[TopologyNodeFilter, int], Bools] = {}
+        self._running: dict[tuple[str, frozenset[tuple[str, str]]], Counter[int]] = {}
+        """Running pods on each node, by namespace and labels."""
+        for pod, spec, name in running:
+            node = nodes.number_of.get(name)
+            if node is None or not is_active(pod):
+                continue
+            key = pod.metadata.namespace or "default", classes.watched_labels(pod)
+            self._running.setdefault(key, Counter())[node] += 1
+            affinity = pod.spec.affinity
+            if affinity is not None and affinity.pod_anti_affinity is not None:
+                for term in spec.anti_affinity:
+                    self._count_on_node(self._inverse_group(term), node)
 
-    def of(self, ask: Ask) -> Rules:
-        """The rules of one step of a ladder."""
-        topology, kind = self.topology, ask.kind
-        owned, _ = topology.owned(ask)
-        shy = topology.selecting(kind, inverse=True)
-        size, rules = self._rules.get(id(ask), (-1, Rules([], [])))
-        if size == len(shy):
-            return rules
-        heeded = [(group, topology.selects(group, kind)) for group in owned] + [(group, True) for group in shy]
-        domains: dict[str, _Heeded] = {}
-        for group, own in heeded:
+    # Groups -----------------------------------------------------------------------------------------------------------
+
+    def domains(self, label: str) -> TopologyDomainGroup:
+        """The domains of a label."""
+        known = self._domains.get(label)
+        if known is None:
+            known = self._domains[label] = TopologyDomainGroup(label, self._templates, self._nodes.rows)
+        return known
+
+    @property
+    def most_domains(self) -> int:
+        """How many domains the label with the most of them has, hosts aside."""
+        return max((len(each.values) for each in self._domains.values()), default=0)
+
+    def update(self, data: PodData) -> tuple[list[TopologyGroup], list[TopologyGroup]]:
+        """The groups that a pod's own rules make for it, and those that they make for others."""
+        known = self._owned.get(id(data))
+        if known is None:
+            groups = [self._group(self._spread_key(data, place)) for place in range(len(data.preferences.spread))]
+            groups += [self._group(key_of_term(TopologyType.POD_AFFINITY, term)) for term in data.pod_affinity]
+            groups += [
+                self._group(key_of_term(TopologyType.POD_ANTI_AFFINITY, term)) for term in data.pod_anti_affinity
+            ]
+            inverse = [self._inverse_group(term) for term in data.pod_class.spec.anti_affinity]
+            known = self._owned[id(data)] = groups, inverse
+        return known
+
+    def _spread_key(self, data: PodData, place: int) -> TopologyGroupKey:
+        constraint, spec = data.preferences.spread[place], data.pod_class.spec
+        node_filter = TopologyNodeFilter(
+            labels=spec.node_labels if constraint.honor_affinity else (),
+            terms=(data.preferences.required_node_terms or None) if constraint.honor_affinity else None,
+            tolerations=data.tolerations if constraint.honor_taints else None,
+        )
+        return TopologyGroupKey(
+            TopologyType.SPREAD,
+            constraint.topology_key,
+            Scope(frozenset((spec.namespace,))),
+            constraint.selector,
+            constraint.max_skew,
+            constraint.min_domains,
+            node_filter,
+        )
+
+    def _group(self, key: TopologyGroupKey) -> TopologyGroup:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = self._new_group(key)
+            counted = key.node_filter.matching(self._nodes.rows).tolist()
+            for (namespace, labels), nodes in self._running.items():
+                if self._in_scope(key.scope, namespace) and key.selector.matches(dict(labels)):
+                    for node, number in nodes.items():
+                        if counted[node]:
+                            for _ in range(number):
+                                self._count_on_node(group, node)
+        return group
+
+    def _inverse_group(self, term: PodTerm) -> TopologyGroup:
+        key = key_of_term(TopologyType.POD_ANTI_AFFINITY, term)
+        group = self._inverse.get(key)
+        if group is None:
+            group = self._inverse[key] = self._new_group(key)
+        return group
+
+    def _new_group(self, key: TopologyGroupKey) -> TopologyGroup:
+        """A group that knows every domain that exists or could be bought."""
+        group = TopologyGroup(key)
+        if group.by_host:
+            return group
+        domains = self.domains(key.label)
+        group.counts = [0] * len(domains.values)
+        tolerations = key.node_filter.tolerations
+        for number, template in enumerate(self._templates):
+            if tolerations is None or template.rows.tolerated(tolerations, hard_only=False).any():
+                group.known |= domains.of_template[number]
+        counted = key.node_filter.matching(self._nodes.rows).tolist()
+        for node, place in enumerate(domains.node_column):
+            if place >= 0 and counted[node]:
+                group.known |= 1 << place
+        return group
+
+    def _count_on_node(self, group: TopologyGroup, node: int) -> None:
+        if group.by_host:
+            group.record_host(node)
+        elif (place := self.domains(group.label).node_column[node]) >= 0:
+            group.record(1 << place)
+
+    # Which groups constrain a pod -------------------------------------------------------------------------------------
+
+    def matching(self, data: PodData) -> MatchingTopologies:
+        """The groups that constrain a pod."""
+        owned, _ = self.update(data)
+        inverse = self._groups_selecting(data.pod_class, inverse=True)
+        size, found = self._matching.get(id(data), (-1, MatchingTopologies([], [])))
+        if size == len(inverse):
+            return found
+        groups = [(group, self._selects(group, data.pod_class)) for group in owned]
+        groups += [(group, True) for group in inverse]
+        domains: dict[str, _Groups] = {}
+        for group, own in groups:
             if not group.by_host:
-                domains.setdefault(group.key, []).append((group, own))
-        rules = Rules([each for each in heeded if each[0].by_host], list(domains.items()))
-        self._rules[id(ask)] = len(shy), rules
-        return rules
+                domains.setdefault(group.label, []).append((group, own))
+        found = MatchingTopologies([each for each in groups if each[0].by_host], list(domains.items()))
+        self._matching[id(data)] = len(inverse), found
+        return found
 
-    def narrowed(self, ask: Ask, rules: Rules, had: Sequence[int]) -> list[int] | None:
+    def _groups_selecting(self, pod_class: PendingPodClass, *, inverse: bool) -> list[TopologyGroup]:
+        """The groups that count pods of a class, or those that keep them away."""
+        every = self._inverse if inverse else self._groups
+        size, found = self._selecting.get((id(pod_class), inverse), (-1, []))
+        if size != len(every):
+            found = [group for group in every.values() if self._selects(group, pod_class)]
+            self._selecting[id(pod_class), inverse] = len(every), found
+        return found
+
+    def _selects(self, group: TopologyGroup, pod_class: PendingPodClass) -> bool:
+        in_scope = self._in_scope(group.key.scope, pod_class.namespace)
+        return in_scope and group.key.selector.matches(pod_class.labels)
+
+    def _in_scope(self, scope: Scope, namespace: str) -> bool:
+        return scope.holds_known(namespace, self._namespaces.get(namespace))
+
+    # What they leave of a place ---------------------------------------------------------------------------------------
+
+    def add_requirements(self, data: PodData, matching: MatchingTopologies, domains: Iterable[int]) -> list[int] | None:
         """The domains that the groups leave of those that a place has, for each label; None where none is left."""
         found = []
-        for (key, groups), place in zip(rules.domains, had, strict=True):
-            pod, node = self._asked(ask, key, strict=True), place & self._asked(ask, key, strict=False)
-            left = node
+        for (label, groups), place in zip(matching.domains, domains, strict=True):
+            pod = self._required_domains(data, label, strict=True)
+            node = left = place & self._required_domains(data, label, strict=False)
             for group, own in groups:
-                left &= group.answer(pod, node, own=own)
+                left &= group.get(pod, node, self_selecting=own)
             if not left:
                 return None
             found.append(left)
         return found
 
-    def begin(self, claim: Claim) -> None:
-        """Note what is decided for a new claim by its pool."""
-        for key in self.topology.keys:
-            only = self.of_shelf(key, claim.shelf)
+    def of_template(self, label: str, template: int) -> int:
+        """The values that the offerings of a template have."""
+        return self.domains(label).of_template[template]
+
+    def of_node(self, label: str, node: int) -> int:
+        """The value that an existing node has."""
+        place = self.domains(label).node_column[node]
+        return 1 << place if place >= 0 else 0
+
+    def _required_domains(self, data: PodData, label: str, *, strict: bool) -> int:
+        known = self._required.get((id(data), label, strict))
+        if known is None:
+            requirements = data.requirements_on(label, strict=strict)
+            known = self._required[id(data), label, strict] = self.domains(label).meeting(requirements)
+        return known
+
+    # Counting ---------------------------------------------------------------------------------------------------------
+
+    def register(self, claim: NodeClaim) -> None:
+        """Note which domains a new claim's template decides."""
+        for label in self._domains:
+            only = self.of_template(label, claim.template)
             if only & (only - 1) == 0:
-                claim.bits[key] = only
+                claim.bits[label] = only
 
-    def settle(self, claim: Claim, ask: Ask, *, rules: Rules, narrowed: Sequence[int]) -> None:
+    def record(self, claim: NodeClaim, data: PodData, *, matching: MatchingTopologies, narrowed: Sequence[int]) -> None:
         """Note what a claim has become with its last pod, and count the pod."""
-        for key in self.topology.keys:
-            if (asked := self._asked(ask, key, strict=False)) != -1:
-                claim.bits[key] = claim.bits.get(key, self.of_shelf(key, claim.shelf)) & asked
-        for (key, _), allowed in zip(rules.domains, narrowed, strict=True):
-            claim.bits[key] = allowed
-        self._record(ask, host=claim.host, bits=claim.bits, claim=claim)
+        for label in self._domains:
+            if (required := self._required_domains(data, label, strict=False)) != -1:
+                claim.bits[label] = claim.bits.get(label, self.of_template(label, claim.template)) & required
+        for (label, _), allowed in zip(matching.domains, narrowed, strict=True):
+            claim.bits[label] = allowed
+        self._record(data, host=claim.host, bits=claim.bits, claim=claim)
 
-    def settle_on_node(self, node: int, ask: Ask) -> None:
-        """Count a pod on a node that is there."""
-        self._record(ask, host=node, bits={key: self.of_node(key, node) for key in self.topology.keys})
+    def record_on_node(self, node: int, data: PodData) -> None:
+        """Count a pod on an existing node."""
+        self._record(data, host=node, bits={label: self.of_node(label, node) for label in self._domains})
 
-    def _record(self, ask: Ask, *, host: int, bits: Mapping[str, int], claim: Claim | None = None) -> None:
-        for group in self.topology.selecting(ask.kind, inverse=False):
-            if group.words.filter != _ALL and not self._counts(group.words.filter, host, claim):
+    def _record(self, data: PodData, *, host: int, bits: Mapping[str, int], claim: NodeClaim | None = None) -> None:
+        for group in self._groups_selecting(data.pod_class, inverse=False):
+            node_filter = group.key.node_filter
+            if node_filter != _ALL_NODES and not self._counts(node_filter, host, claim):
                 continue
-            allowed = bits.get(group.key, 0)
+            allowed = bits.get(group.label, 0)
             if group.by_host:
                 group.record_host(host)
-            elif group.rule is Rule.FAR or allowed & (allowed - 1) == 0:
+            elif group.type is TopologyType.POD_ANTI_AFFINITY or allowed & (allowed - 1) == 0:
                 group.record(allowed)
-        for group in self.topology.owned(ask)[1]:
+        for group in self.update(data)[1]:
             if group.by_host:
                 group.record_host(host)
             else:
-                group.record(bits.get(group.key, 0))
+                group.record(bits.get(group.label, 0))
 
-    def _counts(self, words: Filter, host: int, claim: Claim | None) -> bool:
+    def _counts(self, node_filter: TopologyNodeFilter, host: int, claim: NodeClaim | None) -> bool:
         """Whether a spread counts the pods of a place."""
-        table = -1 if claim is None else claim.shelf
-        mask = self._filters.get((words, table))
+        template = -1 if claim is None else claim.template
+        mask = self._counted.get((node_filter, template))
         if mask is None:
-            rows = self.nodes.rows if claim is None else self.shelves[claim.shelf].rows
-            mask = self._filters[words, table] = np.array(filtered(words, rows), dtype=bool)
+            rows = self._nodes.rows if claim is None else self._templates[claim.template].rows
+            mask = self._counted[node_filter, template] = node_filter.matching(rows)
         return bool(mask[host] if claim is None else mask[claim.rows].any())
-
-    def of_shelf(self, key: str, shelf: int) -> int:
-        """The values that the offerings of a shelf have."""
-        return self.topology.domains(key).of_shelf[shelf]
-
-    def of_node(self, key: str, node: int) -> int:
-        """The value that a node has."""
-        place = self.topology.domains(key).node_column[node]
-        return 1 << place if place >= 0 else 0
-
-    def _asked(self, ask: Ask, key: str, *, strict: bool) -> int:
-        known = self._bits.get((id(ask), key, strict))
-        if known is None:
-            wanted = ask.asked_of(key, strict=strict)
-            known = self._bits[id(ask), key, strict] = self.topology.domains(key).meeting(wanted)
-        return known

@@ -15,13 +15,15 @@ from math import inf
 
 import numpy as np
 
-from tutti.autoscalers.shared.autoscaler_cluster import Site, filters_only
-from tutti.autoscalers.shared.cluster_snapshot import Columns, ground_of
-from tutti.autoscalers.shared.limit_counter import Stock, capacity
+from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster, filters_only
+from tutti.autoscalers.shared.borrowed_cluster import borrowed
+from tutti.autoscalers.shared.cluster_snapshot import ColumnSnapshot, snapshot_of
+from tutti.autoscalers.shared.limit_counter import LimitCounter, capacity
 from tutti.autoscalers.shared.purchase import Purchase
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget, meter_of
+from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.placement.capacity import MANY, Capacity
 from tutti.engine.placement.evaluator import Filtered, Judge
 from tutti.engine.placement.profile import Enabled, Profile
@@ -29,21 +31,28 @@ from tutti.engine.plugins.base import Area, Asked
 from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, Strategy
 from tutti.kube.container_totals import requests_of
-from tutti.kube.objects import Pod
+from tutti.kube.objects import DaemonSet, Pod
 from tutti.kube.quantity import milli, value
-from tutti.recommend.records.request import Request
+from tutti.market.offerings import Catalogue
 
 _CPU_WEIGHT, _MEMORY_WEIGHT = 6, 1
 _TEMPLATE = "peer-template"
 Placed = dict[int, list[tuple[str, str]]]
-"""The pods of each shape that a run schedules, with their nodes."""
+"""The pods of each pod group that a run schedules, with their nodes."""
 
 
-def original_recommender(request: Request, *, budget: WorkBudget | None = None) -> Purchase:
-    """What the original recommender would buy."""
-    run = _Runs(request, budget)
-    run.go()
-    return run.purchase()
+def original_recommender(
+    cluster: Cluster,
+    catalogue: Catalogue,
+    daemon_sets: Sequence[DaemonSet] = (),
+    *,
+    budget: WorkBudget | None = None,
+) -> Purchase:
+    """What the original recommender would buy for the pending pods of a cluster, which is left as it was."""
+    with borrowed(cluster):
+        run = _Runs(AutoscalerCluster(cluster, catalogue, daemon_sets, profile=_bin_packing()), catalogue, budget)
+        run.go()
+        return run.purchase()
 
 
 def worth(pod: Pod) -> int:
@@ -59,19 +68,18 @@ def worth(pod: Pod) -> int:
 class _Runs:
     """The runs, one after the other."""
 
-    def __init__(self, request: Request, budget: WorkBudget | None) -> None:
-        self._budget = budget
-        self._site = Site(request, _bin_packing(), meter=meter_of(budget))
-        self._cluster = self._site.cluster
+    def __init__(self, view: AutoscalerCluster, catalogue: Catalogue, budget: WorkBudget | None) -> None:
+        self._view, self._budget = view, budget
+        self._cluster = self._view.cluster
         self._filters = Judge(self._cluster, filters_only())
         self._capacity = Capacity(self._filters)
         self._wants: dict[int, list[tuple[int, int]]] = {}
         self._welcome: dict[tuple[int, int], bool] = {}
-        """Whether nodes of an offering take pods of a shape: by shape and offering."""
-        self._stock = Stock(request.catalogue, self._site.offerings)
-        self._memory = [capacity(offering).get("memory", 0) for offering in self._site.offerings]
-        self._worth = [worth(self._cluster.pod(shape.pods[0])) for shape in self._site.shapes]
-        self._waiting = {number: list(shape.pods) for number, shape in enumerate(self._site.shapes)}
+        """Whether nodes of an offering take pods of a pod group: by pod group and offering."""
+        self._limits = LimitCounter(catalogue, self._view.offerings)
+        self._memory = [capacity(offering).get("memory", 0) for offering in self._view.offerings]
+        self._worth = [worth(self._cluster.pod(pod_group.pods[0])) for pod_group in self._view.pod_groups]
+        self._waiting = {number: list(pod_group.pods) for number, pod_group in enumerate(self._view.pod_groups)}
         self._bought: list[tuple[int, list[str]]] = []
         self._names: dict[str, int] = {}
         """The place of each new node."""
@@ -80,15 +88,15 @@ class _Runs:
     def go(self) -> None:
         """Run until the end."""
         already = self._keep(self._schedule(list(self._waiting)))
-        ground = ground_of(self._site)
-        if isinstance(ground, Columns):
-            self._count(ground, already)
+        snapshot = snapshot_of(self._view)
+        if isinstance(snapshot, ColumnSnapshot):
+            self._count(snapshot, already)
         else:
             self._try(already)
 
     def purchase(self) -> Purchase:
         """What was bought by now."""
-        offerings = self._site.offerings
+        offerings = self._view.offerings
         return Purchase(
             nodes=tuple((offerings[offering], tuple(pods)) for offering, pods in self._bought),
             on_existing=tuple(self._on_existing),
@@ -97,13 +105,13 @@ class _Runs:
 
     def _units(self, run: Mapping[int, int]) -> int:
         """What the pods of a run are worth."""
-        return sum(self._worth[shape] * count for shape, count in run.items())
+        return sum(self._worth[pod_group] * count for pod_group, count in run.items())
 
     def _winner(self, units_of: Mapping[int, int], already: int) -> int | None:
         """The best offering, by what the pods of its run are worth."""
         best, found = (0.0, 0), None
         for offering, units in sorted(units_of.items()):
-            price = self._site.offerings[offering].price
+            price = self._view.offerings[offering].price
             total = units + already
             rank = (total / price if price else inf, self._memory[offering])
             if total and rank > best:
@@ -115,34 +123,34 @@ class _Runs:
 
     # Numbers ----------------------------------------------------------------------------------------------------------
 
-    def _count(self, ground: Columns, already: int) -> None:
-        """All shapes only look at room: none is left but on the new node, which is filled in the order of shapes."""
+    def _count(self, snapshot: ColumnSnapshot, already: int) -> None:
+        """Buy while all pods look at room alone: only a new node has any, and is filled in the order of pod groups."""
         runs: dict[int, dict[int, int]] = {}
         while self._waiting and not self._is_exhausted():
-            numbers = {shape: len(pods) for shape, pods in self._waiting.items()}
+            numbers = {pod_group: len(pods) for pod_group, pods in self._waiting.items()}
             for offering in self._open(runs, numbers):
-                runs[offering] = ground.fill(numbers, offering)
+                runs[offering] = snapshot.fill(numbers, offering)
             winner = self._winner({number: self._units(run) for number, run in runs.items() if run}, already)
             if winner is None:
                 return
-            self._stock.take(winner, 1)
+            self._limits.take(winner, 1)
             taken: list[str] = []
-            for shape, count in runs[winner].items():
-                taken += self._waiting[shape][:count]
-                del self._waiting[shape][:count]
-                if not self._waiting[shape]:
-                    del self._waiting[shape]
+            for pod_group, count in runs[winner].items():
+                taken += self._waiting[pod_group][:count]
+                del self._waiting[pod_group][:count]
+                if not self._waiting[pod_group]:
+                    del self._waiting[pod_group]
             self._bought.append((winner, taken))
             already = 0
 
     def _open(self, runs: dict[int, dict[int, int]], numbers: Mapping[int, int]) -> list[int]:
         """The offerings that must be simulated anew; those that are sold out are struck off the runs.
 
-        A run comes out as before while there are as many pods of each shape as it took.
+        A run comes out as before while there are as many pods of each pod group as it took.
         """
         anew = []
-        for offering in range(len(self._site.offerings)):
-            if not self._stock.left(offering):
+        for offering in range(len(self._view.offerings)):
+            if not self._limits.left(offering):
                 runs.pop(offering, None)
             elif (run := runs.get(offering)) is None or any(numbers.get(s, 0) < count for s, count in run.items()):
                 anew.append(offering)
@@ -151,11 +159,11 @@ class _Runs:
     # The engine -------------------------------------------------------------------------------------------------------
 
     def _try(self, already: int) -> None:
-        """Some shapes look at other pods: runs are simulated."""
+        """Some pod groups look at other pods: runs are simulated."""
         runs: dict[int, dict[int, int]] = {}
         while self._waiting:
-            numbers = {shape: len(pods) for shape, pods in self._waiting.items()}
-            if not all(self._site.is_local(self._ask(pods[0])) for pods in self._waiting.values()):
+            numbers = {pod_group: len(pods) for pod_group, pods in self._waiting.items()}
+            if not all(self._view.is_local(self._ask(pods[0])) for pods in self._waiting.values()):
                 runs = {}
             for offering in self._open(runs, numbers):
                 if self._is_exhausted():
@@ -165,48 +173,52 @@ class _Runs:
             winner = self._winner({number: self._units(run) for number, run in runs.items() if run}, already)
             if winner is None:
                 return
-            self._stock.take(winner, 1)
+            self._limits.take(winner, 1)
             name = f"peer-new-{len(self._bought) + 1}"
             self._names[name] = len(self._bought)
             self._bought.append((winner, []))
             taken = self._join(winner, name)
-            self._keep({shape: [(pod, name) for pod in self._waiting[shape][:n]] for shape, n in taken.items()})
-            far = [shape for shape, pods in self._waiting.items() if not self._site.is_local(self._ask(pods[0]))]
+            self._keep(
+                {pod_group: [(pod, name) for pod in self._waiting[pod_group][:n]] for pod_group, n in taken.items()}
+            )
+            far = [
+                pod_group for pod_group, pods in self._waiting.items() if not self._view.is_local(self._ask(pods[0]))
+            ]
             self._keep(self._schedule(far))  # the new pods may have opened other nodes to them
             already = 0
 
     def _join(self, offering: int, name: str) -> dict[int, int]:
-        """Let a node join, and bind the pods that fit there; give how many of each shape."""
+        """Let a node join, and bind the pods that fit there; give how many of each pod group."""
         cluster = self._cluster
-        row = self._site.join(offering, name)
+        row = self._view.join(offering, name)
         area, taken = Area.of_row(row, cluster.nodes.size), dict[int, int]()
         free: list[int] | None = None
-        for shape, pods in self._waiting.items():
-            if not self._is_welcome(shape, offering, row):
+        for pod_group, pods in self._waiting.items():
+            if not self._is_welcome(pod_group, offering, row):
                 continue
             if free is None:
                 free = (cluster.nodes.alloc[:, row] - cluster.nodes.used[:, row]).tolist()
-            room = min((free[place] // amount for place, amount in self._wants[shape]), default=MANY)
+            room = min((free[place] // amount for place, amount in self._wants[pod_group]), default=MANY)
             if room <= 0:
                 continue
-            plain, count = self._site.is_plain(self._ask(pods[0])), 0
+            plain, count = self._view.is_plain(self._ask(pods[0])), 0
             for pod in pods[:room]:
                 if not plain and not self._fits(pod, area):
                     break
                 cluster.apply(Bind(pod, name))
                 count += 1
             if count:
-                taken[shape], free = count, None
+                taken[pod_group], free = count, None
         return taken
 
-    def _is_welcome(self, shape: int, offering: int, row: int) -> bool:
-        """Whether nodes of an offering take pods of a shape, were there room."""
-        known = self._welcome.get((shape, offering))
+    def _is_welcome(self, pod_group: int, offering: int, row: int) -> bool:
+        """Whether nodes of an offering take pods of a pod group, were there room."""
+        known = self._welcome.get((pod_group, offering))
         if known is None:
-            asked = self._ask(self._waiting[shape][0])
-            self._wants[shape] = self._filters.room_wanted(asked)
+            asked = self._ask(self._waiting[pod_group][0])
+            self._wants[pod_group] = self._filters.room_wanted(asked)
             known = bool(self._capacity.welcome(asked, np.array([row]))[0])
-            self._welcome[shape, offering] = known
+            self._welcome[pod_group, offering] = known
         return known
 
     def _fits(self, pod: str, area: Area) -> bool:
@@ -216,33 +228,35 @@ class _Runs:
     def _ask(self, pod: str, area: Area | None = None) -> Asked:
         return self._filters.ask(self._cluster.pod_row(pod), area)
 
-    def _schedule(self, shapes: Sequence[int]) -> Placed:
-        """Let the engine bind the pods of some shapes wherever they fit."""
-        placed: Placed = {shape: [] for shape in shapes}
-        while shapes:
+    def _schedule(self, pod_groups: Sequence[int]) -> Placed:
+        """Let the engine bind the pods of some pod groups wherever they fit."""
+        placed: Placed = {pod_group: [] for pod_group in pod_groups}
+        while pod_groups:
             moved = []
-            for shape in shapes:
-                rest = self._waiting[shape][len(placed[shape]) :]
+            for pod_group in pod_groups:
+                rest = self._waiting[pod_group][len(placed[pod_group]) :]
                 if rest and not self._is_exhausted() and self._capacity.copies(self._ask(rest[0])).any():
-                    decisions = self._site.engine.place(rest, give_up=True)
+                    decisions = self._view.engine.place(rest, give_up=True)
                     went = [(each.pod, each.node) for each in decisions if each.node is not None]
-                    placed[shape] += went
-                    moved += [shape] if went else []
+                    placed[pod_group] += went
+                    moved += [pod_group] if went else []
             # Who only looks at room will not fit later either.
-            shapes = [each for each in shapes if moved and not self._site.is_plain(self._ask(self._waiting[each][0]))]
+            pod_groups = [
+                each for each in pod_groups if moved and not self._view.is_plain(self._ask(self._waiting[each][0]))
+            ]
         return placed
 
     def _keep(self, placed: Placed) -> int:
         """Write down who went where; give what they are worth."""
-        for shape, went in placed.items():
+        for pod_group, went in placed.items():
             for pod, node in went:
                 if node in self._names:
                     self._bought[self._names[node]][1].append(pod)
                 else:
                     self._on_existing.append((pod, node))
-            del self._waiting[shape][: len(went)]
-        self._waiting = {shape: pods for shape, pods in self._waiting.items() if pods}
-        return self._units({shape: len(went) for shape, went in placed.items()})
+            del self._waiting[pod_group][: len(went)]
+        self._waiting = {pod_group: pods for pod_group, pods in self._waiting.items() if pods}
+        return self._units({pod_group: len(went) for pod_group, went in placed.items()})
 
 
 def _bin_packing() -> Profile:

@@ -1,19 +1,21 @@
-"""The site: the picture of a request as peers look at it, with pods in shapes and offerings by number."""
+"""A cluster as autoscalers look at it: pending pods in equivalence groups, offerings by number."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tutti.autoscalers.shared.equivalence_groups import shapes_of
+from tutti.autoscalers.shared.equivalence_groups import build_pod_groups
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Rows
 from tutti.cluster.counters.label_classes import Role
-from tutti.cluster.meter import Meter
 from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.profile import Profile
 from tutti.engine.plugins.base import Asked
-from tutti.kube.objects import Node, Pod
-from tutti.market.planning_cluster import initialise
-from tutti.recommend.records.request import Request
+from tutti.kube.objects import DaemonSet
+from tutti.market.offerings import Catalogue
+from tutti.market.planning_cluster import PlanningCluster
 
 _HOSTNAME = "kubernetes.io/hostname"
 
@@ -23,20 +25,25 @@ def filters_only() -> Profile:
     return Profile(tuple(enabled._replace(weight=0) for enabled in Profile.default().plugins))
 
 
-class Site:
+class AutoscalerCluster:
     """See the module's line. Pods that were promised a node are on it. Without a profile nodes are not scored."""
 
-    def __init__(self, request: Request, profile: Profile | None = None, *, meter: Meter | None = None) -> None:
-        self._picture = initialise(request, profile or filters_only(), meter=meter)
-        self.cluster, self.engine = self._picture.cluster, self._picture.engine
+    def __init__(
+        self,
+        cluster: Cluster,
+        catalogue: Catalogue,
+        daemon_sets: Sequence[DaemonSet] = (),
+        *,
+        profile: Profile | None = None,
+    ) -> None:
+        self._picture = PlanningCluster(cluster, daemon_sets, profile or filters_only())
+        self.cluster, self.engine = cluster, self._picture.engine
         self.capacity = Capacity(self.engine.judge)
-        self.offerings = tuple(offering for pool in request.catalogue.pools for offering in pool.offerings)
-        names = [obj.metadata.name for obj in request.objects if isinstance(obj, Node)]
-        self.rows: Rows = np.array([self.cluster.node_row(name) for name in names], dtype=np.intp)
-        """The nodes that are there, in the order of the request."""
-        waiting = set(self._picture.pending)
-        ordered = [obj.key for obj in request.objects if isinstance(obj, Pod) and obj.key in waiting]
-        self.shapes = shapes_of(self.cluster, ordered)
+        self.offerings = tuple(offering for pool in catalogue.pools for offering in pool.offerings)
+        self.rows: Rows = np.array(list(cluster.nodes.row_of.values()), dtype=np.intp)
+        """The existing nodes, in the order of the cluster's node table."""
+        pending = set(self._picture.pending)
+        self.pod_groups = build_pod_groups(cluster, [key for key in cluster.pods.row_of if key in pending])
 
     def is_plain(self, asked: Asked) -> bool:
         """Say whether how a pod is judged depends on the node and its room alone."""

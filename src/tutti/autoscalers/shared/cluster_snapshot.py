@@ -1,9 +1,9 @@
-"""The ground: nodes on which pods of given shapes are tried, and to which nodes are added.
+"""A cluster snapshot: nodes on which pods of pod groups are tried, and to which nodes are added.
 
-Contract: nodes are numbered, those that are there first, then new ones as they are added. A shape is plain while it
-looks at nothing but the node itself and its room; then `copies` says how many fit. Of other shapes `fits` is asked, pod
-by pod. `Columns` is the ground when all shapes are plain for good, mere numbers; `Live` is a cluster with its engine.
-What is done after `mark` is undone by `back`; `Columns` undoes added nodes only.
+Contract: nodes are numbered, existing nodes first, then new ones as they are added. A pod group is plain while its pods
+look at nothing but the node itself and its room; then `copies` says how many fit. Other pods are asked about one by
+one (`fits`). `ColumnSnapshot` is for pod groups that stay plain, and is arithmetic only; `EngineSnapshot` is a cluster
+with its engine. `back` undoes what was done since `mark`; `ColumnSnapshot` undoes added nodes only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tutti.autoscalers.shared.autoscaler_cluster import Site
+from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.cluster.columns import UNLIMITED, Bools, Ints, grown
 from tutti.cluster.edits import Bind
 from tutti.engine.placement.capacity import MANY
@@ -25,7 +25,7 @@ ONE: Ints = np.ones(1, dtype=np.int64)
 _SPREAD = "PodTopologySpread"
 
 
-class Ground(ABC):
+class ClusterSnapshot(ABC):
     """See the module's contract."""
 
     there: int
@@ -34,31 +34,31 @@ class Ground(ABC):
     """How many nodes there are with the new ones."""
 
     @abstractmethod
-    def is_plain(self, shape: int, pod: str) -> bool:
-        """Say whether a shape, of which a pod is given, only looks at nodes and room now."""
+    def is_plain(self, pod_group: int, pod: str) -> bool:
+        """Say whether a pod group, of which a pod is given, only looks at nodes and room now."""
 
     @abstractmethod
-    def copies(self, shape: int, pod: str, first: int) -> Ints:
-        """Give how many pods of a plain shape fit on each node from `first` on."""
+    def copies(self, pod_group: int, pod: str, first: int) -> Ints:
+        """Give how many pods of a plain pod group fit on each node from `first` on."""
 
     @abstractmethod
-    def fits_plain(self, shape: int, pod: str) -> Bools:
-        """Say which nodes take a pod of a plain shape."""
+    def fits_plain(self, pod_group: int, pod: str) -> Bools:
+        """Say which nodes take a pod of a plain pod group."""
 
     @abstractmethod
-    def fits_newest(self, shape: int, pod: str) -> bool:
-        """Say whether the newest node takes a pod of any shape."""
+    def fits_newest(self, pod_group: int, pod: str) -> bool:
+        """Say whether the newest node takes a pod of any pod group."""
 
     @abstractmethod
     def fits(self, pod: str) -> Bools:
         """Say which nodes take a pod, plain or not."""
 
     @abstractmethod
-    def is_spread(self, pod: str, node: int) -> bool:
+    def fails_spread(self, pod: str, node: int) -> bool:
         """Say whether a node does not take a pod because like pods would not be spread evenly."""
 
     @abstractmethod
-    def take(self, shape: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+    def take(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
         """Put pods on the nodes from `first` on: so many on each, one node after the other."""
 
     @abstractmethod
@@ -74,17 +74,17 @@ class Ground(ABC):
         """Undo everything since."""
 
 
-class Columns(Ground):
+class ColumnSnapshot(ClusterSnapshot):
     """What is free on each node, as columns."""
 
-    def __init__(self, site: Site, asked: Sequence[Asked], templates: Ints) -> None:
+    def __init__(self, view: AutoscalerCluster, asked: Sequence[Asked], templates: Ints) -> None:
         """Take over the numbers while the templates, one node per offering, are in the cluster."""
-        nodes = site.cluster.nodes
-        rows = np.concatenate((site.rows, templates))
-        self._welcome = np.array([site.capacity.welcome(each, rows) for each in asked]).reshape(len(asked), len(rows))
-        self._wants = [site.engine.judge.room_wanted(each) for each in asked]
+        nodes = view.cluster.nodes
+        rows = np.concatenate((view.rows, templates))
+        self._welcome = np.array([view.capacity.welcome(each, rows) for each in asked]).reshape(len(asked), len(rows))
+        self._wants = [view.engine.judge.room_wanted(each) for each in asked]
         free: Ints = nodes.alloc[:, rows] - nodes.used[:, rows]
-        self.there = self.size = len(site.rows)
+        self.there = self.size = len(view.rows)
         self._fresh = free[:, self.there :]
         self._free = free[:, : self.there].copy()
         self._kinds: Ints = np.arange(self.there)
@@ -92,49 +92,49 @@ class Columns(Ground):
         self._places = [np.array([place for place, _ in wants], dtype=np.intp) for wants in self._wants]
         self._amounts = [np.array([[amount] for _, amount in wants], dtype=np.int64) for wants in self._wants]
         self._wanted: Ints = np.full((len(free), len(asked)), -UNLIMITED, dtype=np.int64)
-        """Resource x shape; what is not wanted is not looked at, however little there is."""
-        for shape, wants in enumerate(self._wants):
+        """Resource x pod group; what is not wanted is not looked at, however little there is."""
+        for pod_group, wants in enumerate(self._wants):
             for place, amount in wants:
-                self._wanted[place, shape] = amount
+                self._wanted[place, pod_group] = amount
 
     def fits(self, pod: str) -> Bools:
-        """Never asked: columns are for plain shapes alone."""
-        raise AssertionError(f"{pod} is not of a plain shape")
+        """Never asked: columns are for plain pod groups alone."""
+        raise AssertionError(f"{pod} is not of a plain pod_group")
 
-    def is_spread(self, pod: str, node: int) -> bool:
+    def fails_spread(self, pod: str, node: int) -> bool:
         """Never asked either."""
-        raise AssertionError(f"{pod} is not of a plain shape")
+        raise AssertionError(f"{pod} is not of a plain pod_group")
 
-    def is_plain(self, shape: int, pod: str) -> bool:
+    def is_plain(self, pod_group: int, pod: str) -> bool:
         """They all are."""
         return True
 
-    def copies(self, shape: int, pod: str, first: int) -> Ints:
+    def copies(self, pod_group: int, pod: str, first: int) -> Ints:
         """Divide what is free by what is wanted."""
-        most = np.where(self._welcome[shape][self._kinds[first : self.size]], MANY, 0)
-        for place, amount in self._wants[shape]:
+        most = np.where(self._welcome[pod_group][self._kinds[first : self.size]], MANY, 0)
+        for place, amount in self._wants[pod_group]:
             np.minimum(most, self._free[place, first : self.size] // amount, out=most)
         return np.maximum(most, 0, out=most)
 
-    def fits_plain(self, shape: int, pod: str) -> Bools:
+    def fits_plain(self, pod_group: int, pod: str) -> Bools:
         """Compare what is free with what is wanted."""
-        enough = (self._free[self._places[shape], : self.size] >= self._amounts[shape]).all(axis=0)
-        fits: Bools = enough & self._welcome[shape][self._kinds[: self.size]]
+        enough = (self._free[self._places[pod_group], : self.size] >= self._amounts[pod_group]).all(axis=0)
+        fits: Bools = enough & self._welcome[pod_group][self._kinds[: self.size]]
         return fits
 
-    def fits_newest(self, shape: int, pod: str) -> bool:
+    def fits_newest(self, pod_group: int, pod: str) -> bool:
         """Compare what is free there with what is wanted."""
         newest = self.size - 1
-        if not self._welcome[shape, self._kinds[newest]]:
+        if not self._welcome[pod_group, self._kinds[newest]]:
             return False
-        return all(self._free[place, newest] >= amount for place, amount in self._wants[shape])
+        return all(self._free[place, newest] >= amount for place, amount in self._wants[pod_group])
 
-    def take(self, shape: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+    def take(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
         """Take away what is wanted."""
         if len(counts) == 1:
-            self._free[self._places[shape], first] -= self._amounts[shape][:, 0] * counts
+            self._free[self._places[pod_group], first] -= self._amounts[pod_group][:, 0] * counts
             return
-        for place, amount in self._wants[shape]:
+        for place, amount in self._wants[pod_group]:
             self._free[place, first : first + len(counts)] -= amount * counts
 
     def add(self, offering: int, count: int = 1) -> None:
@@ -148,20 +148,20 @@ class Columns(Ground):
         self.size = size
 
     def fill(self, numbers: Mapping[int, int], offering: int) -> dict[int, int]:
-        """Give how many pods of each shape, of so many, an empty node of an offering takes, one shape after another."""
-        shapes = np.array(list(numbers), dtype=np.intp)
-        wanted, welcome = self._wanted[:, shapes], self._welcome[shapes, self.there + offering]
+        """Give how many pods of each group, of so many, an empty node of an offering takes, group after group."""
+        pod_groups = np.array(list(numbers), dtype=np.intp)
+        wanted, welcome = self._wanted[:, pod_groups], self._welcome[pod_groups, self.there + offering]
         free, taken, at = self._fresh[:, offering].copy(), dict[int, int](), 0
-        while at < len(shapes):
+        while at < len(pod_groups):
             fits = welcome[at:] & (wanted[:, at:] <= free[:, np.newaxis]).all(axis=0)
             step = int(fits.argmax())
             if not fits[step]:
                 break
             at += step
-            shape = int(shapes[at])
-            copies = min((int(free[place]) // amount for place, amount in self._wants[shape]), default=MANY)
-            taken[shape] = count = min(numbers[shape], copies)
-            for place, amount in self._wants[shape]:
+            pod_group = int(pod_groups[at])
+            copies = min((int(free[place]) // amount for place, amount in self._wants[pod_group]), default=MANY)
+            taken[pod_group] = count = min(numbers[pod_group], copies)
+            for place, amount in self._wants[pod_group]:
                 free[place] -= amount * count
             at += 1
         return taken
@@ -175,29 +175,29 @@ class Columns(Ground):
         self.size = mark[0]
 
 
-class Live(Ground):
+class EngineSnapshot(ClusterSnapshot):
     """A cluster, its engine, and the nodes that join it."""
 
-    def __init__(self, site: Site) -> None:
-        self._site, self._cluster, self._judge = site, site.cluster, site.engine.judge
-        self._rows: list[int] = site.rows.tolist()
+    def __init__(self, view: AutoscalerCluster) -> None:
+        self._view, self._cluster, self._judge = view, view.cluster, view.engine.judge
+        self._rows: list[int] = view.rows.tolist()
         self.there = self.size = len(self._rows)
         self._added = 0
 
-    def is_plain(self, shape: int, pod: str) -> bool:
+    def is_plain(self, pod_group: int, pod: str) -> bool:
         """Ask the engine whether any rule looks at other pods or nodes."""
-        return self._site.is_plain(self._ask(pod))
+        return self._view.is_plain(self._ask(pod))
 
-    def copies(self, shape: int, pod: str, first: int) -> Ints:
+    def copies(self, pod_group: int, pod: str, first: int) -> Ints:
         """Divide what is free by what is wanted."""
         nodes, rows = self._cluster.nodes, np.array(self._rows[first:], dtype=np.intp)
-        return self._site.capacity.count(self._ask(pod), nodes.alloc[:, rows] - nodes.used[:, rows], rows)
+        return self._view.capacity.count(self._ask(pod), nodes.alloc[:, rows] - nodes.used[:, rows], rows)
 
-    def fits_plain(self, shape: int, pod: str) -> Bools:
+    def fits_plain(self, pod_group: int, pod: str) -> Bools:
         """Ask the engine's filters."""
         return self.fits(pod)
 
-    def fits_newest(self, shape: int, pod: str) -> bool:
+    def fits_newest(self, pod_group: int, pod: str) -> bool:
         """Ask the engine's filters."""
         return bool(self.fits(pod)[-1])
 
@@ -206,7 +206,7 @@ class Live(Ground):
         found = self._judge.filter(self._ask(pod))
         return found.feasible[self._rows] if isinstance(found, Filtered) else np.zeros(self.size, dtype=bool)
 
-    def is_spread(self, pod: str, node: int) -> bool:
+    def fails_spread(self, pod: str, node: int) -> bool:
         """Ask which filter says no first."""
         asked, row = self._ask(pod), self._rows[node]
         found = self._judge.filter(asked)
@@ -215,7 +215,7 @@ class Live(Ground):
         verdict = int(self._judge.judge(asked, found.states, np.array([row]))[0])
         return self._judge.reason(asked, row, verdict).plugin == _SPREAD
 
-    def take(self, shape: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+    def take(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
         """Bind the pods."""
         names, pod = self._cluster.nodes.names, iter(pods)
         for row, count in zip(self._rows[first:], counts.tolist(), strict=False):
@@ -226,7 +226,7 @@ class Live(Ground):
         """Let nodes join."""
         for _ in range(count):
             self._added += 1
-            self._rows.append(self._site.join(offering, f"peer-new-{self._added}"))
+            self._rows.append(self._view.join(offering, f"peer-new-{self._added}"))
         self.size += count
 
     def mark(self) -> tuple[int, int]:
@@ -243,15 +243,15 @@ class Live(Ground):
         return self._judge.ask(self._cluster.pod_row(pod))
 
 
-def ground_of(site: Site) -> Ground:
-    """Give the ground for the shapes of a site: numbers alone if they will do."""
-    cluster, judge = site.cluster, site.engine.judge
+def snapshot_of(view: AutoscalerCluster) -> ClusterSnapshot:
+    """Give the snapshot for the pod groups of a view: numbers alone if they will do."""
+    cluster, judge = view.cluster, view.engine.judge
     mark = cluster.mark()
     try:
-        templates = [site.join(number, f"peer-template-{number}") for number in range(len(site.offerings))]
-        asked = [judge.ask(cluster.pod_row(shape.pods[0])) for shape in site.shapes]
-        if all(map(site.is_plain, asked)):
-            return Columns(site, asked, np.array(templates, dtype=np.intp))
+        templates = [view.join(number, f"peer-template-{number}") for number in range(len(view.offerings))]
+        asked = [judge.ask(cluster.pod_row(pod_group.pods[0])) for pod_group in view.pod_groups]
+        if all(map(view.is_plain, asked)):
+            return ColumnSnapshot(view, asked, np.array(templates, dtype=np.intp))
     finally:
         cluster.rollback(mark)
-    return Live(site)
+    return EngineSnapshot(view)

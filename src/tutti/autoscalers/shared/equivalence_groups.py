@@ -1,4 +1,4 @@
-"""Shapes: waiting pods of one owner that cannot be told apart."""
+"""Pod equivalence groups: pending pods of one owner that cannot be told apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.engine.plugins.base import controller
 
 
-class Shape(NamedTuple):
+class PodEquivalenceGroup(NamedTuple):
     """See the module's line."""
 
     pods: tuple[str, ...]
@@ -18,11 +18,11 @@ class Shape(NamedTuple):
     """What each asks for: cpu in millicores, everything else in whole units."""
 
 
-def shapes_of(cluster: Cluster, pods: Iterable[str]) -> tuple[Shape, ...]:
-    """Sort pods into shapes: the important ones first, then in the order in which they come.
+def build_pod_groups(cluster: Cluster, pods: Iterable[str]) -> tuple[PodEquivalenceGroup, ...]:
+    """Sort pods into pod groups: the important ones first, then in the order in which they come.
 
-    Pods without an owner are one shape if they look alike. Cluster Autoscaler looks at each of them alone, which comes
-    to the same and takes far longer.
+    Pods without an owner are one group if they look alike. Cluster Autoscaler looks at each of them alone, with the
+    same result in far more time.
     """
     table, rows = cluster.pods, [(pod, cluster.pod_row(pod)) for pod in pods]
     for number in {int(table.spec[row]) for _, row in rows}:  # labels that any of them looks at are told apart
@@ -32,8 +32,8 @@ def shapes_of(cluster: Cluster, pods: Iterable[str]) -> tuple[Shape, ...]:
         obj = cluster.pod(pod)
         key = (int(table.spec[row]), cluster.census.label_class_of(row).number, obj.metadata.namespace, controller(obj))
         found.setdefault(key, []).append(pod)
-    shapes = []
+    pod_groups = []
     for members in found.values():
         row = cluster.pod_row(members[0])
-        shapes.append(Shape(tuple(members), int(table.priority[row]), cluster.spec_of(row).requests))
-    return tuple(sorted(shapes, key=lambda shape: -shape.priority))
+        pod_groups.append(PodEquivalenceGroup(tuple(members), int(table.priority[row]), cluster.spec_of(row).requests))
+    return tuple(sorted(pod_groups, key=lambda pod_group: -pod_group.priority))

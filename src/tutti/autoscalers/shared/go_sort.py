@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 _FEW, _MANY = 12, 50
@@ -27,9 +27,10 @@ class _Looks(Enum):
     ANYTHING = 3
 
 
-def go_sort(items: Iterable[Item], less: Callable[[Item, Item], bool]) -> list[Item]:
-    """The items in order; where neither of two is less, as Go would leave them."""
-    sorter = _Sorter(list(items), less)
+def go_sort(items: Iterable[Item], key: Callable[[Item], Any]) -> list[Item]:
+    """The items by rising key; items with equal keys are in the order in which Go would leave them."""
+    found = list(items)
+    sorter = _Sorter(found, list(map(key, found)))
     sorter.sort(0, len(sorter.items), len(sorter.items).bit_length())
     return sorter.items
 
@@ -37,8 +38,8 @@ def go_sort(items: Iterable[Item], less: Callable[[Item, Item], bool]) -> list[I
 class _Sorter(Generic[Item]):
     """A list under way; ranges are from `low` up to, without, `high`."""
 
-    def __init__(self, items: list[Item], less: Callable[[Item, Item], bool]) -> None:
-        self.items, self._less = items, less
+    def __init__(self, items: list[Item], keys: list[Any]) -> None:
+        self.items, self._keys = items, keys
 
     def sort(self, low: int, high: int, patience: int) -> None:
         """Sort a range; `patience` says how many bad splits are borne."""
@@ -54,6 +55,7 @@ class _Sorter(Generic[Item]):
             pivot, looks = self._pivot(low, high)
             if looks is _Looks.FALLING:
                 self.items[low:high] = self.items[low:high][::-1]
+                self._keys[low:high] = self._keys[low:high][::-1]
                 pivot, looks = high - 1 - (pivot - low), _Looks.RISING
             if balanced and parted and looks is _Looks.RISING and self._finish(low, high):
                 return
@@ -74,11 +76,12 @@ class _Sorter(Generic[Item]):
     # Small steps ------------------------------------------------------------------------------------------------------
 
     def _before(self, one: int, other: int) -> bool:
-        return self._less(self.items[one], self.items[other])
+        return bool(self._keys[one] < self._keys[other])
 
     def _swap(self, one: int, other: int) -> None:
-        items = self.items
+        items, keys = self.items, self._keys
         items[one], items[other] = items[other], items[one]
+        keys[one], keys[other] = keys[other], keys[one]
 
     def _sink(self, low: int, place: int) -> None:
         """Bring an item down to where it belongs among those before it."""
@@ -168,9 +171,9 @@ class _Sorter(Generic[Item]):
 
     def _finish(self, low: int, high: int) -> bool:
         """Sort a range that is nearly sorted with a few shifts; give up if they do not do, or if it is short."""
-        place = low + 1
+        place, keys = low + 1, self._keys
         for _ in range(5):
-            while place < high and not self._before(place, place - 1):
+            while place < high and not keys[place] < keys[place - 1]:
                 place += 1
             if place == high:
                 return True

@@ -10,7 +10,7 @@ from tutti.market.offerings import NODES, Catalogue, Limit, Offering, takes
 PLENTY = 1 << 30
 
 
-class Stock:
+class LimitCounter:
     """The limits of a catalogue, and what was taken of them."""
 
     def __init__(self, catalogue: Catalogue, offerings: Sequence[Offering]) -> None:

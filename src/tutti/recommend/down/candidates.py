@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from tutti.autoscalers.cluster_autoscaler.drainability import EvictionRules
+from tutti.autoscalers.cluster_autoscaler.drainability import DrainabilityRules
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import CPU, MEMORY
 from tutti.kube.objects import Node
@@ -35,7 +35,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pool: str
     utilization: float
     limit: float
-    """Up to which utilisation it is underused."""
+    """Up to which utilization_of it is underused."""
     pods: tuple[str, ...]
     """Those that would have to move, by name."""
     underused: bool
@@ -74,7 +74,7 @@ def utilizations(cluster: Cluster) -> dict[str, float]:
 
 
 def find_candidates(
-    cluster: Cluster, catalogue: Catalogue, rules: EvictionRules, *, down: Down, new: set[str]
+    cluster: Cluster, catalogue: Catalogue, rules: DrainabilityRules, *, down: Down, new: set[str]
 ) -> Found:
     """Sort the nodes; those in `new` are just being bought, and those that their pods wait for are spoken of apart."""
     homes = {member.node: (pool, member) for pool in catalogue.pools for member in pool.members}
@@ -96,7 +96,7 @@ def _judge(
     node: Node,
     cluster: Cluster,
     *,
-    rules: EvictionRules,
+    rules: DrainabilityRules,
     down: Down,
     homes: Mapping[str, tuple[NodePool, Member]],
     share: float,

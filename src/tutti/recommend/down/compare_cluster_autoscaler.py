@@ -1,6 +1,6 @@
 """What Cluster Autoscaler would take away from the same cluster, to stand beside our plan.
 
-Contract: pure but for the clock. The cluster is the one that our plan begins with: what is bought has joined, and
+Contract: pure but for the budget. The cluster is the one that our plan begins with: what is bought has joined, and
 pods are where they go. The model is that of `peers.scale_down`, which is held against recorded runs. It is asked again
 on what is left until nothing more goes: pods have moved where it put them, and budgets allow as many evictions as
 before. Every round takes the time that nodes must be unneeded. Where a pool has minimums for zones, it is a group for
@@ -9,17 +9,23 @@ each zone, as clouds have it; a pool that gives no node back is in no group. Pri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import LATER, cluster_autoscaler_down
-from tutti.autoscalers.cluster_autoscaler.scaledown_records import DownGroup, Kept, Removals
+from tutti.autoscalers.cluster_autoscaler.planner import LATER, cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
+    ScaleDownDecision,
+    ScaleDownNodeGroup,
+    ScaleDownOptions,
+    UnremovableNode,
+)
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import Bind, Edit, Remove, Unbind
 from tutti.cluster.work_budget import WorkBudget
-from tutti.kube.objects import Node, Object, Pod
+from tutti.kube.objects import Node, Pod
 from tutti.market.offerings import Catalogue, Member, NodePool
 from tutti.recommend.after_purchase import settle
 from tutti.recommend.down.candidates import wait_of
@@ -27,6 +33,7 @@ from tutti.recommend.down.node_pods import WORDS
 from tutti.recommend.down.scale_down import gone_controllers
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Down, Request
+from tutti.recommend.request_cluster import copied
 
 _WHY = {
     "NotAutoscaled": "it is in no node group",
@@ -76,53 +83,41 @@ def cluster_autoscaler_beside(request: Request, answer: Recommendation, budget: 
 
 def _rounds(
     request: Request, answer: Recommendation, cluster: Cluster, *, budget: WorkBudget, down: Down
-) -> list[Removals]:
+) -> list[ScaleDownDecision]:
     """What goes in each round; the last one finds nothing, unless time is up."""
-    objects, groups = tuple(_objects(request, cluster)), tuple(_groups(request.catalogue, answer))
+    groups, options = tuple(_groups(request.catalogue, answer)), ScaleDownOptions(threshold=down.threshold)
     now = down.now if down.now is not None else latest_moment(request.objects)
-    gone, found = gone_controllers(cluster), list[Removals]()
+    gone, found = gone_controllers(cluster), list[ScaleDownDecision]()
     while not found or (_deleted(found[-1]) and not budget.is_exhausted()):
-        found.append(
-            cluster_autoscaler_down(
-                objects, groups, now=now, gone=gone, threshold=down.threshold, budget=budget
-            )
-        )  # fmt: skip
+        twin = copied(cluster, meter=budget.meter)
+        found.append(cluster_autoscaler_down(twin, groups, options=options, now=now, gone=gone, budget=budget))
         left = frozenset(_deleted(found[-1]))
-        objects = tuple(_after(objects, left, found[-1].places))
+        cluster = copied(cluster, _after(cluster, left, found[-1].places))
         groups = tuple(replace(each, members=tuple(n for n in each.members if n not in left)) for each in groups)
         now = None if now is None else now + LATER
     return found
 
 
-def _deleted(found: Removals) -> tuple[str, ...]:
+def _deleted(found: ScaleDownDecision) -> tuple[str, ...]:
     return (*found.deleted.empty, *found.deleted.drain)
 
 
-def _after(objects: Iterable[Object], left: frozenset[str], places: Mapping[str, str]) -> Iterator[Object]:
-    """The objects once nodes have left: their pods have gone where they were put, or with their node."""
-    for each in objects:
-        if isinstance(each, Node) and each.metadata.name in left:
+def _after(cluster: Cluster, left: frozenset[str], places: Mapping[str, str]) -> Iterator[Edit]:
+    """The edits for nodes that have left: their pods have gone where they were put, or with their node."""
+    pods = cluster.pods
+    for key, row in pods.row_of.items():
+        if pods.node_names[row] not in left:
             continue
-        if isinstance(each, Pod) and each.spec.node_name in left:
-            if each.key in places:
-                yield replace(each, spec=replace(each.spec, node_name=places[each.key]))
-            continue
-        yield each
+        if key in places:
+            yield Unbind(key)
+            yield Bind(key, places[key])
+        else:
+            yield Remove(Pod.KIND, key)
+    for name in left:
+        yield Remove(Node.KIND, name)
 
 
-def _objects(request: Request, cluster: Cluster) -> Iterator[Object]:
-    """The cluster's objects, pods with the nodes that they got."""
-    for row in cluster.nodes.row_of.values():
-        if (node := cluster.nodes.objects[row]) is not None:
-            yield node
-    for row in cluster.pods.row_of.values():
-        pod, where = cluster.pods.objects[row], cluster.pods.node_names[row]
-        if pod is not None:
-            yield pod if pod.spec.node_name == where else replace(pod, spec=replace(pod.spec, node_name=where))
-    yield from (each for each in request.objects if not isinstance(each, Node | Pod))
-
-
-def _groups(catalogue: Catalogue, answer: Recommendation) -> Iterator[DownGroup]:
+def _groups(catalogue: Catalogue, answer: Recommendation) -> Iterator[ScaleDownNodeGroup]:
     for pool in catalogue.pools:
         if pool.down_rules.disabled:
             continue
@@ -136,11 +131,11 @@ def _groups(catalogue: Catalogue, answer: Recommendation) -> Iterator[DownGroup]
             yield _group(pool, f"{pool.name}/{zone}", pool.zone_minimums.get(zone, 0), names)
 
 
-def _group(pool: NodePool, name: str, minimum: int, members: tuple[str, ...]) -> DownGroup:
-    return DownGroup(name=name, minimum=minimum, members=members, threshold=pool.down_rules.threshold)
+def _group(pool: NodePool, name: str, minimum: int, members: tuple[str, ...]) -> ScaleDownNodeGroup:
+    return ScaleDownNodeGroup(name=name, minimum=minimum, members=members, threshold=pool.down_rules.threshold)
 
 
-def _told(rounds: Sequence[Removals], request: Request, cluster: Cluster, *, down: Down) -> PeerDown:
+def _told(rounds: Sequence[ScaleDownDecision], request: Request, cluster: Cluster, *, down: Down) -> PeerDown:
     homes = {member.node: (pool, member) for pool in request.catalogue.pools for member in pool.members}
     gone = [
         _gone(name, homes[name], cluster, down=down, number=number, empty=name in found.deleted.empty)
@@ -170,7 +165,7 @@ def _gone(name: str, home: tuple[NodePool, Member], cluster: Cluster, *, down: D
     return Gone(node=name, pool=pool.name, price=member.price, wait=wait, empty=empty)
 
 
-def _why(kept: Kept, share: float | None) -> str:
+def _why(kept: UnremovableNode, share: float | None) -> str:
     if kept.reason == "NotUnderutilized" and share is not None:
         return f"{share:.0%} of it is asked for"
     if kept.pod:

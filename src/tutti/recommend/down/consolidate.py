@@ -18,16 +18,16 @@ from tutti.cluster.meter import SECOND
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.market.remaining_limits import spent
 from tutti.recommend.after_purchase import Offered
 from tutti.recommend.down.bill import Change, change
 from tutti.recommend.down.candidates import Candidate
+from tutti.recommend.down.cluster_without import cluster_without
 from tutti.recommend.down.drain import Drainage, Stuck
-from tutti.recommend.down.objects_without import objects_without
 from tutti.recommend.down.one_pass import Bit
 from tutti.recommend.down.pool_sizes import PoolSizes
-from tutti.recommend.flow import recommend
+from tutti.recommend.flow import recommend_for
 from tutti.recommend.records.down_plan import Step
 from tutti.recommend.records.new_nodes import NewNode
 from tutti.recommend.records.recommendation import Recommendation
@@ -54,7 +54,7 @@ class Consolidation:
     def __init__(
         self,
         request: Request,
-        picture: Picture,
+        picture: PlanningCluster,
         drainage: Drainage,
         *,
         sizes: PoolSizes,
@@ -112,13 +112,9 @@ class Consolidation:
         """What to buy when these nodes go; None if a pod would wait, a price is unknown, or a pool too small."""
         going = {each.node for each in chosen}
         options = replace(self._request.options, objective=Objective.COST, strategy=strategy, down=None)
-        request = Request(
-            objects=objects_without(self._picture.cluster, going, {pod for each in chosen for pod in each.pods}),
-            daemon_sets=self._request.daemon_sets,
-            catalogue=self._catalogue,
-            options=options,
-        )
-        answer = recommend(request, budget)
+        cluster = cluster_without(self._picture.cluster, going, {pod for each in chosen for pod in each.pods})
+        request = replace(self._request, catalogue=self._catalogue, options=options, notes=())
+        answer = recommend_for(cluster, request, budget)
         if answer.left or answer.cost is None or self._sizes.refusal(chosen, answer.nodes) is not None:
             return None
         return answer

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.drainability import MOST_GRACE, EvictionRules, grace_of
+from tutti.autoscalers.cluster_autoscaler.drainability import MOST_GRACE, DrainabilityRules, grace_of
 from tutti.cluster.edits import Put, Remove, Unbind
 from tutti.cluster.node_edits import cordoned, node_of, pods_on
 from tutti.cluster.trial import Trial
@@ -24,7 +24,7 @@ from tutti.engine.session.schedule import schedule
 from tutti.kube.gangs.gang import Disruption
 from tutti.kube.objects import Node, Pod
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.down.node_pods import blocking, leaving
 from tutti.recommend.records.down_plan import Move, Step
 
@@ -52,7 +52,7 @@ class _StuckError(Exception):
 class Drainage:
     """See the module's contract."""
 
-    def __init__(self, picture: Picture, rules: EvictionRules) -> None:
+    def __init__(self, picture: PlanningCluster, rules: DrainabilityRules) -> None:
         self._picture, self._cluster, self._rules = picture, picture.cluster, rules
         self._nodes: Sequence[str] = ()
         """Those that are being drained."""
@@ -115,9 +115,9 @@ class Drainage:
                 if (blocked := blocking(each, self._rules)) is not None:
                     word, why = blocked
                     raise _StuckError(Stuck(node=name, reason=word, message=f"pod {each.key} {why}", pod=each.key))
-            if self._rules.budgets.allows_together([*taken.values(), *unit]):
+            if self._rules.budgets.allow_together([*taken.values(), *unit]):
                 taken |= {each.key: each for each in unit}
-            elif not self._rules.budgets.allows_together(unit):
+            elif not self._rules.budgets.allow_together(unit):
                 message = f"a disruption budget does not allow that the {len(unit)} pods of its gang leave at once"
                 raise _StuckError(Stuck(node=name, reason="BlockedByPod", message=message, pod=pod.key))
         return list(taken.values())

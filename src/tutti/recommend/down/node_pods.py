@@ -7,7 +7,7 @@ and so does that the eviction API refuses a pod under several budgets.
 
 from __future__ import annotations
 
-from tutti.autoscalers.cluster_autoscaler.drainability import EvictionRules, Fate
+from tutti.autoscalers.cluster_autoscaler.drainability import DrainabilityOutcome, DrainabilityRules
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.node_edits import belongs_to_node, pods_on
 from tutti.kube.objects import Pod
@@ -24,22 +24,22 @@ WORDS = {
 }
 
 
-def leaving(cluster: Cluster, node: str, rules: EvictionRules) -> list[Pod]:
+def leaving(cluster: Cluster, node: str, rules: DrainabilityRules) -> list[Pod]:
     """The pods that must find another node before this one can go, the most important first."""
     there = [pod for pod in pods_on(cluster, node) if not belongs_to_node(pod) and is_active(pod)]
-    movers = [pod for pod in there if rules.verdict(pod).fate is not Fate.STAYS_WITH_NODE]
+    movers = [pod for pod in there if rules.drainable(pod).outcome is not DrainabilityOutcome.SKIP_DRAIN]
     return sorted(movers, key=lambda pod: (-(pod.spec.priority or 0), pod.key))
 
 
-def blocking(pod: Pod, rules: EvictionRules) -> tuple[str, str] | None:
+def blocking(pod: Pod, rules: DrainabilityRules) -> tuple[str, str] | None:
     """Why a pod keeps its node, as a word and in words; None if it may leave."""
     if (pod.metadata.annotations or {}).get(DO_NOT_DISRUPT) == "true":
         return "BlockedByPod", f"is annotated with {DO_NOT_DISRUPT}"
-    verdict = rules.verdict(pod)
-    if verdict.fate is Fate.WAITS:
+    drainable = rules.drainable(pod)
+    if drainable.outcome is DrainabilityOutcome.WAIT_FOR_COMPLETION:
         return "BlockedByOnCompletionPod", "is to finish first"
-    if verdict.fate is Fate.BLOCKS:
-        return "BlockedByPod", WORDS.get(verdict.reason, verdict.reason)
+    if drainable.outcome is DrainabilityOutcome.BLOCK_DRAIN:
+        return "BlockedByPod", WORDS.get(drainable.reason, drainable.reason)
     if controller_of(pod) is None:
         return "BlockedByPod", WORDS["NotReplicated"]
     left = rules.budgets.left(pod)

@@ -15,7 +15,7 @@ import msgspec
 from tutti.cluster.edits import Put
 from tutti.cluster.node_edits import node_of
 from tutti.cluster.trial import Trial
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.after_purchase import Offered
 from tutti.recommend.down.bill import change
 from tutti.recommend.down.candidates import Candidate
@@ -46,7 +46,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def in_one_pass(
-    picture: Picture, drainage: Drainage, offered: Offered, *, bits: Sequence[Bit], sizes: PoolSizes, down: Down
+    picture: PlanningCluster, drainage: Drainage, offered: Offered, *, bits: Sequence[Bit], sizes: PoolSizes, down: Down
 ) -> Pass:
     """Drain as many bits as can be; `sizes` are those of the pools before."""
     cluster, sizes = picture.cluster, sizes.copy()
@@ -68,7 +68,9 @@ def in_one_pass(
     return Pass(bits=tuple(kept), steps=tuple(_joined(steps)))
 
 
-def _drained(picture: Picture, drainage: Drainage, offered: Offered, *, bit: Bit, down: Down) -> list[Step] | None:
+def _drained(
+    picture: PlanningCluster, drainage: Drainage, offered: Offered, *, bit: Bit, down: Down
+) -> list[Step] | None:
     """The steps for one bit; None, and the picture is as it was, if it cannot go or is not worth it."""
     with Trial(picture.cluster) as trial:
         steps = drainage.drain(bit.names, {node.name: offered.of(node) for node in bit.nodes})
@@ -87,7 +89,7 @@ def _drained(picture: Picture, drainage: Drainage, offered: Offered, *, bit: Bit
 
 
 def _joined(steps: Iterable[Step]) -> list[Step]:
-    """Removals of empty nodes that follow each other are one step."""
+    """ScaleDownDecision of empty nodes that follow each other are one step."""
     joined: list[Step] = []
     for step in steps:
         last = joined[-1] if joined else None

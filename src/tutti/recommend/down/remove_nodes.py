@@ -13,7 +13,7 @@ import msgspec
 
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.down.bill import change
 from tutti.recommend.down.candidates import Candidate
 from tutti.recommend.down.drain import Drainage, Stuck
@@ -53,7 +53,7 @@ class Shrinking:
     """See the module's contract."""
 
     def __init__(
-        self, picture: Picture, drainage: Drainage, sizes: PoolSizes, *, down: Down, budget: WorkBudget
+        self, picture: PlanningCluster, drainage: Drainage, sizes: PoolSizes, *, down: Down, budget: WorkBudget
     ) -> None:
         self._cluster, self._drainage, self._sizes = picture.cluster, drainage, sizes
         self._down, self._budget = down, budget

@@ -17,18 +17,18 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.drainability import REPLICATED, EvictionRules, latest_moment
+from tutti.autoscalers.cluster_autoscaler.drainability import REPLICATED, DrainabilityRules, latest_moment
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
+from tutti.engine.preemption.disruption_budgets import remaining_budgets
 from tutti.kube.objects import Node, Pod
 from tutti.kube.workloads.owners import controller_of
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.after_purchase import Offered, settle
 from tutti.recommend.down.bill import bill_of, change, unpriced
 from tutti.recommend.down.candidates import Candidate, find_candidates
 from tutti.recommend.down.consolidate import Consolidation
-from tutti.recommend.down.disruption_budget_status import budgets_of
 from tutti.recommend.down.disruption_pace import paces, undated
 from tutti.recommend.down.drain import Drainage
 from tutti.recommend.down.one_pass import Bit, Pass, in_one_pass
@@ -45,7 +45,7 @@ class _Ground(NamedTuple):
 
     request: Request
     answer: Recommendation
-    picture: Picture
+    picture: PlanningCluster
     drainage: Drainage
     offered: Offered
     sizes: PoolSizes
@@ -72,7 +72,7 @@ def give_back(request: Request, answer: Recommendation, budget: WorkBudget, *, d
     picture = settle(answer, request, meter=budget.meter).picture
     cluster, pools = picture.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
-    rules = EvictionRules(budgets_of(cluster), now=now, gone=gone_controllers(cluster))
+    rules = DrainabilityRules(remaining_budgets(cluster), now=now, gone=gone_controllers(cluster))
     every = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
     takers = {each.node for each in answer.on_existing}
     candidates = [each for each in every.candidates if each.node not in takers]

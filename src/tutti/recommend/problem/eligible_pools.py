@@ -16,7 +16,7 @@ from tutti.cluster.columns import Bools
 from tutti.kube.objects import Taint
 from tutti.kube.taints import HARD_EFFECTS, first_untolerated
 from tutti.market.offerings import Catalogue, NodePool
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.recommendation import PoolStatus
 from tutti.recommend.records.request import Objective
@@ -31,7 +31,7 @@ class Eligible(NamedTuple):
 
 
 def filter_eligible(
-    picture: Picture, problem: Problem, catalogue: Catalogue, *, objective: Objective = Objective.COST
+    picture: PlanningCluster, problem: Problem, catalogue: Catalogue, *, objective: Objective = Objective.COST
 ) -> Eligible:
     """Sort out the pools and offerings that cannot help."""
     blocked = _blocked(problem)
@@ -66,7 +66,9 @@ def _free_of(blocked: Sequence[str | None]) -> Bools:
     return np.array([why is None for why in blocked], dtype=bool)
 
 
-def _reason(picture: Picture, problem: Problem, pool: NodePool, rows: range, blocked: Sequence[str | None]) -> str:
+def _reason(
+    picture: PlanningCluster, problem: Problem, pool: NodePool, rows: range, blocked: Sequence[str | None]
+) -> str:
     """Why no offering of a pool may be bought."""
     if not pool.offerings:
         return "nothing is offered in it"
@@ -85,7 +87,7 @@ def _reason(picture: Picture, problem: Problem, pool: NodePool, rows: range, blo
     return "no price is known for it, and for others one is"
 
 
-def _of_no_use(picture: Picture, problem: Problem, pool: NodePool, rows: range) -> str:
+def _of_no_use(picture: PlanningCluster, problem: Problem, pool: NodePool, rows: range) -> str:
     """Why no waiting pod fits an empty node of a pool."""
     cluster = picture.cluster
     specs = [cluster.spec_of(cluster.pod_row(each.pods[0])) for each in problem.classes]

@@ -23,7 +23,7 @@ from tutti.engine.placement.evaluator import Filtered
 from tutti.engine.plugins.base import Asked, ClusterPlugin
 from tutti.engine.plugins.verdict import Reason
 from tutti.market.offerings import Catalogue, Offering, takes
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import DomainRule, Kind, Rules, rules_of
 
 _LOOKERS = ("PodTopologySpread", "InterPodAffinity")
@@ -93,7 +93,7 @@ class Problem(NamedTuple):
         return {pod: number for number, each in enumerate(self.classes) for pod in each.pods}
 
 
-def pose(picture: Picture, catalogue: Catalogue, pods: Sequence[str] | None = None) -> Problem:
+def pose(picture: PlanningCluster, catalogue: Catalogue, pods: Sequence[str] | None = None) -> Problem:
     """State the problem of some waiting pods (all of them if none are named)."""
     offerings = tuple(offering for pool in catalogue.pools for offering in pool.offerings)
     classes = _classes(picture, picture.pending if pods is None else pods)
@@ -131,7 +131,7 @@ def pose(picture: Picture, catalogue: Catalogue, pods: Sequence[str] | None = No
     )
 
 
-def pose_again(picture: Picture, problem: Problem, pods: Sequence[str]) -> Problem:
+def pose_again(picture: PlanningCluster, problem: Problem, pods: Sequence[str]) -> Problem:
     """The problem of some of its pods as the picture stands now; offerings and limits are as they were."""
     judge, cluster, number_of = picture.engine.judge, picture.cluster, problem.of_pod
     classes = _classes(picture, pods)
@@ -154,7 +154,7 @@ def pose_again(picture: Picture, problem: Problem, pods: Sequence[str]) -> Probl
     )
 
 
-def _classes(picture: Picture, pods: Sequence[str]) -> list[PodClass]:
+def _classes(picture: PlanningCluster, pods: Sequence[str]) -> list[PodClass]:
     cluster, table = picture.cluster, picture.cluster.pods
     rows = [cluster.pod_row(pod) for pod in pods]
     for number in dict.fromkeys(table.spec[rows].tolist()):  # labels that any of them looks at are told apart
@@ -173,7 +173,7 @@ def _classes(picture: Picture, pods: Sequence[str]) -> list[PodClass]:
     return [PodClass(tuple(each), key[2], near.get(key[3])) for key, each in members.items()]
 
 
-def _near(picture: Picture) -> dict[int, str]:
+def _near(picture: PlanningCluster) -> dict[int, str]:
     """The groups whose pods must share a node label, with the gang's name."""
     found: dict[int, str] = {}
     for number, root in enumerate(picture.gangs.roots()):
@@ -184,7 +184,7 @@ def _near(picture: Picture) -> dict[int, str]:
     return found
 
 
-def _near_rules(picture: Picture, classes: Sequence[PodClass]) -> list[DomainRule]:
+def _near_rules(picture: PlanningCluster, classes: Sequence[PodClass]) -> list[DomainRule]:
     """What gangs whose pods must share a node label ask of their classes."""
     cluster, found = picture.cluster, []
     for gang in dict.fromkeys(each.gang for each in classes if each.gang is not None):
@@ -200,7 +200,7 @@ def _near_rules(picture: Picture, classes: Sequence[PodClass]) -> list[DomainRul
     return found
 
 
-def _existing(picture: Picture, asked: Sequence[Asked]) -> tuple[tuple[str, ...], Ints, Bools, Bools]:
+def _existing(picture: PlanningCluster, asked: Sequence[Asked]) -> tuple[tuple[str, ...], Ints, Bools, Bools]:
     """The nodes that are there and could take some class: names, free amounts, who gets in now, who ever could."""
     cluster, judge = picture.cluster, picture.engine.judge
     there = np.flatnonzero(cluster.nodes.on[: cluster.nodes.length])
@@ -216,7 +216,7 @@ def _existing(picture: Picture, asked: Sequence[Asked]) -> tuple[tuple[str, ...]
     return names, np.maximum(room, 0), takes, could | takes
 
 
-def _allowed(picture: Picture, asked: Sequence[Asked], rows: Rows) -> Bools:
+def _allowed(picture: PlanningCluster, asked: Sequence[Asked], rows: Rows) -> Bools:
     """Whether an empty node of each offering takes a pod of each class, whatever other pods there are."""
     judge, plugins = picture.engine.judge, picture.engine.profile.plugins
     allowed = np.zeros((len(rows), len(asked)), dtype=bool)

@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Floats
 from tutti.cluster.meter import SECOND
 from tutti.cluster.work_budget import WorkBudget
 from tutti.market.money import NANO
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import unit_weights
 from tutti.recommend.records.request import Binder, Objective, Options, Request, Strategy
@@ -32,8 +33,12 @@ ONE_MORE = 3e-4
 class Matter:
     """See the module's contract."""
 
-    def __init__(self, request: Request, picture: Picture, problem: Problem, *, objective: Objective) -> None:
+    def __init__(
+        self, request: Request, cluster: Cluster, picture: PlanningCluster, problem: Problem, *, objective: Objective
+    ) -> None:
         self.request, self.picture, self.problem, self.objective = request, picture, problem, objective
+        self.cluster = cluster
+        """The cluster before anything was planned; models of autoscalers get copies of it."""
         self.options: Options = request.options
         self.strategy = self.options.strategy or Strategy.OPTIMAL
         self.follows = self.options.binder is Binder.TUTTI

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 
 import msgspec
 
+from tutti.cluster.cluster import Cluster
 from tutti.kube.objects import DaemonSet, Object
 from tutti.market.offerings import Catalogue
+from tutti.market.planning_cluster import build_cluster
 
 
 class Objective(StrEnum):
@@ -85,7 +88,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """None stands for: nothing is given back."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """See the module's line."""
 
     objects: tuple[Object, ...]
@@ -95,3 +98,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     catalogue: Catalogue
     options: Options = Options()
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster of the objects, built on first use. Nobody edits it: `request_cluster` gives copies."""
+        return build_cluster(self.objects)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import LimitRow, Problem
 from tutti.recommend.records.draft import Bought, Draft
 from tutti.recommend.replay.gang_check import gangs_short
@@ -61,7 +61,7 @@ def bought_of(outcome: Outcome) -> tuple[Bought, ...]:
 class Binding:
     """What both binders know and do."""
 
-    def __init__(self, picture: Picture, problem: Problem, *, buy: Buyer) -> None:
+    def __init__(self, picture: PlanningCluster, problem: Problem, *, buy: Buyer) -> None:
         self.picture, self.problem, self.buy = picture, problem, buy
         self.pods = problem.of_pod
         self.turn = {pod: place for place, pod in enumerate(picture.pending)}

@@ -12,10 +12,10 @@ import numpy as np
 from tutti.cluster.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import Standing, names_below
 from tutti.kube.gangs.gang import Part, Topology
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 
 
-def gangs_lacking(picture: Picture, pods: Iterable[str]) -> set[str]:
+def gangs_lacking(picture: PlanningCluster, pods: Iterable[str]) -> set[str]:
     """The gangs of some waiting pods that could not start if all of them had a node: they lack pods, or are faulty."""
     found = set()
     for gang, rows in _gangs(picture, pods).items():
@@ -26,7 +26,7 @@ def gangs_lacking(picture: Picture, pods: Iterable[str]) -> set[str]:
     return found
 
 
-def gangs_short(picture: Picture, pods: Collection[str]) -> list[str]:
+def gangs_short(picture: PlanningCluster, pods: Collection[str]) -> list[str]:
     """The gangs of some pods, with a node or without, that would not start whole, in the order of the pods."""
     names, found = picture.cluster.pods.node_names, []
     for gang, rows in _gangs(picture, pods).items():
@@ -36,7 +36,7 @@ def gangs_short(picture: Picture, pods: Collection[str]) -> list[str]:
     return found
 
 
-def _gangs(picture: Picture, pods: Iterable[str]) -> dict[str, list[int]]:
+def _gangs(picture: PlanningCluster, pods: Iterable[str]) -> dict[str, list[int]]:
     """The gangs of some pods, with the rows of these."""
     table = picture.cluster.pods
     found: dict[str, list[int]] = {}
@@ -47,7 +47,7 @@ def _gangs(picture: Picture, pods: Iterable[str]) -> dict[str, list[int]]:
     return found
 
 
-def _is_near(picture: Picture, standing: Standing, new: frozenset[int]) -> bool:
+def _is_near(picture: PlanningCluster, standing: Standing, new: frozenset[int]) -> bool:
     """Whether the pods of a gang, and of its parts, run where their labels say that they must.
 
     Pods that ran before and are not, are nobody's fault here.
@@ -58,7 +58,7 @@ def _is_near(picture: Picture, standing: Standing, new: frozenset[int]) -> bool:
     )
 
 
-def _part_is_near(picture: Picture, part: Part, standing: Standing, new: frozenset[int]) -> bool:
+def _part_is_near(picture: PlanningCluster, part: Part, standing: Standing, new: frozenset[int]) -> bool:
     names = {part.name, *names_below(part)}
     running = [row for row in standing.running if standing.part_of.get(row) in names]
     return _in_one(picture, part.topology, running, new) and all(
@@ -66,7 +66,7 @@ def _part_is_near(picture: Picture, part: Part, standing: Standing, new: frozens
     )
 
 
-def _in_one(picture: Picture, topology: Topology, running: Iterable[int], new: frozenset[int]) -> bool:
+def _in_one(picture: PlanningCluster, topology: Topology, running: Iterable[int], new: frozenset[int]) -> bool:
     if topology.required is None:
         return True
     column, rows = picture.cluster.nodes.column(topology.required), list(running)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tutti.cluster.edits import Bind
 from tutti.cluster.node_edits import node_of
 from tutti.engine.plugins.base import Area
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import UNLIMITED, DomainRule, Kind
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.draft import Bought, Draft
@@ -33,7 +33,7 @@ class Placed(NamedTuple):
     left: tuple[str, ...]
 
 
-def realise(picture: Picture, problem: Problem, draft: Draft) -> Placed:
+def realise(picture: PlanningCluster, problem: Problem, draft: Draft) -> Placed:
     """Buy what a draft buys, and place its pods."""
     names = picture.join_all([problem.offerings[each.offering] for each in draft.bought])
     wanted: Wanted = {}
@@ -52,7 +52,7 @@ def realise(picture: Picture, problem: Problem, draft: Draft) -> Placed:
     return Placed(tuple(zip(names, (each.offering for each in draft.bought), strict=True)), where, tuple(rest))
 
 
-def _follow(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str, Bought]) -> None:
+def _follow(picture: PlanningCluster, problem: Problem, wanted: Wanted, bought: dict[str, Bought]) -> None:
     """Put pods on their nodes: first those that look at others, class by class until nobody moves, then the rest."""
     looks, number_of = problem.rules.looks, problem.of_pod
     quiet: Wanted = {}
@@ -84,7 +84,9 @@ def _follow(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str
     _fill(picture, problem, quiet, bought, alike=not looks.any())
 
 
-def _fill(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str, Bought], *, alike: bool) -> None:
+def _fill(
+    picture: PlanningCluster, problem: Problem, wanted: Wanted, bought: dict[str, Bought], *, alike: bool
+) -> None:
     """Put pods that look at nobody on their nodes; nodes with the same pods are asked about once."""
     cluster, table = picture.cluster, picture.cluster.pods
     alike = alike and not cluster.held_on
@@ -103,7 +105,7 @@ def _fill(picture: Picture, problem: Problem, wanted: Wanted, bought: dict[str, 
             known.add(look)
 
 
-def _deal(picture: Picture, rule: DomainRule | None, pods: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _deal(picture: PlanningCluster, rule: DomainRule | None, pods: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Put pods of a class on their nodes, the domain that has fewest first; give those that do not get in."""
     labels = {node: node_of(picture.cluster, node).metadata.labels or {} for _, node in pods}
     queues: dict[str, deque[tuple[str, str]]] = {}
@@ -129,7 +131,7 @@ def _deal(picture: Picture, rule: DomainRule | None, pods: Sequence[tuple[str, s
     return refused + [each for queue in queues.values() for each in queue]
 
 
-def into(picture: Picture, node: str, pods: Sequence[str]) -> list[str]:
+def into(picture: PlanningCluster, node: str, pods: Sequence[str]) -> list[str]:
     """Place pods on one node; give those that do not get in."""
     cluster = picture.cluster
     row = cluster.nodes.row_of.get(node)
@@ -146,7 +148,7 @@ def into(picture: Picture, node: str, pods: Sequence[str]) -> list[str]:
     return left
 
 
-def anywhere(picture: Picture, pods: Iterable[str], *, patient: bool = True) -> list[str]:
+def anywhere(picture: PlanningCluster, pods: Iterable[str], *, patient: bool = True) -> list[str]:
     """Place pods on any node, in rounds until nobody moves; give those that stay.
 
     Without patience the first that stays ends it.
@@ -166,7 +168,7 @@ def anywhere(picture: Picture, pods: Iterable[str], *, patient: bool = True) -> 
     return rest
 
 
-def _alike(picture: Picture, pods: Sequence[str]) -> Iterable[list[str]]:
+def _alike(picture: PlanningCluster, pods: Sequence[str]) -> Iterable[list[str]]:
     """The pods in groups that the engine cannot tell apart, by their first."""
     table = picture.cluster.pods
     groups: dict[tuple[int, int], list[str]] = {}

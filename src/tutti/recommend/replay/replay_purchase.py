@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tutti.cluster.meter import Meter
 from tutti.cluster.trial import Trial
 from tutti.engine.session.schedule import schedule
 from tutti.market.offerings import Offering
-from tutti.market.planning_cluster import initialise
-from tutti.recommend.records.request import Request
+from tutti.market.planning_cluster import PlanningCluster
 
 
-def replay_purchase(request: Request, bought: Sequence[tuple[Offering, int]], *, meter: Meter | None = None) -> int:
-    """How many of the waiting pods get a node when kube-scheduler binds, now and once these nodes have joined."""
-    picture = initialise(request, meter=meter)
+def replay_purchase(picture: PlanningCluster, bought: Sequence[tuple[Offering, int]]) -> int:
+    """How many of the pending pods get a node when kube-scheduler binds, now and once these nodes have joined.
+
+    Pods that fit now stay bound in the planning cluster.
+    """
     waited = len(picture.pending)
     picture.schedule_now()
     now = waited - len(picture.pending)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.orchestrator import cluster_autoscaler
+from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpOptions, cluster_autoscaler
 from tutti.autoscalers.karpenter.provisioner import karpenter
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints
@@ -22,7 +22,8 @@ from tutti.market.offerings import Catalogue
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.search_context import Matter, Progress
 from tutti.recommend.records.draft import Bought, Draft
-from tutti.recommend.records.request import Objective, Request, Strategy
+from tutti.recommend.records.request import Objective, Strategy
+from tutti.recommend.request_cluster import bindings, copied
 from tutti.recommend.search.greedy.strategies import greedy
 from tutti.recommend.search.optimal_drafts import is_plain, optimum
 from tutti.recommend.search.packing_problem import ROOMS
@@ -68,27 +69,39 @@ def _greedy(matter: Matter, strategy: Strategy, budget: WorkBudget) -> Draft:
 def peer_drafts(matter: Matter, progress: Progress) -> list[Draft]:
     """What the peers' algorithms would buy."""
     progress.tell("asking what others would buy")
-    request = _eligible(matter)
+    meter = progress.budget.meter
+    catalogue, daemon_sets = _eligible(matter), matter.request.daemon_sets
+    # A scheduler that does not follow the plan binds at once what fits now.
+    bound = {} if matter.follows else matter.picture.promised
     many = len(matter.problem.classes) > _MANY
     part = progress.budget.share(0.8 if many else 0.12)
-    drafts = [_as_draft(matter, "karpenter", karpenter(request, part.share(1.0 if many else 0.5)))]
+    bought = karpenter(
+        copied(matter.cluster, bindings(bound)), catalogue, daemon_sets, budget=part.share(1.0 if many else 0.5)
+    )
+    drafts = [_as_draft(matter, "karpenter", bought)]
     if many or len(matter.problem.offerings) > _GROUPS:
         return drafts
     for expander in ("least-waste", "price"):
         if not part.is_exhausted():
-            purchase = cluster_autoscaler(request, expander, budget=part.share(0.5))
+            purchase = cluster_autoscaler(
+                copied(matter.cluster, bindings(bound), meter=meter),
+                catalogue,
+                daemon_sets,
+                options=ScaleUpOptions(expander=expander),
+                budget=part.share(0.5),
+            )
             drafts.append(_as_draft(matter, f"cluster-autoscaler, {expander}", purchase))
     return drafts
 
 
-def _eligible(matter: Matter) -> Request:
-    """The request with nothing but what can be bought."""
+def _eligible(matter: Matter) -> Catalogue:
+    """The catalogue with nothing but what can be bought."""
     pools = []
     for pool in matter.request.catalogue.pools:
         kept = tuple(offering for offering in pool.offerings if id(offering) in matter.number_of)
         if kept:
             pools.append(replace(pool, offerings=kept))
-    return replace(matter.request, catalogue=Catalogue(pools=tuple(pools), limits=matter.request.catalogue.limits))
+    return Catalogue(pools=tuple(pools), limits=matter.request.catalogue.limits)
 
 
 def _as_draft(matter: Matter, maker: str, purchase: Purchase) -> Draft:

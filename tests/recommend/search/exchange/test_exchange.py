@@ -13,13 +13,13 @@ from tests.support.builders import offering, pod
 from tests.support.paths import ROOT
 from tutti.cluster.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue, Limit, NodePool
-from tutti.market.planning_cluster import initialise
 from tutti.recommend.flow import recommend
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
 from tutti.recommend.problem.search_context import Matter, Progress
 from tutti.recommend.records.request import Request
 from tutti.recommend.replay.kube_scheduler_binder import Replayed, purchases_between
+from tutti.recommend.request_cluster import planning_cluster
 from tutti.recommend.search.exchange.exchange import exchanged
 from tutti.recommend.search.exchange.fill_limits import filled
 from tutti.recommend.search.exchange.forecast import Forecast
@@ -35,12 +35,12 @@ EXTRAS = [(), ("spread", "existing"), ("spread", "gangs", "existing"), ("limits"
 def desk(seed, extras, seconds=1e9):
     """A small drawn instance, ready for replays; the clock goes a second at every look."""
     request = draw("ten-pools", seed, extras)
-    picture = initialise(request)
+    picture = planning_cluster(request)
     picture.schedule_now()
     problem = pose(picture, request.catalogue)
     objective = request.options.objective
     eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
-    matter = Matter(request, picture, problem.only(eligible.mask), objective=objective)
+    matter = Matter(request, request.cluster, picture, problem.only(eligible.mask), objective=objective)
     budget = WorkBudget.of_seconds(seconds, map(float, count()).__next__)
     selection = Selection(matter, Progress(budget, None))
     return selection, Replayed(picture, matter.problem, buy=selection._mend), budget

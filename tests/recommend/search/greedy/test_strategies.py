@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from tests.support import builders
 from tests.support.builders import HOSTNAME, ZONE, apart, daemon_set, near, offering, spread
+from tests.support.literal_greedy import simulate
 from tutti.cluster.work_budget import WorkBudget
 from tutti.kube import objects as k
 from tutti.market.offerings import Catalogue, Limit, NodePool
-from tutti.market.planning_cluster import initialise
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
 from tutti.recommend.records.request import Options, Request, Strategy
-from tutti.recommend.search.greedy.simulate import simulate
+from tutti.recommend.request_cluster import planning_cluster
 from tutti.recommend.search.greedy.strategies import greedy
 
 GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
@@ -45,7 +45,9 @@ class Case:
     """A request, posed."""
 
     def __init__(self, objects, catalogue, daemon_sets=()):
-        self.picture = initialise(Request(objects=tuple(objects), catalogue=catalogue, daemon_sets=tuple(daemon_sets)))
+        self.picture = planning_cluster(
+            Request(objects=tuple(objects), catalogue=catalogue, daemon_sets=tuple(daemon_sets))
+        )
         self.problem = pose(self.picture, catalogue)
         self.eligible = filter_eligible(self.picture, self.problem, catalogue)
 

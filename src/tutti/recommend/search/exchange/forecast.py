@@ -17,7 +17,7 @@ import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.meter import FORECAST_CELL, FORECAST_CLASS
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import DomainRule, Kind
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.search.exchange.forecast_nodes import REAL, SCORED, Columns, Nodes
@@ -34,7 +34,7 @@ _KEYS = _MANY << 10
 class Forecast:
     """See the module's contract; `offerings` are the numbers of those that may be bought."""
 
-    def __init__(self, picture: Picture, problem: Problem, offerings: Iterable[int]) -> None:
+    def __init__(self, picture: PlanningCluster, problem: Problem, offerings: Iterable[int]) -> None:
         self._problem, self._columns = problem, Columns(picture, problem, offerings)
         cluster, numbers = picture.cluster, problem.of_pod
         self._meter = cluster.meter

@@ -13,7 +13,7 @@ import numpy as np
 
 from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, Bools, Floats, Ints
 from tutti.cluster.trial import Trial
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.scale_ups import in_order
 
@@ -52,7 +52,7 @@ class Nodes(NamedTuple):
 class Columns:
     """See the module's contract; `offerings` are the numbers of those that may be bought."""
 
-    def __init__(self, picture: Picture, problem: Problem, offerings: Iterable[int]) -> None:
+    def __init__(self, picture: PlanningCluster, problem: Problem, offerings: Iterable[int]) -> None:
         self._picture, self._problem = picture, problem
         self._row_of = {number: row for row, number in enumerate(offerings)}
         self._names: dict[tuple[str, str], list[str]] = {}

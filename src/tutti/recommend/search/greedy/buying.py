@@ -17,7 +17,7 @@ from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.placement.engine import Decision
 from tutti.engine.plugins.base import Area
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Bought, Draft
@@ -33,7 +33,7 @@ class Pin(NamedTuple):
 class Task(NamedTuple):
     """What is to be bought for."""
 
-    picture: Picture
+    picture: PlanningCluster
     problem: Problem
     scorer: Scorer
     eligible: Bools

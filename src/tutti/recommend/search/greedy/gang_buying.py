@@ -17,7 +17,7 @@ from tutti.cluster.columns import Bools
 from tutti.cluster.groups import NO_GROUP
 from tutti.cluster.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Standing
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import HOSTNAME
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
@@ -29,7 +29,7 @@ _SECOND_CHANCES = 16
 
 
 def buy_whole(
-    picture: Picture,
+    picture: PlanningCluster,
     problem: Problem,
     scorer: Scorer,
     run: Run,

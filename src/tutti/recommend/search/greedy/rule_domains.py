@@ -14,7 +14,7 @@ from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.counters.pod_terms import Scope
 from tutti.kube.objects import Pod
 from tutti.kube.selectors import Selector
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import HOSTNAME
 from tutti.recommend.problem.problem import Problem
 
@@ -25,7 +25,7 @@ LACKS, NEW = -2, -1
 class Ground:
     """What the rules of all classes are read from: labels of offerings, pods of daemons, who matches what."""
 
-    def __init__(self, picture: Picture, problem: Problem) -> None:
+    def __init__(self, picture: PlanningCluster, problem: Problem) -> None:
         self.picture, self.cluster, self.problem = picture, picture.cluster, problem
         judge = picture.engine.judge
         self.rows = [self.cluster.pod_row(each.pods[0]) for each in problem.classes]

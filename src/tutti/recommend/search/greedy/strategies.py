@@ -1,11 +1,11 @@
 """The greedy strategies: node by node, the best one first, in class space.
 
-Contract: the plan of `simulate.py`, found without trials: what a node of each offering would take is counted for all
-offerings at once (`fill.py`), and only the winner joins the picture, where its pods are bound. Pods with volumes are
-placed there by the engine, which has the last word: where it places fewer than were counted, the count is corrected and
-the winner chosen anew. A winner is bought again and again while it provably stays the winner: while of every class at
-least as much is left as any offering would take, and nobody looks at what was placed. Where no waiting pod looks at
-others, the picture is not touched at all. The picture is left as it was found.
+Contract: the plan of `tests/support/literal_greedy.py`, found without trials. What a node of each offering would take
+is counted for all offerings at once (`node_fill`), and only the winner joins the planning cluster, where its pods are
+bound. The engine places pods with volumes and has the last word: where it places fewer pods than were counted, the
+count is corrected and the winner chosen anew. A winner is bought again while it provably stays the winner: while every
+class has at least as many pods left as any offering would take, and no pending pod has a rule about the placed pods.
+Where no pending pod has rules about other pods, the planning cluster is not touched. It is left as it was.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Draft
@@ -29,7 +29,7 @@ from tutti.recommend.search.greedy.rule_domains import Ground
 
 
 def greedy(
-    picture: Picture,
+    picture: PlanningCluster,
     problem: Problem,
     options: Options,
     strategy: Strategy = Strategy.LEAST_COST,

@@ -13,15 +13,22 @@ from msgspec.structs import replace
 from tests.support import builders
 from tests.support.builders import disruption_budget
 from tests.support.paths import VECTORS
-from tutti.autoscalers.cluster_autoscaler.scaledown_planner import cluster_autoscaler_down
-from tutti.autoscalers.cluster_autoscaler.scaledown_records import Deleted, DownGroup, Kept, Removals
-from tutti.autoscalers.cluster_autoscaler.utilization import utilisation
+from tutti.autoscalers.cluster_autoscaler.planner import cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
+    NodesToDelete,
+    ScaleDownDecision,
+    ScaleDownNodeGroup,
+    ScaleDownOptions,
+    UnremovableNode,
+)
+from tutti.autoscalers.cluster_autoscaler.utilization import utilization_of
 from tutti.conformance.case_files import read_lines
 from tutti.conformance.scale_down_cases import RemovalCase, is_removal, read_removal
 from tutti.conformance.scale_down_parts import DELETED, PARTS, REASONS, REMOVABLE, UTILIZATION, could_be, removal_parts
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, Object, Pod
 from tutti.kube.times import micros
+from tutti.market.planning_cluster import build_cluster
 
 VECTORS = str(VECTORS / "purchases" / "cluster-autoscaler.jsonl.gz")
 SHUFFLED = {"drain-rules-kinds1", "pdb-min-size-00", "pdb-min-size-01", "pdb-min-size-03"}
@@ -92,10 +99,11 @@ def pod_on(name: str, on: str, cpu: int = 1, *, owner: str = "ReplicaSet", app: 
     return builders.pod(name, cpu, on=on, app=app, owner=(owner, app), **{**known, **how})
 
 
-def down(*objects: Object, minimum: int = 0, without: tuple[str, ...] = (), **more: Any) -> Removals:
+def down(*objects: Object, minimum: int = 0, without: tuple[str, ...] = (), **more: Any) -> ScaleDownDecision:
     names = tuple(each.metadata.name for each in objects if isinstance(each, Node))
-    group = DownGroup(name="g", minimum=minimum, members=tuple(name for name in names if name not in without))
-    return cluster_autoscaler_down(objects, [group], **{"now": NOW, **more})
+    group = ScaleDownNodeGroup(name="g", minimum=minimum, members=tuple(name for name in names if name not in without))
+    options = ScaleDownOptions(ignore_daemons=more.pop("ignore_daemons", False), threshold=more.pop("threshold", 0.5))
+    return cluster_autoscaler_down(build_cluster(objects), [group], options=options, **{"now": NOW, **more})
 
 
 def test_pods_move_to_what_is_left_until_there_is_no_room() -> None:
@@ -106,24 +114,24 @@ def test_pods_move_to_what_is_left_until_there_is_no_room() -> None:
         "c": "NoPlaceToMovePods",
     }
     assert found.utilization == {"a": 0.4, "b": 0.4, "c": 0.4}
-    assert found.deleted == Deleted(drain=("a",), first_drain=("a",))
+    assert found.deleted == NodesToDelete(drain=("a",), first_drain=("a",))
 
 
 def test_exactly_at_the_threshold_is_underused() -> None:
     objects = (node("a"), node("b"), pod_on("p", "a", 5), pod_on("q", "b", 6))
-    assert down(*objects).kept["b"] == Kept("NotUnderutilized")
-    assert down(*objects).kept["a"] == Kept("NoPlaceToMovePods"), "it was tried"
-    assert down(*objects, threshold=0.49).kept["a"] == Kept("NotUnderutilized")
+    assert down(*objects).kept["b"] == UnremovableNode("NotUnderutilized")
+    assert down(*objects).kept["a"] == UnremovableNode("NoPlaceToMovePods"), "it was tried"
+    assert down(*objects, threshold=0.49).kept["a"] == UnremovableNode("NotUnderutilized")
 
 
 def test_daemons_count_unless_they_are_ignored() -> None:
     daemon = pod_on("d", "a", 4, owner="DaemonSet", app="d")
-    assert utilisation(node("a"), [daemon, pod_on("p", "a", 2)]) == 0.6
-    assert utilisation(node("a"), [daemon, pod_on("p", "a", 2)], ignore_daemons=True) == 2 / 6
-    assert utilisation(node("a"), [replace(daemon)]) == 0.4
-    assert utilisation(msgspec.convert({"metadata": {"name": "x"}}, Node), []) is None
+    assert utilization_of(node("a"), [daemon, pod_on("p", "a", 2)]) == 0.6
+    assert utilization_of(node("a"), [daemon, pod_on("p", "a", 2)], ignore_daemons=True) == 2 / 6
+    assert utilization_of(node("a"), [replace(daemon)]) == 0.4
+    assert utilization_of(msgspec.convert({"metadata": {"name": "x"}}, Node), []) is None
     gpu = msgspec.convert({"metadata": {"name": "x", "labels": {"k8s.amazonaws.com/accelerator": "a"}}}, Node)
-    assert utilisation(gpu, [pod_on("p", "x", 9)]) == 0.0, "a GPU that is not ready keeps no node"
+    assert utilization_of(gpu, [pod_on("p", "x", 9)]) == 0.0, "a GPU that is not ready keeps no node"
     found = down(node("a"), daemon, pod_on("p", "a", 2), ignore_daemons=True)
     assert found.kept["a"].reason == "NoPlaceToMovePods"
 
@@ -132,10 +140,15 @@ def test_who_is_not_looked_at() -> None:
     marked = node("m", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
     found = down(node("free"), marked, node("own"), without=("own",))
     assert found.removable == ("free",)
-    assert found.kept == {"own": Kept("NotAutoscaled", prefiltered=True), "m": Kept("ScaleDownDisabledAnnotation")}
-    assert down(node("a"), node("b"), minimum=2).kept["a"] == Kept("NodeGroupMinSizeReached", prefiltered=True)
+    assert found.kept == {
+        "own": UnremovableNode("NotAutoscaled", prefiltered=True),
+        "m": UnremovableNode("ScaleDownDisabledAnnotation"),
+    }
+    assert down(node("a"), node("b"), minimum=2).kept["a"] == UnremovableNode(
+        "NodeGroupMinSizeReached", prefiltered=True
+    )
     nothing = msgspec.convert({"metadata": {"name": "x"}}, Node)
-    assert down(nothing).kept["x"] == Kept("UnexpectedError")
+    assert down(nothing).kept["x"] == UnremovableNode("UnexpectedError")
 
 
 def test_expendable_and_finished_pods_are_not_seen() -> None:
@@ -152,7 +165,7 @@ def test_empty_nodes_first_and_no_more_than_twenty() -> None:
     found = down(*full, *empty, *(pod_on(f"p{each.metadata.name}", each.metadata.name) for each in full))
     assert len(found.removable) == 20
     assert set(found.removable) <= {each.metadata.name for each in empty}
-    assert sum(kept == Kept("NotSimulated", prefiltered=True) for kept in found.kept.values()) == 5
+    assert sum(kept == UnremovableNode("NotSimulated", prefiltered=True) for kept in found.kept.values()) == 5
     assert len(found.deleted.empty) == 20
     assert (len(found.deleted.first_empty), found.deleted.first_drain) == (10, ())
 
@@ -168,7 +181,7 @@ def test_a_pod_that_is_let_finish_holds_its_node_back() -> None:
     waiting = pod_on("p", "a", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "on-completion"})
     found = down(node("a"), waiting)
     assert found.removable == ("a",)
-    assert found.deleted == Deleted(held={"a": "BlockedByOnCompletionPod"})
+    assert found.deleted == NodesToDelete(held={"a": "BlockedByOnCompletionPod"})
 
 
 def test_a_budget_of_one_lets_a_node_with_two_go_but_not_the_next() -> None:
@@ -183,7 +196,7 @@ def test_a_budget_of_one_lets_a_node_with_two_go_but_not_the_next() -> None:
         pod_on("x", "c", 30),
     )
     assert found.removable == ("a",)
-    assert found.kept["b"] == Kept("BlockedByPod", "default/r", "NotEnoughPdb")
+    assert found.kept["b"] == UnremovableNode("BlockedByPod", "default/r", "NotEnoughPdb")
 
 
 def test_what_can_be_evicted_at_once_is_drained_first() -> None:
@@ -197,10 +210,12 @@ def test_what_can_be_evicted_at_once_is_drained_first() -> None:
 
 def test_controllers_that_are_gone_and_clocks_that_nobody_has() -> None:
     objects = (node("a"), node("b"), pod_on("p", "a"), pod_on("s", "b", namespace="kube-system"))
-    assert down(*objects, gone=frozenset(["default/ReplicaSet/a"])).kept["a"] == Kept(
+    assert down(*objects, gone=frozenset(["default/ReplicaSet/a"])).kept["a"] == UnremovableNode(
         "BlockedByPod", "default/p", "ControllerNotFound"
     )
-    assert down(*objects, now=None).kept["b"] == Kept("BlockedByPod", "kube-system/s", "UnmovableKubeSystemPod")
+    assert down(*objects, now=None).kept["b"] == UnremovableNode(
+        "BlockedByPod", "kube-system/s", "UnmovableKubeSystemPod"
+    )
 
 
 def test_the_leaving_node_is_still_a_domain() -> None:
@@ -214,7 +229,7 @@ def test_the_leaving_node_is_still_a_domain() -> None:
     nodes = node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})
     pods = [pod_on(name, on, topologySpreadConstraints=spread) for name, on in (("p", "a"), ("q", "b"))]
     found = down(*nodes, *pods, pod_on("big", "b", 6, app="b"))
-    assert found.kept["a"] == Kept("NoPlaceToMovePods")
+    assert found.kept["a"] == UnremovableNode("NoPlaceToMovePods")
 
 
 def test_a_pod_goes_where_it_went_before() -> None:
@@ -231,10 +246,10 @@ def test_a_pod_goes_where_it_went_before() -> None:
 
 def test_what_is_left_to_chance_is_not_compared() -> None:
     groups = {"a": "g", "b": "g", "c": "h"}
-    theirs = Deleted(
+    theirs = NodesToDelete(
         empty=("a",), drain=("c",), held={"b": "NodeGroupMinSizeReached"}, first_empty=("a",), first_drain=("c",)
     )
-    other = Deleted(
+    other = NodesToDelete(
         empty=("b",), drain=("c",), held={"a": "NodeGroupMinSizeReached"}, first_empty=("b",), first_drain=("c",)
     )
     assert could_be(other, theirs, groups)
@@ -250,12 +265,12 @@ def test_a_part_that_is_otherwise_is_told() -> None:
     wrong = replace(
         ours,
         removable=tuple(rest),
-        kept={**ours.kept, name: Kept("NoPlaceToMovePods")},
+        kept={**ours.kept, name: UnremovableNode("NoPlaceToMovePods")},
         utilization={},
-        deleted=Deleted(),
+        deleted=NodesToDelete(),
     )
     parts = removal_parts(case, wrong)
     assert not any(part.exact or part.agrees for part in parts.values())
     assert parts[REASONS].recorded == {name: None}
-    assert parts[REASONS].ours == {name: Kept("NoPlaceToMovePods")}
+    assert parts[REASONS].ours == {name: UnremovableNode("NoPlaceToMovePods")}
     assert set(parts[REMOVABLE].recorded) - set(parts[REMOVABLE].ours) == {name}

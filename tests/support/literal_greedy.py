@@ -1,11 +1,11 @@
-"""The literal loop: for every pool and zone a simulation, the best joins the picture, and again.
+"""The greedy strategies in their literal form: simulate a node of every offering, keep the best, and repeat.
 
-Contract: the picture is left as it was found. First the engine places what fits on the nodes that are there. Then, in
-each round, every offering that may be bought gets a trial: one node of it joins, the engine places the waiting pods on
-that node alone, in the order of `buying.py`, and the node is scored by what it took. The best one joins for good; pods
-that now fit on other nodes (a spread's minimum rose, a pod that they follow arrived) are placed by the engine. It ends
-when nothing waits, nothing that may be bought takes a pod, or time is up. `greedy.py` makes the same plan in far less
-time; this is the definition of what it does.
+Contract: the planning cluster is left as it was. First the engine places what fits on existing nodes. Then, in each
+round, every offering that may be bought gets a trial: one node of it joins, the engine places the pending pods on that
+node alone, in the order of `buying.py`, and the node is scored by what it took. The best node joins for good; the
+engine places pods that now fit on other nodes (a spread's minimum rose, a pod that they follow arrived). The loop ends
+when no pod is pending, no offering takes a pod, or time is up. `greedy/strategies.py` makes the same plan in far less
+time; tests compare it with this definition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.trial import Trial
 from tutti.cluster.work_budget import WorkBudget
-from tutti.market.planning_cluster import Picture
+from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Draft
@@ -25,7 +25,7 @@ from tutti.recommend.search.greedy.gang_buying import buy_whole
 
 
 def simulate(
-    picture: Picture,
+    picture: PlanningCluster,
     problem: Problem,
     options: Options,
     strategy: Strategy = Strategy.LEAST_COST,

@@ -1,0 +1,89 @@
+"""Existing nodes, as columns: what is free on each, and which could take a pod.
+
+Contract: nodes are numbered by name. Room only shrinks, so a node that once had no room for a pod has none later; that
+is remembered in the pod's data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tutti.autoscalers.karpenter.hostportusage import Port, ports_conflict
+from tutti.autoscalers.karpenter.label_rows import HOSTNAME, LabelRows, selected_by
+from tutti.autoscalers.karpenter.poddata import PodData
+from tutti.autoscalers.karpenter.state import RunningPod
+from tutti.cluster.columns import Bools, Ints
+from tutti.kube.objects import DaemonSet, Node, Pod, Taint
+from tutti.kube.resources import allocatable, host_ports, incoming_requests, placed_requests
+from tutti.kube.workloads.daemon_sets import daemon_tolerations
+from tutti.kube.workloads.owners import controller_of
+
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class ExistingNodes:
+    """See the module's contract."""
+
+    def __init__(self, nodes: Sequence[Node], pods: Sequence[RunningPod], *, resources: Sequence[str]) -> None:
+        ordered = sorted(nodes, key=lambda node: node.metadata.name)
+        self.names = [node.metadata.name for node in ordered]
+        self.number_of = {name: number for number, name in enumerate(self.names)}
+        labels = [{HOSTNAME: node.metadata.name, **(node.metadata.labels or {})} for node in ordered]
+        self.rows = LabelRows(labels, [_taints(node) for node in ordered])
+        amounts = [allocatable(node) for node in ordered]
+        self.free: Ints = np.array([[each.get(name, 0) for each in amounts] for name in resources], dtype=np.int64)
+        self.free = self.free.reshape(len(resources), len(ordered))
+        self._ports: list[list[Port]] = [[] for _ in ordered]
+        self._daemon_requests: Ints = np.zeros_like(self.free)
+        for each in pods:
+            if (number := self.number_of.get(each.node)) is not None:
+                self._add_running(each.pod, number, resources)
+
+    def _add_running(self, pod: Pod, number: int, resources: Sequence[str]) -> None:
+        requests = placed_requests(pod).requests
+        amounts = np.array([1 if name == "pods" else requests.get(name, 0) for name in resources], dtype=np.int64)
+        self.free[:, number] -= amounts
+        self._ports[number] += host_ports(pod)
+        owner = controller_of(pod) or next(iter(pod.metadata.owner_references or ()), None)
+        if owner is not None and owner.kind == "DaemonSet":
+            self._daemon_requests[:, number] += amounts
+
+    def keep_room(self, daemon_sets: Sequence[DaemonSet], resources: Sequence[str]) -> None:
+        """Keep room for the daemons that a node should run and does not run yet."""
+        due = np.zeros_like(self.free)
+        for each in daemon_sets:
+            spec = each.spec.template.spec
+            mask = selected_by(spec, self.rows) & self.rows.tolerated(daemon_tolerations(spec), hard_only=True)
+            requests = {**incoming_requests(Pod(spec=spec)), "pods": 1}
+            due += np.array([requests.get(name, 0) for name in resources], dtype=np.int64)[:, None] * mask
+        self.free -= np.maximum(due - self._daemon_requests, 0)
+
+    def with_room_for(self, data: PodData) -> list[int]:
+        """The nodes with room for a pod, by name; the others are never asked about again."""
+        found = data.nodes
+        if found is None:
+            found = np.flatnonzero(data.node_mask(self.rows, self.names))
+        if len(found):
+            fits: Bools = np.ones(len(found), dtype=bool)
+            for resource, amount in data.pod_class.requests:
+                fits &= self.free[resource][found] >= amount
+            if data.pod_class.ports:
+                fits &= [not ports_conflict(data.pod_class.ports, self._ports[number]) for number in found.tolist()]
+            found = found[fits]
+        data.nodes = found
+        numbers: list[int] = found.tolist()
+        return numbers
+
+    def add(self, number: int, data: PodData) -> None:
+        """Put a pod on a node."""
+        self.free[:, number] -= data.pod_class.column[:, 0]
+        self._ports[number] += data.pod_class.ports
+
+
+def _taints(node: Node) -> list[Taint]:
+    taints = list(node.spec.taints or ())
+    if node.spec.unschedulable and not any(taint.key == _CORDONED.key for taint in taints):
+        taints.append(_CORDONED)
+    return taints
