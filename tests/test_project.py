@@ -46,16 +46,14 @@ MOST_MODULES = 15
 LONG_FOLDERS = {
     "engine/plugins",  # one module for each plugin of kube-scheduler
     "kube/gangs",  # one module for each dialect
-    "cluster",  # 17 modules when this test was written; to be divided, and then to leave this list
+    "cluster",  # more than 15 modules when this test was written; to be divided, and then to leave this list
 }
 """Folders that may have more."""
 SHARED_CLASS_NAMES = {
     "NodeAffinity",  # Kubernetes' own word for a plugin, and for a field of a pod
     # Found when this test was written; each is renamed or merged, and then leaves this list.
-    "Bought", "Candidate", "Columns", "Disruption", "Domains", "Format", "Found", "Ground", "Kind", "Market",
-    "NodeText", "Nodes", "Outcome", "Part", "Pass", "Peer", "Place", "Plan", "PodText", "PoolText", "Refusal", "Rules",
-    "Running", "ScaleUp", "Settled", "SnapshotText", "Step", "Strategy", "Tally", "TemplateText", "Topology",
-    "Workload",
+    "Bought", "Candidate", "Columns", "Disruption", "Domains", "Found", "Ground", "Kind", "Market", "Nodes", "Outcome",
+    "Part", "Pass", "Peer", "Refusal", "Rules", "Running", "ScaleUp", "Settled", "Step", "Strategy", "Topology",
 }  # fmt: skip
 """Public class names that may occur more than once in the source."""
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Run
+from tests.support.command_line import INPUT, Run, interrupted
 from tests.support.documents import node, pod
-from tests.support.interrupts import INPUT, interrupted
 from tutti import __version__
 from tutti.cli.main import COMMANDS, cli
 

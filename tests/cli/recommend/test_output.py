@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.command_line import Run
+from tests.support.command_line import Run, interrupted
 from tests.support.documents import node, pod
-from tests.support.interrupts import interrupted
 from tests.support.paths import EXAMPLES
 from tutti.market.offerings import Catalogue
 from tutti.present.recommendation_text import recommendation_text

@@ -13,9 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.browser.reports import HOSTILE, beside, hostile, large
-from tests.support.command_line import Run
+from tests.support.command_line import Run, interrupted
 from tests.support.documents import node, pod
-from tests.support.interrupts import interrupted
 from tests.support.paths import ROOT
 from tutti.cli.recommend import write_report as write
 from tutti.exceptions import InputError
