@@ -170,7 +170,7 @@ def test_the_binder_and_the_limit_reach_the_recommender() -> None:
 
     def looks(request: Request, budget: WorkBudget) -> Recommendation:
         seen.append((request.options.binder, budget.seconds))
-        return as_karpenter(request.cluster, request.catalogue, request.daemon_sets, budget=budget)
+        return as_karpenter(request, budget)
 
     case = read_karpenter("f", 1, SMALL[0]).case
     found = run_purchase(case, Settings(Binder.KUBE_SCHEDULER, 3.0), recommender=looks, replayer=all_placed)

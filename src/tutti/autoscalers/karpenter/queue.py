@@ -12,7 +12,7 @@ from tutti.autoscalers.karpenter.poddata import PendingPodClass
 from tutti.kube.objects import Pod
 
 
-class Queue:
+class PodQueue:
     """See the module's contract."""
 
     def __init__(self, pods: Sequence[Pod], classes: Sequence[PendingPodClass]) -> None:

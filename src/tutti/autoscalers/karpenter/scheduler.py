@@ -18,7 +18,7 @@ from tutti.autoscalers.karpenter.existingnode import ExistingNodes
 from tutti.autoscalers.karpenter.nodeclaim import NodeClaim, NodeClaims, NodeClaimsAsInGo
 from tutti.autoscalers.karpenter.nodeclaimtemplate import NodeClaimTemplate
 from tutti.autoscalers.karpenter.poddata import PodClasses, PodData
-from tutti.autoscalers.karpenter.queue import Queue
+from tutti.autoscalers.karpenter.queue import PodQueue
 from tutti.autoscalers.karpenter.state import ClusterState, RunningPod
 from tutti.autoscalers.karpenter.topology import MatchingTopologies, Topology
 from tutti.autoscalers.shared.purchase import Purchase
@@ -54,7 +54,7 @@ class Scheduler:
         self._keys = [each.pod.key for each in state.pending]
         self._running = len(state.running)
         self._classes = classes = PodClasses(state.pending, _watched_labels(state.running))
-        self._queue = Queue([each.pod for each in state.pending], classes.of_pod)
+        self._queue = PodQueue([each.pod for each in state.pending], classes.of_pod)
         self._nodes = ExistingNodes(state.nodes, state.running, resources=classes.resources)
         self._nodes.keep_room(daemon_sets, classes.resources)
         rank = {name: place for place, name in enumerate(order)}
