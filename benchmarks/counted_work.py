@@ -23,8 +23,8 @@ from instances import draw
 from msgspec.structs import replace
 
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster.work_budget import WorkBudget
-from tutti.recommend.records.request import Binder, Down, Request
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.recommend.records.request import Binder, DownOptions, Request
 
 EXTRAS: tuple[tuple[str, ...], ...] = ((), ("spread", "gangs", "existing"), ("limits", "anti-affinity", "daemons"))
 
@@ -74,7 +74,7 @@ def main() -> int:
     print(f"{'BINDER':15} {'INSTANCE':45} {'COUNTED':>8} {'CPU':>8} {'RATIO':>6}  AGAIN, BESIDE OTHERS")
     for binder in options.binder:
         for name, request in instances(options.instances):
-            asked = replace(request, options=replace(request.options, binder=Binder(binder), down=Down()))
+            asked = replace(request, options=replace(request.options, binder=Binder(binder), down=DownOptions()))
             plan, counted, took = planned(asked, options.seconds)
             with busy():
                 again, *_ = planned(asked, options.seconds)

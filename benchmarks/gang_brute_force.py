@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.brute_force.gang_instances import SORTS, instances
-from tests.support.brute_force.gang_verdicts import judge
+from tests.support.brute_force.gang_verdicts import verdict_of
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     options = parser.parse_args()
     begin, wrong, worse = time.perf_counter(), 0, 0
     for made in instances(options.seed, options.instances):
-        verdict = judge(made)
+        verdict = verdict_of(made)
         wrong, worse = wrong + bool(verdict.wrong), worse + bool(verdict.worse)
         if verdict.wrong or verdict.worse:
             print(f"{made.name:12} {'WRONG' if verdict.wrong else 'WORSE'} {verdict.wrong or verdict.worse}")

@@ -38,7 +38,7 @@ from tutti.kube.objects import (
     WorkloadSpec,
 )
 from tutti.market.instance_types import ARCH, HOSTNAME, INSTANCE_TYPE, OS, ZONE, template_name, template_node
-from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.market.offerings import Catalogue, NodePool, Offering, PoolLimit
 from tutti.market.pool_limits import nodes_limit
 from tutti.market.price_book import PriceBook
 from tutti.recommend.records.request import Request
@@ -255,7 +255,7 @@ def limited(
     if len({offering.instance_type for offering in each.offerings}) > 1:
         asked = sum(int(asks["cpu"][:-1]) * count for asks, count in zip(sizes, counts, strict=True))
         left = asked * 3 // 2
-        limit = Limit(what="cpu", left=left, reason=f"pool {each.name} has 0 of at most {left // 1000} cpu")
+        limit = PoolLimit(what="cpu", left=left, reason=f"pool {each.name} has 0 of at most {left // 1000} cpu")
         return NodePool(name=each.name, offerings=each.offerings, limits=(limit,))
     if chance.random() < 0.5:
         return each

@@ -19,14 +19,14 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.node_edits import like
 from tutti.engine.placement.engine import Engine
-from tutti.engine.placement.evaluator import Filtered
+from tutti.engine.placement.evaluator import FilterResult
 from tutti.engine.session.schedule import schedule
 from tutti.kube.gangs.coscheduling import LABEL
 from tutti.kube.objects import KINDS, CoschedulingPodGroup, Node, Object, Pod
 from tutti.kube.quantity import milli, value
 from tutti.kube.workloads.daemon_sets import daemon_pods
 from tutti.kube.workloads.owners import OwnedPods
-from tutti.market.offerings import NODES, Limit, Offering
+from tutti.market.offerings import NODES, Offering, PoolLimit
 from tutti.recommend.records.new_nodes import NewNode
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
@@ -116,7 +116,7 @@ def _limits(request: Request, told: Recommendation) -> Iterator[str]:
             yield f"{used} {limit.what} are bought: {limit.reason}"
 
 
-def _takes(limit: Limit, offering: Offering) -> int:
+def _takes(limit: PoolLimit, offering: Offering) -> int:
     status = offering.node.status
     amounts = status.capacity or status.allocatable or {}
     return 1 if limit.what == NODES else amount_of(limit.what, amounts.get(limit.what, 0))
@@ -142,13 +142,13 @@ def unreachable(request: Request, told: Recommendation) -> list[str]:
     """
     where = _where(told)
     cluster = _cluster(request, told, dict.fromkeys(where))
-    judge = Engine(cluster).judge
+    evaluator = Engine(cluster).evaluator
     todo = list(where)
     while todo:
         refused = []
         for pod in todo:
-            found = judge.filter(judge.ask(cluster.pod_row(pod)))
-            if isinstance(found, Filtered) and found.feasible[cluster.node_row(where[pod])]:
+            found = evaluator.filter(evaluator.incoming_pod(cluster.pod_row(pod)))
+            if isinstance(found, FilterResult) and found.feasible[cluster.node_row(where[pod])]:
                 cluster.apply(Bind(pod, where[pod]))
             else:
                 refused.append(pod)

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from plan_audit import needless, problems, unreachable
 from scenario_instances import BEST, scenarios
 
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.money import a_month, dollars
 from tutti.recommend.flow import recommend
 from tutti.recommend.records.recommendation import Recommendation

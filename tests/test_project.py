@@ -46,16 +46,8 @@ MOST_MODULES = 15
 LONG_FOLDERS = {
     "engine/plugins",  # one module for each plugin of kube-scheduler
     "kube/gangs",  # one module for each dialect
-    "cluster",  # more than 15 modules when this test was written; to be divided, and then to leave this list
 }
 """Folders that may have more."""
-SHARED_CLASS_NAMES = {
-    "NodeAffinity",  # Kubernetes' own word for a plugin, and for a field of a pod
-    # Found when this test was written; each is renamed or merged, and then leaves this list.
-    "Bought", "Candidate", "Columns", "Disruption", "Domains", "Found", "Ground", "Kind", "Market", "Nodes", "Outcome",
-    "Part", "Pass", "Peer", "Refusal", "Rules", "Running", "ScaleUp", "Settled", "Step", "Strategy", "Topology",
-}  # fmt: skip
-"""Public class names that may occur more than once in the source."""
 
 
 class Command(NamedTuple):
@@ -205,4 +197,4 @@ def test_class_names_are_unique() -> None:
         for each in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
                 files[each.name].append(path.relative_to(SOURCE).as_posix())
-    assert not {name: where for name, where in files.items() if len(where) > 1 and name not in SHARED_CLASS_NAMES}
+    assert not {name: where for name, where in files.items() if len(where) > 1}

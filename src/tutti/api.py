@@ -31,11 +31,11 @@ from tutti.app.recommend.recommendation_request import recommendation_request, w
 from tutti.app.recommend.recommendation_result import RecommendationResult
 from tutti.app.schedule import ScheduleResult, schedule_pods, selector_of
 from tutti.app.scheduler_profile import scheduler_profile
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.reading.parsed_file import ParsedFile, parse_file, parsed_trees
 from tutti.kube.reading.sources import Source, read_sources
-from tutti.recommend.records.request import Down, Options, Strategy
+from tutti.recommend.records.request import DownOptions, RecommendOptions, Strategy
 from tutti.wire.document import without_byte_order_mark
 from tutti.wire.tutti_api.request import read_options
 
@@ -140,8 +140,8 @@ def recommend(
         asked["weights"] = dict(weights)
     if down is not False:
         asked["down"] = down if down is True else {_camel_case(key): value for key, value in down.items()}
-    now = Down(now=time.time_ns() // 1000)
-    options = read_options(asked, Options(strategy=Strategy.OPTIMAL, down=now))
+    now = DownOptions(now=time.time_ns() // 1000)
+    options = read_options(asked, RecommendOptions(strategy=Strategy.OPTIMAL, down=now))
     if down is False:
         options = replace(options, down=None)
     request = recommendation_request(

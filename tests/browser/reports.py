@@ -6,8 +6,8 @@ from tests.support.builders import offering, pod, pool
 from tutti.kube.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements
 from tutti.market.offerings import Catalogue, NodePool, Offering
 from tutti.present.report.page import Report
-from tutti.recommend.compare import OURS, Compared
-from tutti.recommend.records.down_plan import DownPlan, Move, Removal, Stay, Step, Why
+from tutti.recommend.compare import OURS, ComparedPurchase
+from tutti.recommend.records.down_plan import DownPlan, Move, Removal, RemovalReason, ScaleDownStep, StayingNode
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
@@ -39,7 +39,9 @@ def hostile() -> Report:
         cost=10**8, bound=10**8, gap=0.0,
         nodes=(NewNode(name=HOSTILE, pods=keys, **bought),), notes=(HOSTILE,),
         scale_up=(ScaleUp(increment=1, node_names=(HOSTILE,), **bought),),
-        down=DownPlan(stays=(Stay(node=HOSTILE, pool=HOSTILE, reason=HOSTILE, message=HOSTILE),), notes=(HOSTILE,)),
+        down=DownPlan(
+            stays=(StayingNode(node=HOSTILE, pool=HOSTILE, reason=HOSTILE, message=HOSTILE),), notes=(HOSTILE,)
+        ),
     )  # fmt: skip
     catalogue = Catalogue(pools=(NodePool(name=HOSTILE, offerings=(made,)),))
     return Report(Request(objects=pods, catalogue=catalogue), answer, (), (), (HOSTILE,))
@@ -75,24 +77,24 @@ def beside(nodes: int = 0) -> Report:
     cost = nodes * 2 * 10**8
     peer = "cluster-autoscaler/least-waste"
     compared = (
-        Compared(who=OURS, bought=bought, cost=cost, placed=1, kept=1, change=0.0),
-        Compared(who=peer, bought=bought, cost=cost, placed=1, kept=1, change=0.0),
-        Compared(who="karpenter", problem="not done in 5.0 s"),
+        ComparedPurchase(who=OURS, bought=bought, cost=cost, placed=1, kept=1, change=0.0),
+        ComparedPurchase(who=peer, bought=bought, cost=cost, placed=1, kept=1, change=0.0),
+        ComparedPurchase(who="karpenter", problem="not done in 5.0 s"),
     )
     name = "ip-10-0-{}-20.us-east-1.compute.internal"
     stays = tuple(
-        Stay(node=name.format(number), pool="general", reason=reason, message=WHY * (1 + number % 3))
+        StayingNode(node=name.format(number), pool="general", reason=reason, message=WHY * (1 + number % 3))
         for number, reason in enumerate(REASONS)
     )
     removal = Removal(
         node=name.format(99), pool="general", zone="us-east-1a", instance_type="m6i.xlarge", capacity_type="on-demand",
-        price=2 * 10**8, why=Why.UNDERUSED, utilization=0.25, moves=8,
+        price=2 * 10**8, why=RemovalReason.UNDERUSED, utilization=0.25, moves=8,
     )  # fmt: skip
     moves = tuple(
         Move(pod=f"shop/api-5d8f7-a9x2{each}", source=name.format(99), target=name.format(each)) for each in range(8)
     )
     down = DownPlan(
-        removals=(removal,), stays=stays, steps=(Step(moves=moves, removes=(name.format(99),)),), moves=8,
+        removals=(removal,), stays=stays, steps=(ScaleDownStep(moves=moves, removes=(name.format(99),)),), moves=8,
         purchase=cost, before=10**9 + cost, after=8 * 10**8 + cost, saving=2 * 10**8,
     )  # fmt: skip
     answer = Recommendation(

@@ -61,8 +61,8 @@ def test_it_can_be_seen(browser: Chromium, report: Path, tmp_path: Path, width: 
     assert max(ground) < 60 if dark else min(ground) > 200
     assert len(image.colours()) > 100
     browser.run("document.querySelector('#plan').scrollIntoView()")
-    picture = browser.screenshot(tmp_path / "picture.png", scale=0.5)
-    assert picture.pixels != image.pixels
+    planning = browser.screenshot(tmp_path / "picture.png", scale=0.5)
+    assert planning.pixels != image.pixels
     tiles = browser.run(
         "[...document.querySelectorAll('figure rect.t')].map(each => getComputedStyle(each).fill)"
         ".filter((fill, place, all) => all.indexOf(fill) === place)"

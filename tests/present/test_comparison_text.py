@@ -15,7 +15,7 @@ from tests.support.documents import node, pod
 from tests.support.paths import SCENARIOS
 from tutti.market.offerings import Offering
 from tutti.present.comparison_text import change_text, comparison_text
-from tutti.recommend.compare import Compared
+from tutti.recommend.compare import ComparedPurchase
 from tutti.recommend.records.recommendation import Recommendation
 
 Tutti = Callable[..., Run]
@@ -150,27 +150,27 @@ def offering(name: str = "m5.large") -> Offering:
 
 
 def test_a_better_peer_is_told_first() -> None:
-    ours = Compared(who="tutti", bought=((offering(), 3),), cost=3 * 10**8, placed=9, kept=9, change=0.0)
-    peer = Compared(
+    ours = ComparedPurchase(who="tutti", bought=((offering(), 3),), cost=3 * 10**8, placed=9, kept=9, change=0.0)
+    peer = ComparedPurchase(
         who="karpenter", bought=((offering(), 2),), cost=2 * 10**8, placed=9, kept=9, change=-1 / 3, better=True
     )
     said = comparison_text((ours, peer), answer(cost=3 * 10**8))
     line = "Karpenter is better here: as many pods for $73.00 a month less; a longer --time-limit may find that, too"
     assert said.split("\n\n")[1].splitlines()[0] == line
-    more = Compared(who="karpenter", bought=((offering(), 2),), cost=10**8, placed=10, kept=10, better=True)
+    more = ComparedPurchase(who="karpenter", bought=((offering(), 2),), cost=10**8, placed=10, kept=10, better=True)
     assert "Karpenter is better here: 1 pod more gets a node" in comparison_text((ours, more), answer())
 
 
 def test_a_plan_that_only_tutti_can_bind_says_so() -> None:
-    ours = Compared(who="tutti", bought=((offering(), 3),), cost=3, placed=9, kept=8, change=0.0, follows=True)
+    ours = ComparedPurchase(who="tutti", bought=((offering(), 3),), cost=3, placed=9, kept=8, change=0.0, follows=True)
     said = comparison_text((ours,), answer(binder="tutti"))
     assert "8 of 9" in said
     assert "with --binder tutti pods go where the plan says" in said
 
 
 def test_a_plan_that_may_be_far_from_the_best_says_so() -> None:
-    ours = Compared(who="tutti", bought=((offering(), 9),), cost=9 * 10**8, placed=9, kept=9, change=0.0)
-    peer = Compared(who="karpenter", bought=((offering(), 4),), cost=4 * 10**8, placed=9, kept=8, change=-5 / 9)
+    ours = ComparedPurchase(who="tutti", bought=((offering(), 9),), cost=9 * 10**8, placed=9, kept=9, change=0.0)
+    peer = ComparedPurchase(who="karpenter", bought=((offering(), 4),), cost=4 * 10**8, placed=9, kept=8, change=-5 / 9)
     warned = comparison_text((ours, peer), answer(cost=9 * 10**8, bound=3 * 10**8, gap=2 / 3))
     assert "ours may be far from the best (gap 67 %): try a longer --time-limit" in warned
     assert "far from" not in comparison_text((ours, peer), answer(cost=9 * 10**8, bound=8 * 10**8, gap=1 / 9))
@@ -178,7 +178,7 @@ def test_a_plan_that_may_be_far_from_the_best_says_so() -> None:
 
 def test_many_types_are_not_all_named() -> None:
     bought = tuple((offering(f"t{number}"), 9 - number) for number in range(6))
-    said = comparison_text((Compared(who="tutti", bought=bought, cost=1, placed=9, kept=9),), answer())
+    said = comparison_text((ComparedPurchase(who="tutti", bought=bought, cost=1, placed=9, kept=9),), answer())
     assert "9 t0, 8 t1, 7 t2, 6 t3, 9 others" in said
 
 

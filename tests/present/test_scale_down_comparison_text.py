@@ -11,8 +11,8 @@ from tests.support.command_line import Run
 from tests.support.documents import node, pod
 from tests.support.paths import EXAMPLES
 from tutti.present.scale_down_comparison_text import node_rows, scale_down_comparison_text
-from tutti.recommend.down.compare_cluster_autoscaler import Gone, PeerDown
-from tutti.recommend.records.down_plan import DownPlan, Removal, Stay, Why
+from tutti.recommend.down.compare_cluster_autoscaler import DeletedNode, PeerScaleDown
+from tutti.recommend.records.down_plan import DownPlan, Removal, RemovalReason, StayingNode
 from tutti.recommend.records.new_nodes import NewNode
 
 Tutti = Callable[..., Run]
@@ -23,13 +23,13 @@ OVERGROWN = ("-f", str(EXAMPLE / "overgrown.json"), "--pools", str(EXAMPLE / "ov
 
 def removal(name: str, price: int | None = 10**8, wait: int = 600) -> Removal:
     return Removal(
-        node=name, pool="p", zone="z", instance_type="t", capacity_type="on-demand", price=price, why=Why.EMPTY,
-        utilization=0.0, wait=wait,
+        node=name, pool="p", zone="z", instance_type="t", capacity_type="on-demand", price=price,
+        why=RemovalReason.EMPTY, utilization=0.0, wait=wait,
     )  # fmt: skip
 
 
-def gone(name: str, price: int | None = 10**8, wait: int = 600) -> Gone:
-    return Gone(node=name, pool="p", price=price, wait=wait, empty=True)
+def gone(name: str, price: int | None = 10**8, wait: int = 600) -> DeletedNode:
+    return DeletedNode(node=name, pool="p", price=price, wait=wait, empty=True)
 
 
 def test_the_comparison_follows_the_plan(tutti: Tutti) -> None:
@@ -81,10 +81,10 @@ def test_nodes_of_no_pool(tutti: Tutti, write: Write) -> None:
 def test_each_has_its_reason_where_only_one_lets_a_node_go() -> None:
     plan = DownPlan(
         removals=(removal("a"), removal("b", wait=0)),
-        stays=(Stay(node="c", pool="p", reason="NotWorthMoving", message="it would not pay"),),
+        stays=(StayingNode(node="c", pool="p", reason="NotWorthMoving", message="it would not pay"),),
         saving=2 * 10**8,
     )
-    theirs = PeerDown(gone=(gone("a", wait=90), gone("c")), kept={"b": "80% of it is asked for"}, saving=2 * 10**8)
+    theirs = PeerScaleDown(gone=(gone("a", wait=90), gone("c")), kept={"b": "80% of it is asked for"}, saving=2 * 10**8)
     found = {each.node: each for each in node_rows(plan, theirs)}
     assert (found["a"].ours, found["a"].theirs, found["a"].because) == (600, 90, "")
     assert found["b"].because == "Cluster Autoscaler: 80% of it is asked for"
@@ -100,7 +100,7 @@ def test_each_has_its_reason_where_only_one_lets_a_node_go() -> None:
 def test_remarks() -> None:
     new = NewNode(name="n", pool="p", zone="z", instance_type="t", capacity_type="on-demand", price=10**8)
     plan = DownPlan(removals=(removal("a"),), nodes=(new,), saving=10**8, purchase=5)
-    text = scale_down_comparison_text(plan, PeerDown(gone=(gone("a"), gone("b")), saving=3 * 10**8, late=2))
+    text = scale_down_comparison_text(plan, PeerScaleDown(gone=(gone("a"), gone("b")), saving=3 * 10**8, late=2))
     assert "1 for 1 new" in text
     assert "+200.0 %" in text
     for line in (
@@ -117,5 +117,5 @@ def test_remarks() -> None:
     [(None, 10**8, "<unknown>"), (10**8, None, "<unknown>"), (0, 0, "same"), (0, 10**8, "<unknown>")],
 )
 def test_prices_that_are_not_known(ours: int | None, theirs: int | None, said: str) -> None:
-    text = scale_down_comparison_text(DownPlan(saving=ours), PeerDown(saving=theirs))
+    text = scale_down_comparison_text(DownPlan(saving=ours), PeerScaleDown(saving=theirs))
     assert said in text.splitlines()[2]

@@ -9,13 +9,13 @@ from tests.support.brute_force import purchase_instances
 from tests.support.paths import SCENARIOS
 from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import InputError
 from tutti.kube.reading.sources import read_sources
 from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
-from tutti.recommend.compare import NO_PRICES, OURS, PEERS, Peer, compare
-from tutti.recommend.records.request import Binder, Options, Strategy
+from tutti.recommend.compare import NO_PRICES, OURS, PEERS, PeerModel, compare
+from tutti.recommend.records.request import Binder, RecommendOptions, Strategy
 from tutti.wire.formats import read_request
 
 FOLDER = SCENARIOS
@@ -25,7 +25,7 @@ WASTE, ORIGINAL = "cluster-autoscaler/least-waste", "original-recommender"
 def scenario(name, **options):
     (source,) = read_sources([str(FOLDER / f"{name}.json")])
     (prices,) = read_sources([str(FOLDER / "templates.csv")])
-    chosen = Options(**{"binder": Binder.TUTTI, "strategy": Strategy.OPTIMAL, **options})
+    chosen = RecommendOptions(**{"binder": Binder.TUTTI, "strategy": Strategy.OPTIMAL, **options})
     return read_request(source, price_book(prices), options=chosen)
 
 
@@ -115,7 +115,7 @@ def test_a_peer_that_fails_has_a_line_and_the_others_go_on():
         raise InputError("no such expander")
 
     request = scenario("s1")
-    found = compared(request, peers=(Peer("a", fails), Peer("b", refuses), PEERS[0]))
+    found = compared(request, peers=(PeerModel("a", fails), PeerModel("b", refuses), PEERS[0]))
     assert found["a"].problem == "the model failed (KeyError: 'zone')"
     assert found["b"].problem == "the model failed (InputError: no such expander)"
     assert (found["a"].nodes, found["a"].cost, found["a"].kept, found["a"].better) == (0, None, None, False)
@@ -137,7 +137,7 @@ def test_a_peer_that_is_too_slow_has_a_line_and_the_others_their_share():
 
     request = scenario("s1")
     answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
-    peers = (Peer("quick", quick), Peer("slow", slow), Peer("late", quick))
+    peers = (PeerModel("quick", quick), PeerModel("slow", slow), PeerModel("late", quick))
     found = {e.who: e for e in compare(request, answer, budget=WorkBudget.of_seconds(30.0, clock), peers=peers)}
     assert seen == [10.0, 10.0, 0.0]
     assert found["quick"].problem == ""
@@ -162,13 +162,13 @@ def test_a_better_peer_is_called_better():
     )[OURS]
     cheap = Purchase(nodes=tuple((each, ()) for each, count in best.bought for _ in range(count)))
     dear = replace(answer, scale_up=(*answer.scale_up, *answer.scale_up), cost=2 * answer.cost)
-    found = compared(request, answer=dear, peers=(Peer("cheap", lambda *_: cheap),))
+    found = compared(request, answer=dear, peers=(PeerModel("cheap", lambda *_: cheap),))
     assert found["cheap"].better
     assert found["cheap"].change < 0
 
 
 def test_a_purchase_that_gives_fewer_pods_a_node_is_not_better_for_being_cheap():
-    found = compared(scenario("s1"), peers=(Peer("nobody", lambda *_: Purchase()),))
+    found = compared(scenario("s1"), peers=(PeerModel("nobody", lambda *_: Purchase()),))
     assert (found["nobody"].cost, found["nobody"].kept, found["nobody"].better) == (0, 0, False)
 
 

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from tests.support import builders
 from tests.support.builders import COSCHEDULING_LABEL, ZONE, apart, daemon_set, offering, pod_group, spread
-from tutti.cluster.work_budget import WorkBudget
-from tutti.market.offerings import Catalogue, Limit, NodePool
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.market.offerings import Catalogue, NodePool, PoolLimit
 from tutti.recommend.flow import recommend
-from tutti.recommend.records.request import Binder, Objective, Options, Request, Strategy
+from tutti.recommend.records.request import Binder, Objective, RecommendOptions, Request, Strategy
 
 BINDERS = tuple(Binder)
 node = partial(builders.node, zone="a")
@@ -19,7 +19,7 @@ pod = partial(builders.pod, memory="1Gi", priority=0)
 
 
 def at_most(number, pool="a"):
-    return Limit(left=number, reason=f"pool {pool} has 0 of at most {number} nodes")
+    return PoolLimit(left=number, reason=f"pool {pool} has 0 of at most {number} nodes")
 
 
 def pool(*offerings, most=None):
@@ -30,7 +30,7 @@ def ask(objects, *pools, seconds=5.0, limits=(), **options):
     request = Request(
         objects=tuple(objects),
         catalogue=Catalogue(pools=pools, limits=tuple(limits)),
-        options=Options(**{"binder": Binder.TUTTI, **options}),
+        options=RecommendOptions(**{"binder": Binder.TUTTI, **options}),
     )
     ticks = itertools.count()
     return recommend(request, WorkBudget.of_seconds(seconds, lambda: next(ticks) * 1e-4))
@@ -162,13 +162,13 @@ def test_daemons_are_taken_off_first():
         objects=tuple(pod(f"p{i}", "2") for i in range(2)),
         daemon_sets=(daemon,),
         catalogue=Catalogue(pools=(pool(offering("a", 10, cpu="4")),)),
-        options=Options(binder=Binder.TUTTI),
+        options=RecommendOptions(binder=Binder.TUTTI),
     )
     assert len(recommend(request, WorkBudget.of_seconds(10**6, itertools.count().__next__)).nodes) == 2
 
 
 def test_cpu_limits_of_a_pool_count_capacity():
-    limit = Limit(what="cpu", left=8000, reason="pool a has 0 of at most 8 cores")
+    limit = PoolLimit(what="cpu", left=8000, reason="pool a has 0 of at most 8 cores")
     wide = NodePool(name="a", offerings=(offering("a", 10, cpu="4"),), limits=(limit,))
     answer = ask([pod(f"p{i}", "3") for i in range(3)], wide)
     assert (len(answer.nodes), len(answer.left)) == (2, 1)
@@ -201,7 +201,7 @@ def test_a_gang_that_must_share_a_zone_gets_all_its_nodes_there(binder):
     scarce = NodePool(
         name="a",
         offerings=(offering("a", 1, zone="a"), offering("a", 5, zone="b")),
-        limits=(Limit(left=2, zone="a", reason="pool a has 0 of at most 2 nodes in a"),),
+        limits=(PoolLimit(left=2, zone="a", reason="pool a has 0 of at most 2 nodes in a"),),
     )
     assert bought(ask([near, *gang], scarce, binder=binder)) == {("a", "b"): 3}
 

@@ -5,12 +5,12 @@ import time
 import pytest
 
 from tests.support.paths import SCENARIOS
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.reading.sources import read_sources
 from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
 from tutti.recommend.flow import recommend
-from tutti.recommend.records.request import Binder, Objective, Options
+from tutti.recommend.records.request import Binder, Objective, RecommendOptions
 from tutti.wire.formats import read_request
 
 FOLDER = SCENARIOS
@@ -19,7 +19,7 @@ FOLDER = SCENARIOS
 def answer(name, **options):
     (source,) = read_sources([str(FOLDER / name)])
     (prices,) = read_sources([str(FOLDER / "templates.csv")])
-    request = read_request(source, price_book(prices), options=Options(**{"binder": Binder.TUTTI, **options}))
+    request = read_request(source, price_book(prices), options=RecommendOptions(**{"binder": Binder.TUTTI, **options}))
     return recommend(request, WorkBudget.of_seconds(5.0, time.process_time))
 
 

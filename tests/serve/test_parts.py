@@ -12,7 +12,7 @@ import pytest
 
 from tests.serve.conftest import case
 from tutti.exceptions import ConflictError, InputError, PoolError
-from tutti.recommend.records.request import Binder, Objective, Strategy, Weights
+from tutti.recommend.records.request import Binder, Objective, ResourceWeights, Strategy
 from tutti.serve import settings
 from tutti.serve.http.query import query_options
 from tutti.serve.http.refusals import RefusedError, refusal_of, route_of
@@ -31,7 +31,7 @@ def test_a_query_is_read_whole() -> None:
         objective=Objective.NODES,
         strategy=Strategy.MOST_PODS,
         binder=Binder.TUTTI,
-        weights=Weights(gpu=7),
+        weights=ResourceWeights(gpu=7),
         time_limit=2.5,
         down=False,
     )

@@ -14,20 +14,20 @@ import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Draft
-from tutti.recommend.records.request import Options, Strategy
-from tutti.recommend.search.greedy.buying import Buying, Task
+from tutti.recommend.records.request import RecommendOptions, Strategy
+from tutti.recommend.search.greedy.buying import BuyingTask, GreedyBuyer
 from tutti.recommend.search.greedy.gang_buying import buy_whole
 
 
 def simulate(
-    picture: PlanningCluster,
+    planning: PlanningCluster,
     problem: Problem,
-    options: Options,
+    options: RecommendOptions,
     strategy: Strategy = Strategy.LEAST_COST,
     *,
     eligible: Bools,
@@ -35,12 +35,12 @@ def simulate(
 ) -> Draft:
     """Buy node by node, every one of them tried by the engine; gangs whole or not at all."""
     scorer = Scorer(problem, strategy, options.weights)
-    return buy_whole(picture, problem, scorer, _run, eligible=eligible, budget=budget)
+    return buy_whole(planning, problem, scorer, _run, eligible=eligible, budget=budget)
 
 
-def _run(task: Task) -> Draft:
-    with Trial(task.picture.cluster):
-        buying = Buying(task)
+def _run(task: BuyingTask) -> Draft:
+    with Trial(task.planning.cluster):
+        buying = GreedyBuyer(task)
         buying.settle()
         while buying.left.any() and not task.is_exhausted():
             open_rows = buying.open_rows()
@@ -58,13 +58,13 @@ def _run(task: Task) -> Draft:
         return buying.draft()
 
 
-def _tried(buying: Buying, offering: int) -> Ints:
+def _tried(buying: GreedyBuyer, offering: int) -> Ints:
     """How many pods of each class a node of an offering takes."""
     task = buying.task
     taken = np.zeros(len(task.pods), dtype=np.int64)
-    with Trial(task.picture.cluster):
+    with Trial(task.planning.cluster):
         _, area = buying.join(offering)
         for number in task.scorer.order:
             if buying.left[number] and (number not in task.pins or task.allowed[offering, number]):
-                taken[number] = len(buying.ask(number, area))
+                taken[number] = len(buying.place_within(number, area))
     return taken

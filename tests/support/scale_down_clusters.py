@@ -15,7 +15,7 @@ from tests.support import documents
 from tests.support.builders import COSCHEDULING_LABEL, apart, spread
 from tests.support.documents import Document
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.admission.prepare import prepare
 from tutti.kube.reading.decode import decode_objects
 from tutti.kube.reading.parsed_file import parse_file
@@ -24,7 +24,7 @@ from tutti.kube.reading.sources import Source
 from tutti.recommend.build_request import build_request
 from tutti.recommend.records.down_plan import DownPlan
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.request import Binder, Down, Options, Request
+from tutti.recommend.records.request import Binder, DownOptions, RecommendOptions, Request
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"m5.large": (1930, 7000), "m5.xlarge": (3920, 14600), "m5.2xlarge": (7910, 30000), "c5.xlarge": (3920, 6900)}
@@ -160,7 +160,7 @@ def small_cluster(
 # Plans ----------------------------------------------------------------------------------------------------------------
 
 
-def read_request(objects: list[Document], pools: Document, options: Options) -> Request:
+def read_request(objects: list[Document], pools: Document, options: RecommendOptions) -> Request:
     """The request to the recommender, through the readers that a user's files go through."""
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}).encode()
     decoded = decode_objects(parse_file(Source("cluster.json", text)))
@@ -178,7 +178,7 @@ def scale_down(
     **down: Any,
 ) -> tuple[Request, Recommendation]:
     """The request of a cluster, and the answer to it."""
-    asked = read_request(objects, pools, Options(down=Down(**down), binder=binder))
+    asked = read_request(objects, pools, RecommendOptions(down=DownOptions(**down), binder=binder))
     return asked, make_recommendation(asked, WorkBudget.of_seconds(seconds, time.process_time))
 
 

@@ -13,16 +13,16 @@ from tests.support.documents import Document
 from tutti.cluster.edits import Bind, Put, Remove, Unbind
 from tutti.cluster.node_edits import cordoned
 from tutti.kube.objects import Node, Pod
-from tutti.recommend.after_purchase import Offered, settle
+from tutti.recommend.after_purchase import OfferingIndex, settle
 from tutti.recommend.request_cluster import planning_cluster
 
 
-def violations(objects: list[Document], asked, answer) -> list[str]:
+def violations(objects: list[Document], incoming, answer) -> list[str]:
     """What a plan breaks: budgets, gangs, rooms, minimums of pools, its own bill. Empty for a correct plan."""
     plan, found = answer.down, []
-    picture = settle(answer, asked).picture if answer.nodes or answer.on_existing else planning_cluster(asked)
-    cluster = picture.cluster
-    offered = Offered(asked.catalogue)
+    planning = settle(answer, incoming).planning if answer.nodes or answer.on_existing else planning_cluster(incoming)
+    cluster = planning.cluster
+    offered = OfferingIndex(incoming.catalogue)
     removed = {each.node for each in plan.removals}
     before = {key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row]}
     for name in removed:
@@ -33,7 +33,7 @@ def violations(objects: list[Document], asked, answer) -> list[str]:
     for number, step in enumerate(plan.steps):
         for name in step.adds:
             if name in bought:  # what was bought for waiting pods has joined already
-                picture.join(bought[name], name)
+                planning.join(bought[name], name)
         going = Counter(labels[move.pod]["app"] for move in step.moves)
         for app, most in budgets.items():
             if going[app] > most:
@@ -46,8 +46,8 @@ def violations(objects: list[Document], asked, answer) -> list[str]:
                 found.append(f"step {number}: {move.pod} is not on {move.source}")
             cluster.apply(Unbind(move.pod))
         for move in step.moves:
-            ask = picture.engine.judge.ask(cluster.pod_row(move.pod))
-            seen = picture.engine.judge.filter(ask)
+            ask = planning.engine.evaluator.incoming_pod(cluster.pod_row(move.pod))
+            seen = planning.engine.evaluator.filter(ask)
             if not getattr(seen, "feasible", None) is not None or not seen.feasible[cluster.nodes.row_of[move.target]]:
                 found.append(f"step {number}: {move.pod} may not go to {move.target}")
             if move.target in removed:
@@ -65,18 +65,18 @@ def violations(objects: list[Document], asked, answer) -> list[str]:
         lost = row is None and not key.startswith("kube-system/agent-")
         if lost or (row is not None and cluster.pods.node[row] < 0):
             found.append(f"{key} has no node at the end")
-    found += _money(asked, plan, cluster)
+    found += _money(incoming, plan, cluster)
     return found
 
 
-def _money(asked, plan, cluster) -> list[str]:
-    prices = {member.node: member.price for pool in asked.catalogue.pools for member in pool.members}
+def _money(incoming, plan, cluster) -> list[str]:
+    prices = {member.node: member.price for pool in incoming.catalogue.pools for member in pool.members}
     now = sum(price for price in prices.values())
     then = sum(prices[name] for name in prices if name in cluster.nodes.row_of) + sum(n.price for n in plan.nodes)
     wrong = []
     if (plan.before, plan.after, plan.saving) != (now, then, now - then):
         wrong.append(f"the bill goes from {now} to {then}, not from {plan.before} to {plan.after}")
-    for pool in asked.catalogue.pools:
+    for pool in incoming.catalogue.pools:
         there = sum(member.node in cluster.nodes.row_of for member in pool.members)
         there += sum(node.pool == pool.name for node in plan.nodes)
         if there < min(pool.minimum, len(pool.members)):

@@ -10,20 +10,20 @@ from typing import Any
 import msgspec
 
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.objects import Node, Pod
 from tutti.kube.reading.sources import Source
 from tutti.market.price_book import PriceBook
 from tutti.market.price_csv import read_price_table
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.request import Options, Request
+from tutti.recommend.records.request import RecommendOptions, Request
 from tutti.wire.formats import read_request
 
 Data = dict[str, Any]
 ZERO = "0001-01-01T00:00:00Z"
 NOW = "2024-10-15T09:30:00Z"
 BOOK = PriceBook()
-DEFAULT = Options()
+DEFAULT = RecommendOptions()
 
 
 def prices(**hourly: float) -> PriceBook:
@@ -36,7 +36,7 @@ def source(tree: Any, name: str = "body.json") -> Source:
     return Source(name, json.dumps(tree).encode())
 
 
-def read(tree: Any, book: PriceBook = BOOK, options: Options = DEFAULT) -> Request:
+def read(tree: Any, book: PriceBook = BOOK, options: RecommendOptions = DEFAULT) -> Request:
     return read_request(source(tree), book, options=options)
 
 

@@ -22,7 +22,7 @@ from tutti.kube.reading.sources import Source
 from tutti.market.offerings import Offering
 from tutti.market.price_book import ON_DEMAND
 from tutti.present.scaling_simulation_text import simulation_data, simulation_text
-from tutti.recommend.after_purchase import Offered
+from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.request import Request
 from tutti.recommend.records.simulation import JoinedNode, Simulation, SimulationRound, SimulationStart
@@ -75,8 +75,8 @@ class _Run:
 
     def __init__(self, source: Source, request: Request) -> None:
         self._request = request
-        self._picture, self.snapshot = planning_cluster(request), SimulationSnapshot(source)
-        self._offered = Offered(request.catalogue)
+        self._planning, self.snapshot = planning_cluster(request), SimulationSnapshot(source)
+        self._offered = OfferingIndex(request.catalogue)
         self._counts: dict[str, int] = {}
         self.plan = self._schedule()
 
@@ -98,7 +98,7 @@ class _Run:
         joined = tuple(
             self._join(bought, name) for bought in answer.recommendation.scale_up for name in self._names(bought)
         )
-        daemons = {pod.key for each in joined for pod in pods_on(self._picture.cluster, each.name)}
+        daemons = {pod.key for each in joined for pod in pods_on(self._planning.cluster, each.name)}
         if joined:
             self.plan = self._schedule()
         placed = {key: node for key, node in self._bindings().items() if key not in before and key not in daemons}
@@ -107,16 +107,16 @@ class _Run:
         return SimulationRound(number, answer.run_time, scale_down, joined, placed, self.waiting)
 
     def _schedule(self) -> Plan:
-        return place_pending(self._picture.cluster, self._picture.profile, preemption=False)
+        return place_pending(self._planning.cluster, self._planning.profile, preemption=False)
 
     def _bindings(self) -> dict[str, str]:
-        pods = self._picture.cluster.pods
+        pods = self._planning.cluster.pods
         return {key: node for key, row in pods.row_of.items() if (node := pods.node_names[row]) is not None}
 
     def _join(self, bought: RecommenderScaleUp, name: str) -> JoinedNode:
         offering = _offering(bought, self._offered)
-        self._picture.join(offering, name)
-        cluster = self._picture.cluster
+        self._planning.join(offering, name)
+        cluster = self._planning.cluster
         self.snapshot.join(node_of(cluster, name), pods_on(cluster, name))
         return JoinedNode(name, offering)
 
@@ -128,8 +128,8 @@ class _Run:
         names: list[str] = []
         for number in range(bought.increment_by):
             name = bought.node_names[number] if number < len(bought.node_names) else ""
-            while not name or name in self._picture.cluster.nodes.row_of or name in names:
-                name = self._picture.name_of(offering, self._counts)
+            while not name or name in self._planning.cluster.nodes.row_of or name in names:
+                name = self._planning.name_of(offering, self._counts)
             names.append(name)
         return names
 
@@ -147,7 +147,7 @@ def _start(request: Request, placed: dict[str, str], waiting: int) -> Simulation
     )
 
 
-def _offering(bought: RecommenderScaleUp, offered: Offered) -> Offering:
+def _offering(bought: RecommenderScaleUp, offered: OfferingIndex) -> Offering:
     """The offering that an answer buys; it names no template, and a pool of a snapshot has one for each zone."""
     pool, zone, kind = bought.node_pool_name, bought.zone, bought.instance_type
     try:

@@ -5,5 +5,6 @@
 - `spec_classes`  pods that the scheduler cannot tell apart; `counters` pods counted by selector and domain
 - `groups`, `holds`, `services`, `events`  groups of pods, room that is held, services, what has happened
 - `node_edits`    new nodes like an existing one, cordoned and uncordoned nodes
-- `meter`         work, counted, and the rates of every kind of work; `work_budget` how much work a search may do
+- `follower`      state that follows the marks and rollbacks of a cluster
+- `work`          counted work: the meter with its rates, and the work budget of a search
 """

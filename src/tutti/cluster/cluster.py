@@ -17,18 +17,30 @@ from typing import Any
 
 from tutti.cluster.columns import ResourceNames, RowLog
 from tutti.cluster.counters.label_classes import LabelRegistry
-from tutti.cluster.counters.pod_counters import Census
-from tutti.cluster.edits import Arrived, Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, TakenPort, Unbind
+from tutti.cluster.counters.pod_counters import PodCounters
+from tutti.cluster.edits import (
+    Bind,
+    Edit,
+    Hold,
+    Put,
+    PutTemplate,
+    Release,
+    Remove,
+    SetArrivalOrder,
+    SetPortAddresses,
+    Switch,
+    Unbind,
+)
 from tutti.cluster.events import Event, is_no_news, node_changes, object_change
 from tutti.cluster.follower import Follower
-from tutti.cluster.groups import NO_GROUP, Groups
+from tutti.cluster.groups import NO_GROUP, GroupIndex
 from tutti.cluster.holds import Holds
-from tutti.cluster.meter import EDIT, OBJECT, Meter
 from tutti.cluster.node_table import NodeTable
 from tutti.cluster.occupancy import Occupancy
-from tutti.cluster.pod_table import NOT_STARTED, PodTable, Usages
+from tutti.cluster.pod_table import NOT_STARTED, PodTable, UsageTable
 from tutti.cluster.services import ServiceIndex
 from tutti.cluster.spec_classes import SpecClass, SpecRegistry
+from tutti.cluster.work.meter import EDIT, OBJECT, Meter
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service
@@ -48,14 +60,14 @@ class Cluster:
         self.resources = ResourceNames()
         self.nodes = NodeTable(self.resources)
         self.pods = PodTable()
-        self.usages = Usages(self.resources)
+        self.usages = UsageTable(self.resources)
         self.specs = SpecRegistry()
-        self.census = Census(self.nodes, self.pods, self.specs, labels=LabelRegistry(self.namespace_labels))
-        self.labels = self.census.labels
+        self.pod_counters = PodCounters(self.nodes, self.pods, self.specs, labels=LabelRegistry(self.namespace_labels))
+        self.labels = self.pod_counters.labels
         self.occupancy = Occupancy()
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
         self.services = ServiceIndex()
-        self.groups = Groups()
+        self.groups = GroupIndex()
         self.held = Holds()
         self.holds, self.held_on = self.held.by_pod, self.held.by_node
         """What is held, by pod; and by node name and pod."""
@@ -92,7 +104,7 @@ class Cluster:
         twin.pods, twin.usages = self.pods.copy(), self.usages.copy(twin.resources)
         twin.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
         twin.labels = self.labels.copy(twin.namespace_labels)
-        twin.census = self.census.copy(twin.nodes, twin.pods, labels=twin.labels)
+        twin.pod_counters = self.pod_counters.copy(twin.nodes, twin.pods, labels=twin.labels)
         twin.occupancy = self.occupancy.copy()
         twin.services, twin.groups = self.services.copy(), self.groups.copy()
         twin.held = self.held.copy()
@@ -143,9 +155,9 @@ class Cluster:
                 self._switch(edit)
             case PutTemplate():
                 self._put_node(edit.obj, on=False)
-            case TakenPort():
+            case SetPortAddresses():
                 self.occupancy.restore(edit)
-            case Arrived():
+            case SetArrivalOrder():
                 self.pods.order[self.pod_row(edit.pod)] = edit.order
             case _:
                 raise TypeError(f"{edit!r} is not an edit")
@@ -233,13 +245,13 @@ class Cluster:
             self.workloads_version += 1
             if there:
                 self.services.put(obj)
-                self.census.watch(obj.spec.selector or ())
+                self.pod_counters.watch(obj.spec.selector or ())
             else:
                 self.services.remove(obj)
         elif kind in _OWNERS:
             self.workloads_version += 1
         elif isinstance(obj, Namespace):
-            self.labels.namespaces_changed(self.census.fill)
+            self.labels.namespaces_changed(self.pod_counters.fill)
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
         """Give the labels of a namespace, None if there is no such namespace."""
@@ -425,7 +437,7 @@ class Cluster:
     def _detach(self, pod: int) -> None:
         row = int(self.pods.node[pod])
         if self._marks:
-            self._undo_last(Arrived(self.pods.keys[pod], int(self.pods.order[pod])))
+            self._undo_last(SetArrivalOrder(self.pods.keys[pod], int(self.pods.order[pod])))
         self.pods.node[pod] = -1
         self.events[Event.POD_GONE] += 1
         self.on_node[row].discard(pod)
@@ -439,7 +451,7 @@ class Cluster:
             self.nodes.used[:, row] += usage
         else:
             self.nodes.used[:, row] -= usage
-        self.census.move(pod, row, number)
+        self.pod_counters.move(pod, row, number)
         spec = self.specs.classes[pods.spec[pod]]
         if spec.ports or spec.volumes:
             if self._marks and spec.ports:

@@ -86,7 +86,7 @@ class Switch(Edit, frozen=True, gc=False):
     on: bool
 
 
-class TakenPort(Edit, frozen=True, gc=False):
+class SetPortAddresses(Edit, frozen=True, gc=False):
     """Set at which addresses a host port is taken on a row. Only an undo needs it: see `Occupancy.ports`."""
 
     row: int
@@ -95,7 +95,7 @@ class TakenPort(Edit, frozen=True, gc=False):
     addresses: frozenset[str]
 
 
-class Arrived(Edit, frozen=True, gc=False):
+class SetArrivalOrder(Edit, frozen=True, gc=False):
     """Set a pod's place in the order in which pods came to nodes. Only an undo needs it: see `PodTable.order`."""
 
     pod: str

@@ -17,7 +17,7 @@ from tutti.kube.objects import Pod
 NO_GROUP = -1
 
 
-class Groups:
+class GroupIndex:
     """See the module's contract."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Groups:
         self.version[number] += 1
         self.touched.add(number)
 
-    def copy(self) -> Groups:
+    def copy(self) -> GroupIndex:
         """Copy what is noted."""
         twin = copy(self)
         twin.keys, twin.version = list(self.keys), list(self.version)

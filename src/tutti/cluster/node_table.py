@@ -66,7 +66,7 @@ class LabelColumn:
         return answers
 
 
-class Domains:
+class DomainColumn:
     """The values of one label over all nodes that take part, as numbers to index tables with.
 
     `digits` is the value's number per row, counted from 1; 0 where the label is missing. `nodes_in` says how many nodes
@@ -133,7 +133,7 @@ class NodeTable:
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_ids: dict[tuple[tuple[str, str | None, str], ...], int] = {(): 0}
         self.labels: dict[str, LabelColumn] = {}
-        self._domains: dict[str, Domains] = {}
+        self._domains: dict[str, DomainColumn] = {}
         self.image_rows: dict[str, set[int]] = {}
         self.image_size: dict[str, int] = {}
         self.images_shape = 0
@@ -310,11 +310,11 @@ class NodeTable:
                     column.ids[row] = column.number((node.metadata.labels or {}).get(key))
         return column
 
-    def domains(self, key: str) -> Domains:
+    def domains(self, key: str) -> DomainColumn:
         """Give the values of a label as numbers to index tables with."""
         domains = self._domains.get(key)
         if domains is None:
-            domains = self._domains[key] = Domains(self, key)
+            domains = self._domains[key] = DomainColumn(self, key)
         domains.sync()
         return domains
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Bools, Rows
-from tutti.cluster.edits import TakenPort
+from tutti.cluster.edits import SetPortAddresses
 from tutti.cluster.spec_classes import SpecClass
 
 ANY_ADDRESS = "0.0.0.0"
@@ -47,12 +47,12 @@ class Occupancy:
             if not self.claim_users[key]:
                 del self.claim_users[key]
 
-    def taken(self, row: int, spec: SpecClass) -> list[TakenPort]:
+    def taken(self, row: int, spec: SpecClass) -> list[SetPortAddresses]:
         """Give the edits that bring the pod's ports on a row back to what they are now."""
         ports = {(protocol, port) for _, protocol, port in spec.ports}
-        return [TakenPort(row, *key, frozenset(self.ports.get(key, {}).get(row, ()))) for key in sorted(ports)]
+        return [SetPortAddresses(row, *key, frozenset(self.ports.get(key, {}).get(row, ()))) for key in sorted(ports)]
 
-    def restore(self, edit: TakenPort) -> None:
+    def restore(self, edit: SetPortAddresses) -> None:
         """Bring one port back."""
         rows = self.ports.setdefault((edit.protocol, edit.port), {})
         if edit.addresses:

@@ -19,7 +19,7 @@ from tutti.kube.resources import PlacedRequests
 NOT_STARTED = 2**63 - 1
 
 
-class Usages:
+class UsageTable:
     """What pods take from their nodes, interned: `matrix[number]` is a vector over the resources."""
 
     def __init__(self, resources: ResourceNames) -> None:
@@ -41,9 +41,9 @@ class Usages:
             self.matrix[number] = vector
         return number
 
-    def copy(self, resources: ResourceNames) -> Usages:
+    def copy(self, resources: ResourceNames) -> UsageTable:
         """Copy the numbers."""
-        twin = Usages(resources)
+        twin = UsageTable(resources)
         twin.matrix, twin._known = self.matrix.copy(), dict(self._known)
         return twin
 

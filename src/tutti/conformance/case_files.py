@@ -29,7 +29,7 @@ _ITEMS = msgspec.json.Decoder(list[msgspec.Raw] | None)
 _NONE = msgspec.Raw(b"[]")
 
 
-class Step(msgspec.Struct, frozen=True):
+class CaseStep(msgspec.Struct, frozen=True):
     """One step of a case: a pod to place, an object to put, or one to delete."""
 
     place: Pod | None = None
@@ -44,7 +44,7 @@ class Case(msgspec.Struct, frozen=True):
     family: str
     objects: tuple[Object, ...]
     pending: tuple[Pod, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[CaseStep, ...]
     expect: tuple[dict[str, Any], ...]
     reserve: bool = False
     evict: bool = False
@@ -58,7 +58,7 @@ class _Head(msgspec.Struct, rename="camel"):
     name: str = ""
     family: str = ""
     pending: tuple[Pod, ...] | None = None
-    steps: tuple[Step, ...] | None = None
+    steps: tuple[CaseStep, ...] | None = None
     expect: tuple[dict[str, Any], ...] | None = None
     reserve: bool = False
     evict: bool = False

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from tutti.conformance.purchase_cases import Peer, PurchaseCase
+from tutti.conformance.purchase_cases import PeerPurchase, PurchaseCase
 from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
 from tutti.kube.admission.pod_admission import Admission
@@ -22,7 +22,7 @@ from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import DaemonSet, Node, Object, Pod, PodDisruptionBudget
 from tutti.kube.quantity import milli
 from tutti.market.money import nano_dollars
-from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.market.offerings import Catalogue, NodePool, Offering, PoolLimit
 from tutti.recommend.records.request import Request
 
 NAME = "cluster-autoscaler"
@@ -167,11 +167,11 @@ def _catalogue(case: _Line) -> Catalogue:
     if options.max_nodes_total is not None:
         there = len(case.nodes)
         reason = f"the cluster has {there} of at most {options.max_nodes_total} nodes"
-        limits.append(Limit(left=max(options.max_nodes_total - there, 0), reason=reason))
+        limits.append(PoolLimit(left=max(options.max_nodes_total - there, 0), reason=reason))
     if options.max_cores_total is not None:
         taken = sum(_millicores(node) for node in case.nodes)
         reason = f"the cluster has {taken // 1000} of at most {options.max_cores_total} cores"
-        limits.append(Limit(what="cpu", left=max(1000 * options.max_cores_total - taken, 0), reason=reason))
+        limits.append(PoolLimit(what="cpu", left=max(1000 * options.max_cores_total - taken, 0), reason=reason))
     return Catalogue(pools=tuple(_pool(group, options) for group in case.node_groups), limits=tuple(limits))
 
 
@@ -191,9 +191,11 @@ def _pool(group: _Group, options: _Options) -> NodePool:
         node=node,
     )
     reason = f"pool {group.name} has {group.size} of at most {group.max} nodes"
-    limits = [Limit(left=max(group.max - group.size, 0), reason=reason)]
+    limits = [PoolLimit(left=max(group.max - group.size, 0), reason=reason)]
     if options.max_nodes is not None:
-        limits.append(Limit(left=options.max_nodes, reason=f"at most {options.max_nodes} nodes are estimated at once"))
+        limits.append(
+            PoolLimit(left=options.max_nodes, reason=f"at most {options.max_nodes} nodes are estimated at once")
+        )
     return NodePool(
         name=group.name,
         offerings=(offering,),
@@ -207,13 +209,13 @@ def _pool(group: _Group, options: _Options) -> NodePool:
 # The peer -------------------------------------------------------------------------------------------------------------
 
 
-def _peer(case: _Line, expect: _Expect, counted: Sequence[bool], catalogue: Catalogue) -> Peer:
+def _peer(case: _Line, expect: _Expect, counted: Sequence[bool], catalogue: Catalogue) -> PeerPurchase:
     offerings = {pool.name: pool.offerings[0] for pool in catalogue.pools}
     if expect.estimate is not None:
         (offering,) = offerings.values()
         nodes = expect.estimate.nodes
         cost = nodes * (offering.price or 0)
-        return Peer(name=NAME, placed=expect.estimate.pods, cost=cost, nodes=nodes, bought=((offering, nodes),))
+        return PeerPurchase(name=NAME, placed=expect.estimate.pods, cost=cost, nodes=nodes, bought=((offering, nodes),))
     asked = sum(listed.count for listed, counts in zip(case.pods, counted, strict=True) if counts)
     best, nodes = _best(expect)
     # Which expendable pods a run leaves is only told of the recorded one; the others are taken to leave as many.
@@ -221,7 +223,7 @@ def _peer(case: _Line, expect: _Expect, counted: Sequence[bool], catalogue: Cata
     if expect.pending_after and not all(counted):
         last = expect.pending_after[-1]
         expendable = sum(left for left, counts in zip(last, counted, strict=True) if not counts)
-    return Peer(
+    return PeerPurchase(
         name=NAME,
         placed=asked - (best.pending - expendable),
         cost=nano_dollars(round(best.cost_per_hour, 9)),

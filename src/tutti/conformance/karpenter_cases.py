@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tutti.conformance.purchase_cases import Peer, PurchaseCase
+from tutti.conformance.purchase_cases import PeerPurchase, PurchaseCase
 from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
 from tutti.kube.admission.pod_admission import Admission
@@ -30,7 +30,7 @@ from tutti.kube.objects import (
     Taint,
     WorkloadSpec,
 )
-from tutti.market.instance_types import InstanceType, Offer
+from tutti.market.instance_types import InstanceOffer, InstanceType
 from tutti.market.money import nano_dollars
 from tutti.market.offerings import Catalogue, NodePool, Offering
 from tutti.market.pools.karpenter_offerings import karpenter_pool
@@ -92,7 +92,7 @@ class _Claim(_Camel, frozen=True):
     capacity_type: str
 
 
-class Settled(_Camel, frozen=True):
+class SettledPurchase(_Camel, frozen=True):
     """What stood at the end, where later passes bought more."""
 
     nodes: int
@@ -106,7 +106,7 @@ class _Expect(_Camel, frozen=True):
     cost_per_hour_min: float
     claims: tuple[_Claim, ...] = ()
     unscheduled: dict[str, int] = {}
-    settled: Settled | None = None
+    settled: SettledPurchase | None = None
 
 
 class _Line(_Camel, frozen=True):
@@ -156,7 +156,7 @@ def _pools(found: _Line) -> list[NodePool]:
             overhead=each.overhead,
             labels=each.labels,
             offers=tuple(
-                Offer(zone=offer.zone, capacity_type=offer.capacity_type, price=nano_dollars(offer.price))
+                InstanceOffer(zone=offer.zone, capacity_type=offer.capacity_type, price=nano_dollars(offer.price))
                 for offer in each.offerings
             ),
         )
@@ -224,11 +224,11 @@ def _daemon_set(pod: Pod, place: int) -> DaemonSet:
     )
 
 
-def _peer(expect: _Expect, pools: Mapping[str, NodePool], pods: int) -> Peer:
+def _peer(expect: _Expect, pools: Mapping[str, NodePool], pods: int) -> PeerPurchase:
     final: Any = expect.settled or expect
     cost = expect.settled.cost_per_hour if expect.settled is not None else expect.cost_per_hour_min
     bought = () if expect.settled is not None else tuple(_bought(each, pools) for each in expect.claims)
-    return Peer(
+    return PeerPurchase(
         name="karpenter",
         placed=pods - sum(final.unscheduled.values()),
         cost=nano_dollars(cost),

@@ -1,9 +1,9 @@
 """Karpenter's recorded purchases beside those of its model.
 
-Contract: one line is one `Bought`. The purchase is compared by nodes, cost and pods left after the first pass: it
-agrees if each is within what the runs gave. Claims are compared one by one where all runs made the same ones, whatever
-the zones are called: pool, type, and how many pods of each kind are on the node. Where later passes bought more, what
-stands at the end is compared, too.
+Contract: one line is one `KarpenterChecks`. The purchase is compared by nodes, cost and pods left after the first pass:
+it agrees if each is within what the runs gave. Claims are compared one by one where all runs made the same ones,
+whatever the zones are called: pool, type, and how many pods of each kind are on the node. Where later passes bought
+more, what stands at the end is compared, too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 
 from tutti.autoscalers.karpenter.provisioner import KarpenterOptions, karpenter
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.conformance.karpenter_cases import KarpenterCase, Settled, read_karpenter
-from tutti.conformance.models import KARPENTER, PURCHASE, Check
+from tutti.conformance.karpenter_cases import KarpenterCase, SettledPurchase, read_karpenter
+from tutti.conformance.models import KARPENTER, PURCHASE, ModelCheck
 from tutti.exceptions import InputError
 from tutti.market.money import nano_dollars
 
@@ -49,7 +49,7 @@ class _Expect(_Camel, frozen=True):
     same: str = "none"
     claims: tuple[_Claim, ...] = ()
     unscheduled: dict[str, int] = {}
-    settled: Settled | None = None
+    settled: SettledPurchase | None = None
 
 
 class _Name(_Camel, frozen=True):
@@ -70,7 +70,7 @@ class _Line(_Camel, frozen=True):
     pods: tuple[_Pods, ...] = ()
 
 
-class Totals(NamedTuple):
+class PurchaseTotals(NamedTuple):
     """What a purchase comes to."""
 
     nodes: int
@@ -78,12 +78,12 @@ class Totals(NamedTuple):
     """In nano-dollars an hour."""
     left: int
 
-    def is_like(self, other: Totals) -> bool:
+    def is_like(self, other: PurchaseTotals) -> bool:
         """Whether two are the same, but for the rounding of costs."""
         return (self.nodes, self.left) == (other.nodes, other.left) and abs(self.cost - other.cost) <= ROUNDING
 
 
-class Bought(NamedTuple):
+class KarpenterChecks(NamedTuple):
     """One recorded purchase."""
 
     karpenter: KarpenterCase
@@ -97,22 +97,22 @@ class Bought(NamedTuple):
         request = self.karpenter.case.request
         return karpenter(request.cluster, request.catalogue, request.daemon_sets, options=options)
 
-    def checks(self) -> Iterator[Check]:
+    def checks(self) -> Iterator[ModelCheck]:
         """Run the model, and compare."""
         expect, bought = self.line.expect, self.first_pass()
         left = sum(expect.unscheduled.values())
-        recorded, ours = Totals(expect.nodes, nano_dollars(expect.cost_per_hour), left), totals(bought)
+        recorded, ours = PurchaseTotals(expect.nodes, nano_dollars(expect.cost_per_hour), left), totals(bought)
         yield self._check(PURCHASE, recorded, ours, agrees=self.is_within(ours))
         if expect.same in _COMPARABLE:
             theirs, mine = self._claims(), self._nodes(bought)
             yield self._check(CLAIMS, sorted((theirs - mine).items()), sorted((mine - theirs).items()))
         if expect.settled is not None:
             end = expect.settled
-            at_end = Totals(end.nodes, nano_dollars(end.cost_per_hour), sum(end.unscheduled.values()))
+            at_end = PurchaseTotals(end.nodes, nano_dollars(end.cost_per_hour), sum(end.unscheduled.values()))
             options = KarpenterOptions(order=self.karpenter.order, as_in_go=True)
             yield self._check(SETTLED, at_end, totals(self._run(options)))
 
-    def is_within(self, ours: Totals) -> bool:
+    def is_within(self, ours: PurchaseTotals) -> bool:
         """Whether a purchase is within what the runs bought."""
         expect = self.line.expect
         low, high = nano_dollars(expect.cost_per_hour_min), nano_dollars(expect.cost_per_hour_max)
@@ -122,12 +122,14 @@ class Bought(NamedTuple):
             and ours.left == sum(expect.unscheduled.values())
         )
 
-    def _check(self, what: str, recorded: object, ours: object, *, agrees: bool = False) -> Check:
+    def _check(self, what: str, recorded: object, ours: object, *, agrees: bool = False) -> ModelCheck:
         case = self.karpenter.case
         exact = (
-            ours.is_like(recorded) if isinstance(recorded, Totals) and isinstance(ours, Totals) else recorded == ours
+            ours.is_like(recorded)
+            if isinstance(recorded, PurchaseTotals) and isinstance(ours, PurchaseTotals)
+            else recorded == ours
         )
-        found = Check(KARPENTER, what, case.family, case.name, exact=exact, agrees=exact or agrees)
+        found = ModelCheck(KARPENTER, what, case.family, case.name, exact=exact, agrees=exact or agrees)
         return found if exact else found._replace(recorded=recorded, ours=ours)
 
     def _claims(self) -> Counter[tuple[str, str, tuple[tuple[int, int], ...]]]:
@@ -151,15 +153,15 @@ class Bought(NamedTuple):
         )
 
 
-def totals(bought: Purchase) -> Totals:
+def totals(bought: Purchase) -> PurchaseTotals:
     """What a purchase comes to."""
-    return Totals(len(bought.nodes), bought.cost, len(bought.left))
+    return PurchaseTotals(len(bought.nodes), bought.cost, len(bought.left))
 
 
-def read_bought(path: str, number: int, line: bytes) -> Bought:
+def read_bought(path: str, number: int, line: bytes) -> KarpenterChecks:
     """Read one line of a file."""
     case = read_karpenter(path, number, line)
     try:
-        return Bought(case, msgspec.json.decode(line, type=_Line))
+        return KarpenterChecks(case, msgspec.json.decode(line, type=_Line))
     except msgspec.DecodeError as error:
         raise InputError(str(error), file=path, obj=f"line {number}") from None

@@ -1,8 +1,9 @@
 """Cluster Autoscaler's recorded scale-ups and estimates beside those of its model.
 
-Contract: one line is one `ScaledUp`. Each option of the first loop is a check: nodes and pods as recorded, or within
-what repeated runs gave. The expander is given the recorded options, so that its choice is a check apart from how they
-came about. The purchase is the whole course, group by group and loop by loop: the recorded one, or one of its `ties`.
+Contract: one line is one `ScaleUpChecks`. Each option of the first loop is a check: nodes and pods as recorded, or
+within what repeated runs gave. The expander is given the recorded options, so that its choice is a check apart from how
+they came about. The purchase is the whole course, group by group and loop by loop: the recorded one, or one of its
+`ties`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.autoscalers.shared.cluster_snapshot import snapshot_of
 from tutti.autoscalers.shared.limit_counter import LimitCounter
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
-from tutti.conformance.models import CLUSTER_AUTOSCALER, PURCHASE, Check
+from tutti.conformance.models import CLUSTER_AUTOSCALER, PURCHASE, ModelCheck
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
 from tutti.recommend.request_cluster import copied
@@ -84,7 +85,7 @@ class _Line(_Camel, frozen=True):
     pricing: dict[str, Any] = {}
 
 
-class ScaledUp(NamedTuple):
+class ScaleUpChecks(NamedTuple):
     """One recorded scale-up, or the estimate of one group alone."""
 
     case: PurchaseCase
@@ -108,7 +109,7 @@ class ScaledUp(NamedTuple):
         """What a pod is worth to the price expander."""
         return msgspec.convert(self.line.pricing, Pricing)
 
-    def checks(self) -> Iterator[Check]:
+    def checks(self) -> Iterator[ModelCheck]:
         """Run the model, and compare."""
         if self.line.expect.estimate is not None:
             yield self._estimate(self.line.expect.estimate)
@@ -121,7 +122,7 @@ class ScaledUp(NamedTuple):
         others = (tie.loops for tie in self.line.expect.ties)
         yield self._check(PURCHASE, self.line.expect.loops, course, agrees=course in others)
 
-    def _estimate(self, recorded: _Estimate) -> Check:
+    def _estimate(self, recorded: _Estimate) -> ModelCheck:
         """What the group is estimated at, with nobody bound before."""
         view, request = self._view(), self.case.request
         waiting = {number: list(shape.pods) for number, shape in enumerate(view.pod_groups)}
@@ -135,7 +136,7 @@ class ScaledUp(NamedTuple):
         others = (_Estimate(tie.nodes, tie.by_shape) for tie in self.line.expect.ties)
         return self._check(ESTIMATE, recorded, ours, agrees=ours in others)
 
-    def _options(self, run: ScaleUpOrchestrator, loops: Sequence[ScaleUpLoop]) -> Iterator[Check]:
+    def _options(self, run: ScaleUpOrchestrator, loops: Sequence[ScaleUpLoop]) -> Iterator[ModelCheck]:
         """What each group would be bought for in the first loop."""
         if not loops or not self.line.expect.options:
             return
@@ -148,7 +149,7 @@ class ScaledUp(NamedTuple):
             agrees = recorded is not None and ours is not None and _is_seen(recorded, *ours)
             yield self._check(OPTIONS, told, ours, agrees=agrees)._replace(place=group)
 
-    def _choices(self, run: ScaleUpOrchestrator) -> Iterator[Check]:
+    def _choices(self, run: ScaleUpOrchestrator) -> Iterator[ModelCheck]:
         """Whom the expander holds best, given the recorded options."""
         numbers = {offering.pool: number for number, offering in enumerate(run.view.offerings)}
         shapes = {self._shape(run.view, number): number for number in range(len(run.view.pod_groups))}
@@ -166,10 +167,10 @@ class ScaledUp(NamedTuple):
             yield self._check(CHOICE, recorded, ours)._replace(place=f"loop {place}")
             there += sum(sum(loop.values()) for loop in self.line.expect.loops[place : place + 1])
 
-    def _check(self, what: str, recorded: object, ours: object, *, agrees: bool = False) -> Check:
+    def _check(self, what: str, recorded: object, ours: object, *, agrees: bool = False) -> ModelCheck:
         case, exact = self.case, recorded == ours
         expander = "" if what == ESTIMATE else self.line.expander
-        found = Check(
+        found = ModelCheck(
             CLUSTER_AUTOSCALER, what, case.family, case.name, exact=exact, agrees=exact or agrees, expander=expander
         )
         return found if exact else found._replace(recorded=recorded, ours=ours)
@@ -190,12 +191,12 @@ def _is_seen(recorded: _Option, nodes: int, pods: int) -> bool:
     return min(numbers) <= nodes <= max(numbers) and min(placed) <= pods <= max(placed)
 
 
-def read_scale_up(path: str, number: int, line: bytes) -> ScaledUp:
+def read_scale_up(path: str, number: int, line: bytes) -> ScaleUpChecks:
     """Read one line of a file that is not about a scale-down."""
     case = read_cluster_autoscaler_case(path, number, line)
     if case is None:
         raise InputError("a scale-down is no scale-up", file=path, obj=f"line {number}")
     try:
-        return ScaledUp(case, msgspec.json.decode(line, type=_Line))
+        return ScaleUpChecks(case, msgspec.json.decode(line, type=_Line))
     except msgspec.DecodeError as error:
         raise InputError(str(error), file=path, obj=f"line {number}") from None

@@ -12,7 +12,7 @@ from tutti.market.offerings import Offering
 from tutti.recommend.records.request import Request
 
 
-class Peer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PeerPurchase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the peer made of a case."""
 
     name: str
@@ -32,4 +32,4 @@ class PurchaseCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     family: str
     request: Request
-    peer: Peer
+    peer: PeerPurchase

@@ -15,11 +15,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tutti.autoscalers.karpenter.state import is_provisionable
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.kube.objects import Pod
 from tutti.market.offerings import Offering
-from tutti.recommend.after_purchase import Offered
+from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
 
@@ -31,14 +31,14 @@ Recommender = Callable[[Request, WorkBudget], Recommendation]
 Replayer = Callable[[Request, Bought], int]
 
 
-class Settings(NamedTuple):
+class PurchaseSettings(NamedTuple):
     """How to run purchases."""
 
     binder: Binder = Binder.TUTTI
     seconds: float = 5.0
 
 
-DEFAULT = Settings()
+DEFAULT = PurchaseSettings()
 
 
 class PurchaseOutcome(NamedTuple):
@@ -95,7 +95,7 @@ class PurchaseOutcome(NamedTuple):
 
 def run_purchase(
     case: PurchaseCase,
-    settings: Settings = DEFAULT,
+    settings: PurchaseSettings = DEFAULT,
     *,
     recommender: Recommender | None = None,
     replayer: Replayer | None = None,
@@ -131,7 +131,7 @@ def run_purchase(
 
 def bought_of(request: Request, answer: Recommendation) -> Bought:
     """What an answer buys, as offerings of the request."""
-    offered = Offered(request.catalogue)
+    offered = OfferingIndex(request.catalogue)
     return [(offered.of(each), each.increment) for each in answer.scale_up]
 
 

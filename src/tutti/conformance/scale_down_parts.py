@@ -27,7 +27,7 @@ _CLOSE = 1e-6
 """Recorded shares are rounded."""
 
 
-class Part(NamedTuple):
+class ComparedPart(NamedTuple):
     """How one part came out."""
 
     exact: bool
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     ours: Any = None
 
 
-def removal_parts(case: RemovalCase, ours: ScaleDownDecision) -> dict[str, Part]:
+def removal_parts(case: RemovalCase, ours: ScaleDownDecision) -> dict[str, ComparedPart]:
     """Every part by name."""
     canon, *others = case.answers
     alike = [each for each in others if set(each.removable) == set(ours.removable)]
@@ -72,8 +72,12 @@ def removal_parts(case: RemovalCase, ours: ScaleDownDecision) -> dict[str, Part]
     }
 
 
-def _part(exact: bool, agrees: bool = False, *, recorded: Any, ours: Any) -> Part:
-    return Part(exact=True, agrees=True) if exact else Part(exact=False, agrees=agrees, recorded=recorded, ours=ours)
+def _part(exact: bool, agrees: bool = False, *, recorded: Any, ours: Any) -> ComparedPart:
+    return (
+        ComparedPart(exact=True, agrees=True)
+        if exact
+        else ComparedPart(exact=False, agrees=agrees, recorded=recorded, ours=ours)
+    )
 
 
 def _otherwise(theirs: Mapping[str, UnremovableNode], ours: Mapping[str, UnremovableNode]) -> list[str]:

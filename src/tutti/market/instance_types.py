@@ -31,7 +31,7 @@ OLD_KEYS = {
 """Labels that older clusters use, and what they are called today."""
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class InstanceOffer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where an instance type can be had, and for how much."""
 
     zone: str
@@ -51,7 +51,7 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is left for pods; None stands for the capacity less the overhead."""
     labels: dict[str, str] = {}
     """Those of every node of it; not its own name, its zone or its capacity type."""
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[InstanceOffer, ...] = ()
 
     def left_for_pods(self) -> Quantities:
         """What a node of it has allocatable."""

@@ -34,7 +34,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many volumes of which CSI drivers the node takes; None where nobody says."""
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PoolLimit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How much may still be bought of something."""
 
     what: str = NODES
@@ -47,7 +47,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why no more, as a user would say it: ``pool gpu has 4 of at most 4 nodes``."""
 
 
-def takes(limit: Limit, offering: Offering) -> int:
+def takes(limit: PoolLimit, offering: Offering) -> int:
     """How much of a limit one node of an offering takes, if the limit is one of its pool or of all."""
     if limit.zone is not None and offering.zone != limit.zone:
         return 0
@@ -58,7 +58,7 @@ def takes(limit: Limit, offering: Offering) -> int:
     return milli(amount) if limit.what == "cpu" else value(amount)
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PoolMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node that a pool has."""
 
     node: str
@@ -101,7 +101,7 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     name: str
     offerings: tuple[Offering, ...]
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[PoolLimit, ...] = ()
     current: int = 0
     """How many nodes it has."""
     minimum: int = 0
@@ -110,7 +110,7 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many it shall have at least in single zones."""
     maximum: int | None = None
     """How many it may have at most, over all zones; there is a limit for it as well."""
-    members: tuple[Member, ...] = ()
+    members: tuple[PoolMember, ...] = ()
     """The nodes of the picture that are known to be its own."""
     down_rules: DownRules = DownRules()
     weight: int = 0
@@ -121,9 +121,9 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that can be bought for a cluster."""
 
     pools: tuple[NodePool, ...] = ()
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[PoolLimit, ...] = ()
     """Limits over all pools."""
-    others: tuple[Member, ...] = ()
+    others: tuple[PoolMember, ...] = ()
     """Nodes of no pool: nobody buys such nodes or gives them back here, but they are on the bill."""
     currency: str = "USD"
     notes: tuple[str, ...] = ()

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
-from tutti.cluster.meter import OBJECT
 from tutti.cluster.node_edits import belongs_to_node, companion, like
+from tutti.cluster.work.meter import OBJECT
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile

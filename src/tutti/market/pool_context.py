@@ -21,7 +21,7 @@ _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes
 _OLD = {new: old for old, new in OLD_KEYS.items()}
 
 
-class Machine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class MachineCapacity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a node of an instance type has."""
 
     capacity: Quantities
@@ -30,7 +30,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Those that come with the machine: its architecture and operating system."""
 
 
-class Market:
+class PoolContext:
     """See the module's contract."""
 
     def __init__(self, book: PriceBook, *, region: str = "", nodes: Iterable[Node] = ()) -> None:
@@ -64,21 +64,21 @@ class Market:
         *,
         reserved: Mapping[str, str | float] | None = None,
         disk: str | float | None = None,
-    ) -> Machine | None:
+    ) -> MachineCapacity | None:
         """A machine of a type; `reserved` is kept of it instead of what EKS keeps. None for a type nobody knows."""
         shape = self.book.shape(instance_type, self.region)
         labels = {ARCH: shape.arch if shape is not None else "amd64", OS: "linux"}
         if (allocatable := self.book.allocatable(instance_type)) is not None:
             full = {"pods": "110", STORAGE: disk or DISK} | allocatable
-            return Machine(capacity=full, allocatable=full, labels=labels)
+            return MachineCapacity(capacity=full, allocatable=full, labels=labels)
         if shape is not None:
             capacity = capacity_of(shape, disk=disk or DISK)
             kept = reserved if reserved is not None else reserve_of(shape, capacity)
-            return Machine(capacity=capacity, allocatable=less(capacity, kept), labels=labels)
+            return MachineCapacity(capacity=capacity, allocatable=less(capacity, kept), labels=labels)
         seen = self._seen.get(instance_type)
         if seen is None:
             return None
-        machine = Machine(
+        machine = MachineCapacity(
             capacity=seen.status.capacity or seen.status.allocatable or {},
             allocatable=seen.status.allocatable or {},
             labels={key: label_of(seen, key) or labels[key] for key in (ARCH, OS)},

@@ -7,18 +7,18 @@ from collections.abc import Collection
 from tutti.kube.objects import Node
 from tutti.kube.quantity import format_quantity
 from tutti.market.instance_types import amount_of
-from tutti.market.offerings import NODES, Limit
+from tutti.market.offerings import NODES, PoolLimit
 
 
-def nodes_limit(who: str, most: int, *, current: int, zone: str | None = None) -> Limit:
+def nodes_limit(who: str, most: int, *, current: int, zone: str | None = None) -> PoolLimit:
     """At most so many nodes; `who` is called ``pool gpu`` or ``all pools``."""
     where = f" in {zone}" if zone is not None else ""
     verb = "have" if who.startswith("all") else "has"
     reason = f"{who} {verb} {current} of at most {most} node{'s' if most != 1 else ''}{where}"
-    return Limit(what=NODES, left=max(most - current, 0), zone=zone, reason=reason)
+    return PoolLimit(what=NODES, left=max(most - current, 0), zone=zone, reason=reason)
 
 
-def resource_limit(who: str, resource: str, most: str | float, *, nodes: Collection[Node]) -> Limit:
+def resource_limit(who: str, resource: str, most: str | float, *, nodes: Collection[Node]) -> PoolLimit:
     """At most so much capacity of a resource, or so many nodes, of which these have some."""
     if resource == NODES:
         return nodes_limit(who, amount_of(NODES, most), current=len(nodes))
@@ -27,7 +27,7 @@ def resource_limit(who: str, resource: str, most: str | float, *, nodes: Collect
     verb = "have" if who.startswith("all") else "has"
     has, allowed = format_quantity(resource, there), format_quantity(resource, limit)
     reason = f"{who} {verb} {has} of at most {allowed} {resource}"
-    return Limit(what=resource, left=max(limit - there, 0), reason=reason)
+    return PoolLimit(what=resource, left=max(limit - there, 0), reason=reason)
 
 
 def _capacity(node: Node, resource: str) -> str | float:

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from tutti.kube.objects import Node
 from tutti.market.instance_types import INSTANCE_TYPE, ZONE
-from tutti.market.offerings import Member, Offering
-from tutti.market.pool_context import Market, label_of, region_of_node
+from tutti.market.offerings import Offering, PoolMember
+from tutti.market.pool_context import PoolContext, label_of, region_of_node
 from tutti.market.pool_membership import capacity_type_of
 
 
-def members_of(nodes: Iterable[Node], offerings: Iterable[Offering], market: Market) -> tuple[Member, ...]:
+def members_of(nodes: Iterable[Node], offerings: Iterable[Offering], market: PoolContext) -> tuple[PoolMember, ...]:
     """These nodes, as members of the pool that offers this."""
     offered: dict[tuple[str, str, str], int | None] = {}
     for each in offerings:
@@ -30,6 +30,6 @@ def members_of(nodes: Iterable[Node], offerings: Iterable[Offering], market: Mar
         if price is None and kind:
             price = market.price(kind, zone=zone, capacity_type=bought, region=region_of_node(node))
         members.append(
-            Member(node=node.metadata.name, instance_type=kind, zone=zone, capacity_type=bought, price=price)
+            PoolMember(node=node.metadata.name, instance_type=kind, zone=zone, capacity_type=bought, price=price)
         )
     return tuple(members)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from tutti.market.offerings import Catalogue, Limit, Offering, takes
+from tutti.market.offerings import Catalogue, Offering, PoolLimit, takes
 
 
 def spent(catalogue: Catalogue, bought: Iterable[Offering]) -> Catalogue:
@@ -21,7 +21,7 @@ def spent(catalogue: Catalogue, bought: Iterable[Offering]) -> Catalogue:
     return replace(catalogue, pools=pools, limits=_less(catalogue.limits, listed))
 
 
-def _less(limits: Sequence[Limit], bought: Sequence[Offering]) -> tuple[Limit, ...]:
+def _less(limits: Sequence[PoolLimit], bought: Sequence[Offering]) -> tuple[PoolLimit, ...]:
     return tuple(
         replace(limit, left=max(limit.left - sum(takes(limit, each) for each in bought), 0)) for limit in limits
     )

@@ -20,7 +20,7 @@ from tutti.recommend.compare import OURS
 from tutti.recommend.records.request import Binder, Objective
 
 if TYPE_CHECKING:
-    from tutti.recommend.compare import Compared
+    from tutti.recommend.compare import ComparedPurchase
     from tutti.recommend.records.recommendation import Recommendation
 
 NAMES = {
@@ -39,7 +39,7 @@ _WIDE = 0.2
 """A gap, and a difference in cost, about which a reader must be warned."""
 
 
-def comparison_text(compared: Sequence[Compared], answer: Recommendation) -> str:
+def comparison_text(compared: Sequence[ComparedPurchase], answer: Recommendation) -> str:
     """The table, and the remarks under it."""
     rows: list[Sequence[object]] = [_row(each, compared[0]) for each in compared]
     if answer.bound and answer.objective == Objective.NODES:
@@ -56,7 +56,7 @@ def bound_label(answer: Recommendation) -> str:
     return f"no {what} {'has fewer' if answer.objective == Objective.NODES else 'costs less'} than"
 
 
-def _row(each: Compared, ours: Compared) -> Sequence[object]:
+def _row(each: ComparedPurchase, ours: ComparedPurchase) -> Sequence[object]:
     if each.problem:
         return (NAMES[each.who], *(_NOTHING,) * 7, each.problem)
     return (
@@ -81,7 +81,7 @@ def change_text(change: float | None) -> str:
     return f"{100 * change:+.2f} %" if abs(change) < _SMALL else f"{100 * change:+.1f} %"
 
 
-def holds_text(each: Compared) -> str:
+def holds_text(each: ComparedPurchase) -> str:
     """Whether kube-scheduler places as many pods on the nodes as they were bought for."""
     if each.kept is None:
         return "not tried"
@@ -96,7 +96,7 @@ def agreement_text(who: str) -> str:
     return "not recorded" if known is None else str(known)
 
 
-def buys_text(each: Compared) -> str:
+def buys_text(each: ComparedPurchase) -> str:
     """What is bought, by type, most first: ``2 m5.4xlarge, 1 m5.large``."""
     counts: Counter[str] = Counter()
     for offering, count in each.bought:
@@ -110,7 +110,7 @@ def buys_text(each: Compared) -> str:
 # Remarks --------------------------------------------------------------------------------------------------------------
 
 
-def remarks(compared: Sequence[Compared], answer: Recommendation) -> Iterator[str]:
+def remarks(compared: Sequence[ComparedPurchase], answer: Recommendation) -> Iterator[str]:
     """What a reader should know beside the numbers, the most important first."""
     ours, *peers = compared
     for each in peers:
@@ -133,7 +133,7 @@ def remarks(compared: Sequence[Compared], answer: Recommendation) -> Iterator[st
     yield "where Cluster Autoscaler draws lots among equals, the first is taken"
 
 
-def _how(each: Compared, ours: Compared) -> str:
+def _how(each: ComparedPurchase, ours: ComparedPurchase) -> str:
     if each.real > ours.real:
         more = each.real - ours.real
         return f"{counted(more, 'pod')} more {'gets' if more == 1 else 'get'} a node"
@@ -142,7 +142,7 @@ def _how(each: Compared, ours: Compared) -> str:
     return f"as many pods on {counted(ours.nodes - each.nodes, 'node')} fewer"
 
 
-def _is_less_for_more_nodes(each: Compared, ours: Compared) -> bool:
+def _is_less_for_more_nodes(each: ComparedPurchase, ours: ComparedPurchase) -> bool:
     cheaper = each.change is not None and each.change < 0
     return cheaper and not each.problem and each.real == ours.real and each.nodes > ours.nodes
 
@@ -150,12 +150,12 @@ def _is_less_for_more_nodes(each: Compared, ours: Compared) -> bool:
 # Data -----------------------------------------------------------------------------------------------------------------
 
 
-def comparison_data(compared: Sequence[Compared], currency: str) -> list[dict[str, Any]]:
+def comparison_data(compared: Sequence[ComparedPurchase], currency: str) -> list[dict[str, Any]]:
     """The same for programs; null for what is not known."""
     return [_data(each, currency) for each in compared]
 
 
-def _data(each: Compared, currency: str) -> dict[str, Any]:
+def _data(each: ComparedPurchase, currency: str) -> dict[str, Any]:
     known, agreed = not each.problem, agreement_of(each.who)
     cost = None
     if each.cost is not None:

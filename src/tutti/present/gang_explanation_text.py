@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from tutti.cluster.edits import Edit, Put, Remove
-from tutti.engine.explain.gang_explanation import GangExplanation, GangOutcome, PartAccount
+from tutti.engine.explain.gang_explanation import GangExplanation, GangOutcome, GangPartStatus
 from tutti.engine.explain.gang_status import GangStatus
-from tutti.kube.gangs.gang import Topology
+from tutti.kube.gangs.gang import GangTopology
 from tutti.present.tables import counted, table
 
 _FEW = 20
@@ -83,7 +83,7 @@ def _needs(explanation: GangExplanation) -> str:
     return text if explanation.maximum is None else f"{text}, at most {explanation.maximum}"
 
 
-def _where(topology: Topology) -> str:
+def _where(topology: GangTopology) -> str:
     text = f" in one {_label(topology.required)}" if topology.required else ""
     if topology.preferred:
         text += f"{',' if text else ''} if possible in one {' or '.join(map(_label, topology.preferred))}"
@@ -127,7 +127,7 @@ def outcome_text(outcome: GangOutcome, namespace: str) -> str:
     return f"waits: {outcome.message}"
 
 
-def _part_rows(parts: Sequence[PartAccount], indent: str = "") -> Iterator[tuple[object, ...]]:
+def _part_rows(parts: Sequence[GangPartStatus], indent: str = "") -> Iterator[tuple[object, ...]]:
     for part in parts:
         yield f"{indent}{part.name}", part.minimum, part.running, part.waiting, _where(part.topology).strip()
         yield from _part_rows(part.parts, f"{indent}  ")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tutti.engine.explain.pod_explanation import NodeAnswer, PodExplanation
+from tutti.engine.explain.pod_explanation import NodeExplanation, PodExplanation
 from tutti.kube.quantity import format_quantity
 from tutti.kube.resources import incoming_requests
 from tutti.present.gang_explanation_text import outcome_text
@@ -21,7 +21,7 @@ from tutti.present.tables import NONE, counted, table
 if TYPE_CHECKING:
     from tutti.cluster.cluster import Cluster
 
-_Said = Callable[[NodeAnswer], tuple[object, ...]]
+_Said = Callable[[NodeExplanation], tuple[object, ...]]
 
 FEW = 20
 """Up to so many nodes each has its own line."""
@@ -116,21 +116,21 @@ def _lead(explanation: PodExplanation, because: str) -> str:
     return f"{because}; the next best is {ranked[1].name} with {ranked[1].total}"
 
 
-def _scores(nodes: Sequence[NodeAnswer], *, grouped: bool, free: _Free | None) -> str:
+def _scores(nodes: Sequence[NodeExplanation], *, grouped: bool, free: _Free | None) -> str:
     """The nodes that fit, the best first, with every plugin's part of the total."""
     plugins = list(dict.fromkeys(plugin for node in nodes for plugin in node.scores))
     names = [plugin.upper() if free is not None else _SHORT.get(plugin, plugin.upper()) for plugin in plugins]
 
-    def said(node: NodeAnswer) -> tuple[object, ...]:
+    def said(node: NodeExplanation) -> tuple[object, ...]:
         return (NONE if node.total is None else node.total, *(node.scores.get(plugin, 0) for plugin in plugins))
 
     return _table(nodes, ("TOTAL", *names), said, grouped=grouped, free=free)
 
 
-def _reasons(nodes: Sequence[NodeAnswer], *, grouped: bool, free: _Free | None) -> str:
+def _reasons(nodes: Sequence[NodeExplanation], *, grouped: bool, free: _Free | None) -> str:
     """The nodes that refuse, with the plugin that did and whether evictions could change it."""
 
-    def said(node: NodeAnswer) -> tuple[object, ...]:
+    def said(node: NodeExplanation) -> tuple[object, ...]:
         if node.victims:
             help_ = f"of {counted(len(node.victims), 'pod')}"
         else:
@@ -141,7 +141,7 @@ def _reasons(nodes: Sequence[NodeAnswer], *, grouped: bool, free: _Free | None) 
 
 
 def _table(
-    nodes: Sequence[NodeAnswer], headers: Sequence[str], said: _Said, *, grouped: bool, free: _Free | None
+    nodes: Sequence[NodeExplanation], headers: Sequence[str], said: _Said, *, grouped: bool, free: _Free | None
 ) -> str:
     """A line for each node, or for all nodes that say the same."""
     if grouped:

@@ -26,7 +26,7 @@ from tutti.recommend.records.request import Binder, Objective
 if TYPE_CHECKING:
     from tutti.engine.session.plan import NotConsidered
     from tutti.recommend.records.new_nodes import ScaleUp
-    from tutti.recommend.records.recommendation import Alternative, Left, Recommendation
+    from tutti.recommend.records.recommendation import Alternative, LeftPod, Recommendation
     from tutti.recommend.records.request import Request
 
 _HEADERS = ("ZONE", "TYPE", "CAPACITY", "NODES", "PRICE/MONTH", "COST/MONTH")
@@ -133,9 +133,9 @@ def monthly_text(nano: int | None) -> str:
 # Who stays, and what else could be done -------------------------------------------------------------------------------
 
 
-def _left(left: Sequence[Left]) -> str:
+def _left(left: Sequence[LeftPod]) -> str:
     """The pods that stay pending, a line for each reason."""
-    groups: dict[tuple[str, str], list[Left]] = {}
+    groups: dict[tuple[str, str], list[LeftPod]] = {}
     for each in left:
         groups.setdefault((each.gang or "", each.reason), []).append(each)
     if not groups:

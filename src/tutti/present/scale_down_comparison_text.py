@@ -19,7 +19,7 @@ from tutti.present.scale_down_text import duration_text
 from tutti.present.tables import counted, table
 
 if TYPE_CHECKING:
-    from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
+    from tutti.recommend.down.compare_cluster_autoscaler import PeerScaleDown
     from tutti.recommend.records.down_plan import DownPlan
 
 OURS, THEIRS = "Tutti", "Cluster Autoscaler"
@@ -41,7 +41,7 @@ class NodeComparison(NamedTuple):
     """Why only one of the two lets it go; empty where both do."""
 
 
-def scale_down_comparison_text(plan: DownPlan, theirs: PeerDown) -> str:
+def scale_down_comparison_text(plan: DownPlan, theirs: PeerScaleDown) -> str:
     """The tables, and the remarks under them."""
     rows = [
         (each.node, each.pool, _after(each.ours), _after(each.theirs), hourly_text(each.price), each.because)
@@ -51,7 +51,7 @@ def scale_down_comparison_text(plan: DownPlan, theirs: PeerDown) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def totals(plan: DownPlan, theirs: PeerDown) -> list[Sequence[str]]:
+def totals(plan: DownPlan, theirs: PeerScaleDown) -> list[Sequence[str]]:
     """A line for each of the two: how many nodes go, and what that saves."""
     number = f"{len(plan.removals):,}" + (f" for {len(plan.nodes):,} new" if plan.nodes else "")
     known = agreement_of(CLUSTER_AUTOSCALER, "deleted")
@@ -72,7 +72,7 @@ def totals(plan: DownPlan, theirs: PeerDown) -> list[Sequence[str]]:
     ]
 
 
-def node_rows(plan: DownPlan, theirs: PeerDown) -> list[NodeComparison]:
+def node_rows(plan: DownPlan, theirs: PeerScaleDown) -> list[NodeComparison]:
     """Every node that either of the two lets go, by name."""
     ours, gone = {each.node: each for each in plan.removals}, {each.node: each for each in theirs.gone}
     stays = {each.node: each.message for each in plan.stays}
@@ -91,7 +91,7 @@ def node_rows(plan: DownPlan, theirs: PeerDown) -> list[NodeComparison]:
     return found
 
 
-def remarks(plan: DownPlan, theirs: PeerDown) -> Iterator[str]:
+def remarks(plan: DownPlan, theirs: PeerScaleDown) -> Iterator[str]:
     """What a reader should know beside the numbers."""
     if plan.saving is not None and theirs.saving is not None and theirs.saving > plan.saving:
         yield f"{THEIRS} saves more here: {hourly_text(theirs.saving - plan.saving)} an hour"
@@ -122,7 +122,7 @@ def _because(who: str, why: str) -> str:
     return f"{who}: {why}" if why else ""
 
 
-def scale_down_comparison_data(theirs: PeerDown, currency: str) -> dict[str, Any]:
+def scale_down_comparison_data(theirs: PeerScaleDown, currency: str) -> dict[str, Any]:
     """Cluster Autoscaler's part for programs; null for what is not known."""
     known, saving = agreement_of(CLUSTER_AUTOSCALER, "deleted"), None
     if theirs.saving is not None:

@@ -14,7 +14,7 @@ from tutti.present.recommendation_text import monthly_text, scale_ups_table
 from tutti.present.tables import NONE, counted, table, without_columns
 
 if TYPE_CHECKING:
-    from tutti.recommend.records.down_plan import DownPlan, Stay, Step
+    from tutti.recommend.records.down_plan import DownPlan, ScaleDownStep, StayingNode
 
 _GOES = ("NODE", "POOL", "ZONE", "TYPE", "CAPACITY", "USED", "WHY", "MOVES", "AFTER", "SAVES/MONTH")
 
@@ -70,11 +70,11 @@ def _summary(plan: DownPlan) -> Iterator[str]:
         yield f"moving has paid for itself after {duration_text(round(plan.payback * 3600))}"
 
 
-def _number(steps: Sequence[Step]) -> str:
+def _number(steps: Sequence[ScaleDownStep]) -> str:
     return counted(len(steps), "step")
 
 
-def _stays(stays: Sequence[Stay], *, wide: bool) -> str:
+def _stays(stays: Sequence[StayingNode], *, wide: bool) -> str:
     if not stays:
         return ""
     if wide:
@@ -83,7 +83,7 @@ def _stays(stays: Sequence[Stay], *, wide: bool) -> str:
             for each in stays
         ]
         return table(("STAYS", "POOL", "USED", "BECAUSE"), rows)
-    kinds: dict[str, list[Stay]] = {}
+    kinds: dict[str, list[StayingNode]] = {}
     for each in stays:
         kinds.setdefault(each.reason, []).append(each)
     lines = [
@@ -93,7 +93,7 @@ def _stays(stays: Sequence[Stay], *, wide: bool) -> str:
     return table(("STAY", "REASON", "EXAMPLE", "BECAUSE"), lines)
 
 
-def _steps(steps: Sequence[Step]) -> str:
+def _steps(steps: Sequence[ScaleDownStep]) -> str:
     rows = []
     for number, step in enumerate(steps, start=1):
         rows += [(number, "add", name, "") for name in step.adds]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Bind
-from tutti.cluster.meter import Meter
+from tutti.cluster.work.meter import Meter
 from tutti.engine.session.plan import Bound, GangPlan, Plan, Turn, Unschedulable
 from tutti.engine.session.queue_order import turns
 from tutti.engine.session.schedule import schedule
@@ -22,41 +22,41 @@ from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
-from tutti.recommend.records.scale_ups import Kind, in_order
+from tutti.recommend.records.scale_ups import ScaleUpKey, in_order
 from tutti.recommend.request_cluster import planning_cluster
 
 
-class Settled(NamedTuple):
+class ClusterAfterPurchase(NamedTuple):
     """The plan that places the pods, on the picture as it leaves it."""
 
     plan: Plan
-    picture: PlanningCluster
+    planning: PlanningCluster
     queue: list[Turn]
     """Who waited before anything was done, in order."""
 
 
-def settle(answer: Recommendation, request: Request, *, meter: Meter | None = None) -> Settled:
+def settle(answer: Recommendation, request: Request, *, meter: Meter | None = None) -> ClusterAfterPurchase:
     """Buy what is recommended, and place the pods."""
-    picture = planning_cluster(request, meter=meter)
-    queue = _queue(picture)
-    before = _bound(picture, picture.promised)
-    gangs = _gangs(picture, before, ())
-    now = picture.schedule_now() if answer.binder == Binder.KUBE_SCHEDULER else None
-    offered = Offered(request.catalogue)
+    planning = planning_cluster(request, meter=meter)
+    queue = _queue(planning)
+    before = _bound(planning, planning.promised)
+    gangs = _gangs(planning, before, ())
+    now = planning.schedule_now() if answer.binder == Binder.KUBE_SCHEDULER else None
+    offered = OfferingIndex(request.catalogue)
     for node in answer.nodes:
-        picture.join(offered.of(node), node.name)
+        planning.join(offered.of(node), node.name)
     if now is None:
-        return Settled(_followed(answer, picture), picture, queue)
-    then = schedule(picture.cluster, picture.pending, picture.profile, preemption=False)
+        return ClusterAfterPurchase(_followed(answer, planning), planning, queue)
+    then = schedule(planning.cluster, planning.pending, planning.profile, preemption=False)
     gangs = _both(_both(gangs, now.gangs), then.gangs)
-    plan = Plan.of((*before, *now.binds, *then.binds), (), then.unschedulable, picture.not_considered, gangs=gangs)
-    return Settled(plan, picture, queue)
+    plan = Plan.of((*before, *now.binds, *then.binds), (), then.unschedulable, planning.not_considered, gangs=gangs)
+    return ClusterAfterPurchase(plan, planning, queue)
 
 
-def _queue(picture: PlanningCluster) -> list[Turn]:
+def _queue(planning: PlanningCluster) -> list[Turn]:
     """The turns of all pods that wait, those that were promised a node included."""
-    pods = [*picture.promised, *picture.pending]
-    found, _ = turns(picture.cluster, picture.gangs, pods, profile=picture.profile)
+    pods = [*planning.promised, *planning.pending]
+    found, _ = turns(planning.cluster, planning.gangs, pods, profile=planning.profile)
     return [turn for turn in found if not turn.surplus]
 
 
@@ -71,7 +71,7 @@ def _both(now: Iterable[GangPlan], then: Iterable[GangPlan]) -> list[GangPlan]:
     return list(found.values())
 
 
-class Offered:
+class OfferingIndex:
     """What can be bought, by what new nodes say of themselves.
 
     Nodes that do not name a template, or one that is not there, are of the first offering with their pool, zone, type
@@ -79,7 +79,7 @@ class Offered:
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._found: dict[Kind, Offering] = {}
+        self._found: dict[ScaleUpKey, Offering] = {}
         for pool in catalogue.pools:
             for each in pool.offerings:
                 key = in_order(each)
@@ -93,13 +93,13 @@ class Offered:
         return found if found is not None else self._found[*key[:4], ""]
 
 
-def _followed(answer: Recommendation, picture: PlanningCluster) -> Plan:
+def _followed(answer: Recommendation, planning: PlanningCluster) -> Plan:
     """The plan that puts every pod where the recommendation says."""
-    cluster = picture.cluster
+    cluster = planning.cluster
     where = dict(_places(answer))
-    binds = _bound(picture, {pod: where[pod] for pod in (*picture.promised, *picture.pending) if pod in where})
+    binds = _bound(planning, {pod: where[pod] for pod in (*planning.promised, *planning.pending) if pod in where})
     for each in binds:
-        if each.pod not in picture.promised:
+        if each.pod not in planning.promised:
             cluster.apply(Bind(each.pod, each.node))
     left = [
         Unschedulable(
@@ -107,32 +107,32 @@ def _followed(answer: Recommendation, picture: PlanningCluster) -> Plan:
         )
         for each in answer.left
     ]
-    return Plan.of(binds, (), left, picture.not_considered, gangs=_gangs(picture, binds, left))
+    return Plan.of(binds, (), left, planning.not_considered, gangs=_gangs(planning, binds, left))
 
 
-def _bound(picture: PlanningCluster, where: Mapping[str, str]) -> list[Bound]:
-    cluster = picture.cluster
+def _bound(planning: PlanningCluster, where: Mapping[str, str]) -> list[Bound]:
+    cluster = planning.cluster
     return [
         Bound(
             pod=pod,
             node=node,
             priority=cluster.pod(pod).spec.priority or 0,
-            gang=picture.gangs.key_of(cluster.pod_row(pod)),
+            gang=planning.gangs.key_of(cluster.pod_row(pod)),
         )
         for pod, node in where.items()
     ]
 
 
-def _gangs(picture: PlanningCluster, binds: Iterable[Bound], left: Iterable[Unschedulable]) -> list[GangPlan]:
+def _gangs(planning: PlanningCluster, binds: Iterable[Bound], left: Iterable[Unschedulable]) -> list[GangPlan]:
     """What becomes of the gangs of these pods, once those that are bound are on their nodes."""
     placed = Counter(each.gang for each in binds if each.gang is not None)
     why: dict[str, str] = {}
     for each in left:
         if each.gang is not None:
             why.setdefault(each.gang, each.message)
-    pods, found = picture.cluster.pods, []
+    pods, found = planning.cluster.pods, []
     for key in dict.fromkeys((*placed, *why)):
-        gang, rows = picture.gangs.gang(key), picture.gangs.rows(key)
+        gang, rows = planning.gangs.gang(key), planning.gangs.rows(key)
         on_nodes = [row for row in rows if pods.node[row] >= 0 and not pods.terminating[row]]
         priority = gang.priority if gang.priority is not None else int(pods.priority[rows].max())
         running = len(on_nodes) - placed[key]

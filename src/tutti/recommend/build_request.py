@@ -14,13 +14,13 @@ from tutti.kube.reading.sources import Source
 from tutti.kube.workloads.owners import is_active
 from tutti.market.node_daemons import daemon_sets_of
 from tutti.market.offerings import Catalogue
-from tutti.market.pool_context import Market
+from tutti.market.pool_context import PoolContext
 from tutti.market.pools.reader import catalogue_of
 from tutti.market.price_book import PriceBook
 from tutti.market.price_csv import read_price_table
-from tutti.recommend.records.request import Options, Request
+from tutti.recommend.records.request import RecommendOptions, Request
 
-_DEFAULT = Options()
+_DEFAULT = RecommendOptions()
 
 
 def parse_snapshot(snapshot: Snapshot) -> tuple[Object, ...]:
@@ -45,15 +45,15 @@ def build_request(
     pools: Source | None = None,
     prices: Source | None = None,
     region: str = "",
-    options: Options = _DEFAULT,
+    options: RecommendOptions = _DEFAULT,
 ) -> Request:
     """Everything that a recommendation for a prepared snapshot is made from."""
-    market = Market(price_book(prices), region=region, nodes=snapshot.nodes)
+    market = PoolContext(price_book(prices), region=region, nodes=snapshot.nodes)
     return assemble(snapshot, catalogue_of(snapshot, market, source=pools), options=options)
 
 
 def assemble(
-    snapshot: Snapshot, catalogue: Catalogue, *, options: Options = _DEFAULT, notes: Iterable[str] = ()
+    snapshot: Snapshot, catalogue: Catalogue, *, options: RecommendOptions = _DEFAULT, notes: Iterable[str] = ()
 ) -> Request:
     """The request for a prepared snapshot and what can be bought for it."""
     daemons = daemon_sets_of(snapshot)

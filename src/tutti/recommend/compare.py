@@ -22,11 +22,11 @@ from tutti.autoscalers.original.recommender import original_recommender
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.objects import DaemonSet, Pod
 from tutti.market.offerings import Catalogue, Offering
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.after_purchase import Offered
+from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.problem.search_context import ONE_MORE, Tell
 from tutti.recommend.records.recommendation import Recommendation
@@ -38,7 +38,7 @@ OURS = "tutti"
 NO_PRICES = "it chooses by price, and no price is known"
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ComparedPurchase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One purchase beside the others."""
 
     who: str
@@ -85,7 +85,7 @@ Model = Callable[[Cluster, Catalogue, Sequence[DaemonSet], WorkBudget], Purchase
 """Buys for the pending pods of a cluster, which it leaves as it was."""
 
 
-class Peer(NamedTuple):
+class PeerModel(NamedTuple):
     """A program that buys nodes, as a model of it."""
 
     name: str
@@ -111,11 +111,11 @@ def _original(cluster: Cluster, catalogue: Catalogue, daemons: Sequence[DaemonSe
 
 
 PEERS = (
-    Peer("cluster-autoscaler/least-waste", _cluster_autoscaler("least-waste")),
-    Peer("cluster-autoscaler/most-pods", _cluster_autoscaler("most-pods")),
-    Peer("cluster-autoscaler/price", _cluster_autoscaler("price"), by_price=True),
-    Peer("karpenter", _karpenter),
-    Peer("original-recommender", _original, by_price=True),
+    PeerModel("cluster-autoscaler/least-waste", _cluster_autoscaler("least-waste")),
+    PeerModel("cluster-autoscaler/most-pods", _cluster_autoscaler("most-pods")),
+    PeerModel("cluster-autoscaler/price", _cluster_autoscaler("price"), by_price=True),
+    PeerModel("karpenter", _karpenter),
+    PeerModel("original-recommender", _original, by_price=True),
 )
 
 
@@ -124,9 +124,9 @@ def compare(
     answer: Recommendation,
     *,
     budget: WorkBudget,
-    peers: Sequence[Peer] = PEERS,
+    peers: Sequence[PeerModel] = PEERS,
     tell: Tell | None = None,
-) -> tuple[Compared, ...]:
+) -> tuple[ComparedPurchase, ...]:
     """What is bought by us, as answered, and by each peer."""
     tell = tell or (lambda _: None)
     pending = frozenset(planning_cluster(request, meter=budget.meter).pending)
@@ -162,7 +162,7 @@ class _Scene(NamedTuple):
     """How many pods had been promised a node before; they count as placed."""
     objective: str
 
-    def replayed(self, purchase: Compared, budget: WorkBudget) -> Compared:
+    def replayed(self, purchase: ComparedPurchase, budget: WorkBudget) -> ComparedPurchase:
         """The record with what kube-scheduler makes of it, if there is time."""
         if budget.is_exhausted():
             return purchase
@@ -173,14 +173,14 @@ class _Scene(NamedTuple):
         """A copy of the cluster whose work counts towards a budget."""
         return copied(self.cluster, meter=budget.meter)
 
-    def beside(self, theirs: Compared, ours: Compared) -> Compared:
+    def beside(self, theirs: ComparedPurchase, ours: ComparedPurchase) -> ComparedPurchase:
         """A peer's record, measured against ours."""
         change = None
         if theirs.cost is not None and ours.cost is not None:
             change = theirs.cost / ours.cost - 1 if ours.cost else None if theirs.cost else 0.0
         return replace(theirs, change=change, better=self._is_better(theirs, ours))
 
-    def _is_better(self, theirs: Compared, ours: Compared) -> bool:
+    def _is_better(self, theirs: ComparedPurchase, ours: ComparedPurchase) -> bool:
         if theirs.real != ours.real:
             return theirs.real > ours.real
         if self.objective == Objective.NODES and theirs.nodes != ours.nodes:
@@ -207,31 +207,31 @@ def _same_market(catalogue: Catalogue, answer: Recommendation) -> Catalogue:
     return replace(catalogue, pools=tuple(pool for pool in pools if pool.offerings))
 
 
-def _ours(request: Request, answer: Recommendation) -> Compared:
+def _ours(request: Request, answer: Recommendation) -> ComparedPurchase:
     """What was answered, as a purchase."""
-    offered = Offered(request.catalogue)
+    offered = OfferingIndex(request.catalogue)
     bought = tuple((offered.of(each), each.increment) for each in answer.scale_up)
-    return Compared(
+    return ComparedPurchase(
         who=OURS, bought=bought, cost=answer.cost, placed=answer.placed, left=answer.pods - answer.placed, change=0.0,
         follows=answer.binder == Binder.TUTTI,
     )  # fmt: skip
 
 
-def _asked(peer: Peer, scene: _Scene, budget: WorkBudget) -> Compared:
+def _asked(peer: PeerModel, scene: _Scene, budget: WorkBudget) -> ComparedPurchase:
     """What a peer would buy, replayed; or why nothing is known of that."""
     if peer.by_price and scene.offerings and all(each.price is None for each in scene.offerings):
-        return Compared(who=peer.name, problem=NO_PRICES)
+        return ComparedPurchase(who=peer.name, problem=NO_PRICES)
     try:
         purchase = peer.model(scene.copy(budget), scene.catalogue, scene.daemon_sets, budget)
         if budget.is_exhausted():
-            return Compared(who=peer.name, problem=f"not done in {max(budget.seconds, 0.1):.1f} s")
+            return ComparedPurchase(who=peer.name, problem=f"not done in {max(budget.seconds, 0.1):.1f} s")
         return scene.replayed(_theirs(peer, purchase, scene), budget)
     except Exception as error:  # whatever a model stumbles over, our answer is not lost for it
         said = f": {error}" if str(error) else ""
-        return Compared(who=peer.name, problem=f"the model failed ({type(error).__name__}{said})")
+        return ComparedPurchase(who=peer.name, problem=f"the model failed ({type(error).__name__}{said})")
 
 
-def _theirs(peer: Peer, purchase: Purchase, scene: _Scene) -> Compared:
+def _theirs(peer: PeerModel, purchase: Purchase, scene: _Scene) -> ComparedPurchase:
     """A peer's purchase; what it does about pods that do not wait here does not count."""
     counts = Counter(id(offering) for offering, _ in purchase.nodes)
     bought = tuple((each, counts[id(each)]) for each in scene.offerings if id(each) in counts)
@@ -240,4 +240,4 @@ def _theirs(peer: Peer, purchase: Purchase, scene: _Scene) -> Compared:
     known = [price for price in prices if price is not None]
     cost = sum(known) if len(known) == len(prices) else None
     placed = scene.promised + len(scene.pending) - left
-    return Compared(who=peer.name, bought=bought, cost=cost, placed=placed, left=left)
+    return ComparedPurchase(who=peer.name, bought=bought, cost=cost, placed=placed, left=left)

@@ -1,6 +1,6 @@
 """The flow: from a request to a recommendation.
 
-1. *Initialise the picture*: the cluster as it is, pods split into those with a node and those that wait (`picture`).
+1. *Initialise the picture*: the cluster as it is, pods split into those with a node and those that wait (`planning`).
    Where kube-scheduler binds, whoever fits gets a node now: it does not wait for what is yet to be bought.
 2. *Pose the problem*: every class of waiting pods on a node of every offering, in one pass (`problem`, `rules`).
 3. *Filter the pools* that can help (`eligible`).
@@ -19,13 +19,13 @@ the cheapest of those by the objective. Whatever it promises was placed by the e
 from __future__ import annotations
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.meter import REQUEST
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import REQUEST
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.compose import compose
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import Problem, pose
-from tutti.recommend.problem.search_context import Matter, Progress, Tell
+from tutti.recommend.problem.search_context import Progress, SearchContext, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
 from tutti.recommend.request_cluster import copied
@@ -45,17 +45,17 @@ def recommend_for(
     The cluster is only copied. The request's own objects are not looked at.
     """
     budget.meter.count += REQUEST
-    picture = PlanningCluster(copied(cluster, meter=budget.meter), request.daemon_sets)
+    planning = PlanningCluster(copied(cluster, meter=budget.meter), request.daemon_sets)
     if request.options.binder is Binder.KUBE_SCHEDULER:
-        picture.schedule_now()
-    problem = pose(picture, request.catalogue)
+        planning.schedule_now()
+    problem = pose(planning, request.catalogue)
     objective, notes = _objective(request, problem)
-    eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
-    matter = Matter(request, cluster, picture, problem.only(eligible.mask), objective=objective)
-    selection = Selection(matter, Progress(budget, tell))
+    eligible = filter_eligible(planning, problem, request.catalogue, objective=objective)
+    context = SearchContext(request, cluster, planning, problem.only(eligible.mask), objective=objective)
+    selection = Selection(context, Progress(budget, tell))
     outcome = selection.best()
     bound = selection.bound(outcome)
-    return compose(matter, outcome, bound, problem=problem, pools=eligible.pools, notes=notes)
+    return compose(context, outcome, bound, problem=problem, pools=eligible.pools, notes=notes)
 
 
 def _objective(request: Request, problem: Problem) -> tuple[Objective, list[str]]:

@@ -14,10 +14,10 @@ from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
 from tutti.engine.session.schedule import schedule
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.problem.pod_rules import Kind
+from tutti.recommend.problem.pod_rules import RuleKind
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.records.recommendation import Alternative, Left
-from tutti.recommend.replay.binding import Outcome
+from tutti.recommend.records.recommendation import Alternative, LeftPod
+from tutti.recommend.replay.binding import BoundPurchase
 from tutti.recommend.replay.gang_check import gangs_lacking
 
 _NO_PLAN = "no plan was found that places it beside the others (--time-limit gives more time)"
@@ -27,8 +27,8 @@ _MANY = 500
 
 
 def why_left(
-    picture: PlanningCluster, problem: Problem, outcome: Outcome, *, unpriced: Container[int] = ()
-) -> list[Left]:
+    planning: PlanningCluster, problem: Problem, outcome: BoundPurchase, *, unpriced: Container[int] = ()
+) -> list[LeftPod]:
     """Why each pod that is left stays pending; `problem` has all offerings, those that cannot be bought included.
 
     `unpriced` are the rows of offerings that were left out because only others have a price.
@@ -41,37 +41,38 @@ def why_left(
     if unknown:
         is_open = [row for row in range(len(problem.offerings)) if _is_open(problem, row, left)]
         reasons |= _in_the_engines_words(
-            picture,
+            planning,
             problem,
             outcome,
             classes=unknown,
             offered=[row for row in is_open if row not in unpriced],
             unpriced=[row for row in is_open if row in unpriced],
         )
-    lacking = gangs_lacking(picture, number_of)
+    lacking = gangs_lacking(planning, number_of)
     gangs = {
-        gang: _lacks(picture, gang) if gang in lacking else _why_gang(picture, problem, gang) for gang in outcome.short
+        gang: _lacks(planning, gang) if gang in lacking else _why_gang(planning, problem, gang)
+        for gang in outcome.short
     }
     found = []
     for pod in outcome.left:
-        gang = picture.gangs.key_of(picture.cluster.pod_row(pod))
+        gang = planning.gangs.key_of(planning.cluster.pod_row(pod))
         reason = reasons.get(number_of.get(pod, -1), "")
         if gang is not None and gang in outcome.short:
             reason = f"its gang could not start whole: {gangs[gang] or reason}"
-        found.append(Left(pod=pod, reason=reason, gang=gang))
+        found.append(LeftPod(pod=pod, reason=reason, gang=gang))
     return found
 
 
-def _lacks(picture: PlanningCluster, gang: str) -> str:
+def _lacks(planning: PlanningCluster, gang: str) -> str:
     """How many pods a gang has, and how many it needs."""
-    record, rows = picture.gangs.gang(gang), picture.gangs.rows(gang)
+    record, rows = planning.gangs.gang(gang), planning.gangs.rows(gang)
     return record.problem or f"{len(rows)} of {record.minimum} pods are there, or a part of it lacks some"
 
 
-def _why_gang(picture: PlanningCluster, problem: Problem, gang: str) -> str:
+def _why_gang(planning: PlanningCluster, problem: Problem, gang: str) -> str:
     """The limits on everything that could be bought for a gang; empty when something has none."""
-    number_of, pods = problem.of_pod, picture.cluster.pods
-    rows = [row for row in picture.gangs.rows(gang) if pods.keys[row] in number_of]
+    number_of, pods = problem.of_pod, planning.cluster.pods
+    rows = [row for row in planning.gangs.rows(gang) if pods.keys[row] in number_of]
     numbers = sorted({number_of[pods.keys[row]] for row in rows})
     offered = np.flatnonzero(problem.allowed[:, numbers].any(axis=1)).tolist()
     reasons: dict[str, None] = {}
@@ -82,7 +83,7 @@ def _why_gang(picture: PlanningCluster, problem: Problem, gang: str) -> str:
         reasons |= dict.fromkeys(mine)
     if not reasons:
         return ""
-    record = picture.gangs.gang(gang)
+    record = planning.gangs.gang(gang)
     where = f" with one {record.topology.required}" if record.topology.required else ""
     return (
         f"no plan was found that places {len(rows)} pods{where}, beside those before it, within the limits: "
@@ -90,7 +91,7 @@ def _why_gang(picture: PlanningCluster, problem: Problem, gang: str) -> str:
     )
 
 
-def _left(problem: Problem, outcome: Outcome) -> list[int]:
+def _left(problem: Problem, outcome: BoundPurchase) -> list[int]:
     """How much of each limit is left after the purchase."""
     index = {id(offering): place for place, offering in enumerate(problem.offerings)}
     left = [limit.left for limit in problem.limits]
@@ -119,9 +120,9 @@ def _why(problem: Problem, number: int, left: Sequence[int]) -> str:
 
 
 def _in_the_engines_words(
-    picture: PlanningCluster,
+    planning: PlanningCluster,
     problem: Problem,
-    outcome: Outcome,
+    outcome: BoundPurchase,
     *,
     classes: Sequence[int],
     offered: Sequence[int],
@@ -131,24 +132,24 @@ def _in_the_engines_words(
 
     What has no price joins after the rest: whoever is taken only then waits for a price.
     """
-    cluster, found = picture.cluster, {}
+    cluster, found = planning.cluster, {}
     mine = {problem.of_pod[pod]: pod for pod in reversed(outcome.left) if pod in problem.of_pod}
     with Trial(cluster):
         before = cluster.nodes.count
         for name, offering in outcome.bought:
-            picture.join(offering, name)
+            planning.join(offering, name)
         for pod, node in outcome.where.items():
             cluster.apply(Bind(pod, node))
         there = cluster.nodes.count
-        picture.join_all([problem.offerings[row] for row in offered])
+        planning.join_all([problem.offerings[row] for row in offered])
         for number in classes if unpriced else ():
-            if picture.engine.decide(mine[number]).node is not None:
+            if planning.engine.decide(mine[number]).node is not None:
                 found[number] = _NO_PLAN
-        picture.join_all([problem.offerings[row] for row in unpriced])
+        planning.join_all([problem.offerings[row] for row in unpriced])
         for number in classes:
             if number in found:
                 continue
-            decision = picture.engine.decide(mine[number])
+            decision = planning.engine.decide(mine[number])
             if decision.node is not None:
                 found[number] = _for_want_of_a_price(problem, number, unpriced) or _NO_PLAN
                 continue
@@ -178,36 +179,36 @@ def _counted(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {message}" for message, count in sorted(reasons.items(), key=lambda each: -each[1]))
 
 
-def alternatives(picture: PlanningCluster) -> tuple[Alternative, ...]:
+def alternatives(planning: PlanningCluster) -> tuple[Alternative, ...]:
     """Who could be evicted for the pods that wait, by whom: what the scheduler would do without a purchase."""
-    cluster, pods = picture.cluster, picture.cluster.pods
-    if not 0 < len(picture.pending) <= _MANY:
+    cluster, pods = planning.cluster, planning.cluster.pods
+    if not 0 < len(planning.pending) <= _MANY:
         return ()
     running = pods.priority[: pods.length][pods.node[: pods.length] >= 0]
-    highest = max(int(pods.priority[cluster.pod_row(pod)]) for pod in picture.pending)
+    highest = max(int(pods.priority[cluster.pod_row(pod)]) for pod in planning.pending)
     if not len(running) or highest <= int(running.min()):
         return ()
     with Trial(cluster):
-        plan = schedule(cluster, picture.pending, picture.profile)
+        plan = schedule(cluster, planning.pending, planning.profile)
     by: dict[str, list[str]] = {}
     for eviction in plan.evictions:
         by.setdefault(eviction.by, []).append(eviction.pod)
     return tuple(Alternative(who=who, evicting=tuple(evicted)) for who, evicted in by.items())
 
 
-def spread_notes(picture: PlanningCluster, problem: Problem, outcome: Outcome) -> list[str]:
+def spread_notes(planning: PlanningCluster, problem: Problem, outcome: BoundPurchase) -> list[str]:
     """Spreads that hold only because other domains have no node: the user may have meant otherwise."""
-    column_of, notes = picture.cluster.nodes.column, {}
+    column_of, notes = planning.cluster.nodes.column, {}
     offered = {name: offering.node.metadata.labels or {} for name, offering in outcome.bought}
     keys = {rule.key for rule in problem.rules.domains}
     several = {key for key in keys if len({value for value in problem.domain(key) if value is not None}) > 1}
     for rule in problem.rules.domains:
-        if rule.kind is not Kind.SPREAD or rule.key not in several or len(rule.counts) > 1:
+        if rule.kind is not RuleKind.SPREAD or rule.key not in several or len(rule.counts) > 1:
             continue
         nodes = [outcome.where[pod] for pod in problem.classes[rule.holder].pods if pod in outcome.where]
         column = column_of(rule.key)
         names = {digit: value for value, digit in column.values.items()}
-        rows = picture.cluster.nodes.row_of
+        rows = planning.cluster.nodes.row_of
         used = {
             offered[node].get(rule.key) if node in offered else names.get(int(column.ids[rows[node]])) for node in nodes
         }

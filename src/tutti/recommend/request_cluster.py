@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit
-from tutti.cluster.meter import Meter
+from tutti.cluster.work.meter import Meter
 from tutti.engine.placement.profile import Profile
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.records.request import Request

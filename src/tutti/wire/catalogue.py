@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
 from tutti.market.offerings import Catalogue
-from tutti.market.pool_context import Market, region_of_node
+from tutti.market.pool_context import PoolContext, region_of_node
 from tutti.market.pools.reader import catalogue_of
 from tutti.market.price_book import PriceBook, check_region
 from tutti.wire.document import without_byte_order_mark
@@ -39,4 +39,4 @@ def read_pools_for(
     if source is not None and tree is not None:
         constraint = parse_constraint(tree, source)
         return PoolsRead(constraint_catalogue(constraint, snapshot, book, file=source.name), constraint)
-    return PoolsRead(catalogue_of(snapshot, Market(book, region=region, nodes=snapshot.nodes), source=source))
+    return PoolsRead(catalogue_of(snapshot, PoolContext(book, region=region, nodes=snapshot.nodes), source=source))

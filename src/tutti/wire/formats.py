@@ -16,7 +16,7 @@ from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source
 from tutti.market.price_book import PriceBook
 from tutti.recommend.build_request import assemble
-from tutti.recommend.records.request import Options, Request
+from tutti.recommend.records.request import RecommendOptions, Request
 from tutti.wire.catalogue import read_pools_for
 from tutti.wire.document import (
     WireDocument,
@@ -35,7 +35,7 @@ from tutti.wire.scaling_advisor.text import ConstraintSearch, PlannerText, find_
 from tutti.wire.scenarios.reader import parse_scenario, read_scenario
 from tutti.wire.tutti_api.request import UndecodedBody, parse_body, read_body
 
-_DEFAULT = Options()
+_DEFAULT = RecommendOptions()
 _GARDENER_FIELDS = {"autoscalerconfig", "workerpools", "pods", "nodes", "snapshottime"}
 
 
@@ -85,7 +85,7 @@ class ParsedRequest(NamedTuple):
         return requested if most is None else min(requested, most)
 
     def read(
-        self, book: PriceBook, *, options: Options = _DEFAULT, pools: Source | None = None, region: str = ""
+        self, book: PriceBook, *, options: RecommendOptions = _DEFAULT, pools: Source | None = None, region: str = ""
     ) -> Request:
         """The request that the document stands for."""
         document, content = self
@@ -117,7 +117,12 @@ def parse_request(document: WireDocument) -> ParsedRequest:
 
 
 def read_request(
-    source: Source, book: PriceBook, *, options: Options = _DEFAULT, pools: Source | None = None, region: str = ""
+    source: Source,
+    book: PriceBook,
+    *,
+    options: RecommendOptions = _DEFAULT,
+    pools: Source | None = None,
+    region: str = "",
 ) -> Request:
     """The request that a document stands for, whatever its format."""
     document = identify(source)

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from tutti.recommend.records.down_plan import Removal
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.scale_ups import Kind, in_order
+from tutti.recommend.records.scale_ups import ScaleUpKey, in_order
 
 
 def purchases(answer: Recommendation) -> list[ScaleUp]:
     """All scale-ups in order, merged by pool, zone, instance type, capacity type and template."""
     more: Sequence[ScaleUp] = answer.down.scale_up if answer.down is not None else ()
-    found: dict[Kind, ScaleUp] = {}
+    found: dict[ScaleUpKey, ScaleUp] = {}
     for each in (*answer.scale_up, *more):
         key = in_order(each)
         before = found.get(key)

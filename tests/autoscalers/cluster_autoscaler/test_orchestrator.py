@@ -20,11 +20,11 @@ from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import round_robi
 from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpOptions, ScaleUpOrchestrator, cluster_autoscaler
 from tutti.autoscalers.shared.cluster_snapshot import ColumnSnapshot, EngineSnapshot
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.conformance.case_files import read_lines
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
-from tutti.conformance.model_scale_up import CHOICE, ESTIMATE, OPTIONS, ScaledUp, read_scale_up
-from tutti.conformance.models import PURCHASE, Check
+from tutti.conformance.model_scale_up import CHOICE, ESTIMATE, OPTIONS, ScaleUpChecks, read_scale_up
+from tutti.conformance.models import PURCHASE, ModelCheck
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod
@@ -43,7 +43,7 @@ def bought_for(request: Request, expander: str, budget: WorkBudget | None = None
 
 
 class Recorded(NamedTuple):
-    scaled: ScaledUp
+    scaled: ScaleUpChecks
     raw: dict[str, Any]
 
     @property
@@ -58,7 +58,7 @@ class Recorded(NamedTuple):
     def scale_up(self) -> ScaleUpOrchestrator:
         return self.scaled.scale_up()
 
-    def checks(self, what: str) -> list[Check]:
+    def checks(self, what: str) -> list[ModelCheck]:
         return [check for check in self.scaled.checks() if check.what == what]
 
 

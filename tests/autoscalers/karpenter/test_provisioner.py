@@ -17,10 +17,10 @@ from tests.support.paths import VECTORS
 from tests.support.wire_bodies import answer, read
 from tutti.autoscalers.karpenter.provisioner import KarpenterOptions, karpenter
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.karpenter_cases import KarpenterCase, read_karpenter
-from tutti.conformance.model_karpenter import CLAIMS, Bought, read_bought, totals
+from tutti.conformance.model_karpenter import CLAIMS, KarpenterChecks, read_bought, totals
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, OwnerReference, Pod
 from tutti.kube.resources import allocatable, incoming_requests
@@ -41,7 +41,7 @@ def lines(name: str) -> tuple[bytes, ...]:
 
 
 @cache
-def recorded(number: int) -> Bought:
+def recorded(number: int) -> KarpenterChecks:
     return read_bought("karpenter", number + 1, lines("karpenter")[number])
 
 

@@ -12,10 +12,10 @@ from tutti.autoscalers.original import recommender as original
 from tutti.autoscalers.original.recommender import original_recommender, worth
 from tutti.autoscalers.shared.cluster_snapshot import EngineSnapshot
 from tutti.autoscalers.shared.purchase import Purchase
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube import objects as k
 from tutti.kube.admission.pod_admission import Admission
-from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.market.offerings import Catalogue, NodePool, Offering, PoolLimit
 from tutti.recommend.records.request import Request
 
 LARGE, LARGEST = (2, 8, 18_206_000_000), (16, 64, 145_665_000_000)
@@ -39,7 +39,7 @@ def request(objects: list[k.Object], **sizes: tuple[int, int, int | None, int]) 
     pools = []
     for name, (cores, gib, price, most) in sizes.items():
         offering = Offering(pool=name, instance_type=name, zone="", price=price, node=sized_node(name, cores, gib))
-        pools.append(NodePool(name=name, offerings=(offering,), limits=(Limit(left=most, reason="no more"),)))
+        pools.append(NodePool(name=name, offerings=(offering,), limits=(PoolLimit(left=most, reason="no more"),)))
     return Request(objects=tuple(objects), catalogue=Catalogue(pools=tuple(pools)))
 
 

@@ -19,10 +19,10 @@ from tests.support.command_line import Run
 from tests.support.paths import VECTORS
 from tutti.autoscalers.karpenter.provisioner import karpenter
 from tutti.cli.conformance.purchase_table import complaint, is_bad, purchase_table
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.conformance import purchase_run
 from tutti.conformance.karpenter_cases import read_karpenter
-from tutti.conformance.purchase_run import PurchaseOutcome, Settings, run_purchase
+from tutti.conformance.purchase_run import PurchaseOutcome, PurchaseSettings, run_purchase
 from tutti.market.offerings import Offering
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
@@ -173,7 +173,7 @@ def test_the_binder_and_the_limit_reach_the_recommender() -> None:
         return as_karpenter(request, budget)
 
     case = read_karpenter("f", 1, SMALL[0]).case
-    found = run_purchase(case, Settings(Binder.KUBE_SCHEDULER, 3.0), recommender=looks, replayer=all_placed)
+    found = run_purchase(case, PurchaseSettings(Binder.KUBE_SCHEDULER, 3.0), recommender=looks, replayer=all_placed)
     assert seen == [(Binder.KUBE_SCHEDULER, 3.0)]
     assert (found.bound, found.peer_bound, found.holds, found.peer_holds) == (1, 1, False, False)
 

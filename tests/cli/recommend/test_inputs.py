@@ -17,9 +17,9 @@ from tests.support.paths import ROOT
 from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cli.recommend.advice import advice_text
 from tutti.cli.recommend.inputs import RecommendInputs, read_inputs
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.request import Options
+from tutti.recommend.records.request import RecommendOptions
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -278,7 +278,7 @@ def test_a_byte_order_mark_is_nothing(tutti: Tutti, tmp_path: Path) -> None:
 def _inputs(*paths: Path, pools: Path | None = None, seconds: float = 5.0) -> RecommendInputs:
     names = [str(path) for path in paths]
     return read_inputs(
-        names, pools=str(pools) if pools else None, prices=None, region="", options=Options(), seconds=seconds
+        names, pools=str(pools) if pools else None, prices=None, region="", options=RecommendOptions(), seconds=seconds
     )
 
 

@@ -27,7 +27,7 @@ from tutti.engine.session.queue import Queue, QueueRecord
 from tutti.engine.session.schedule import schedule
 from tutti.engine.session.session import session
 from tutti.kube import objects as k
-from tutti.kube.gangs.gang import Disruption, Part
+from tutti.kube.gangs.gang import DisruptionMode, GangPart
 from tutti.kube.gangs.reader import membership, part_of, read_gangs, root
 from tutti.kube.objects import Object
 
@@ -82,12 +82,14 @@ class Members:
     def short(self, key: str, present: set[str]) -> bool:
         """Whether a gang of which these pods run lacks some."""
         gang = self.gangs[key]
-        return _short(Part(key, gang.minimum, gang.topology, gang.parts, gang.parts_needed), self, present, whole=True)
+        return _short(
+            GangPart(key, gang.minimum, gang.topology, gang.parts, gang.parts_needed), self, present, whole=True
+        )
 
     def domains(self, key: str, present: set[str]) -> Iterator[tuple[str, str, set[str | None]]]:
         """Each part that is bound to a label, the label, and its values where these pods run."""
         gang = self.gangs[key]
-        whole = Part(key, topology=gang.topology, parts=gang.parts)
+        whole = GangPart(key, topology=gang.topology, parts=gang.parts)
         for part, names in _each_part(whole):
             label = part.topology.required
             mine = present if part is whole else {pod for pod in present if self.part_of[pod] in names}
@@ -99,7 +101,7 @@ class Members:
         return (self.nodes[self.pods[pod].spec.node_name or ""].metadata.labels or {}).get(label)
 
 
-def _short(part: Part, members: Members, present: set[str], *, whole: bool = False) -> bool:
+def _short(part: GangPart, members: Members, present: set[str], *, whole: bool = False) -> bool:
     inside = {name for each, _ in _each_part(part) for name in (each.name,)}
     mine = present if whole else {pod for pod in present if members.part_of[pod] in inside}
     reached = sum(not _short(each, members, present) for each in part.parts)
@@ -107,7 +109,7 @@ def _short(part: Part, members: Members, present: set[str], *, whole: bool = Fal
     return len(mine) < part.minimum or reached < needed
 
 
-def _each_part(part: Part) -> Iterator[tuple[Part, set[str]]]:
+def _each_part(part: GangPart) -> Iterator[tuple[GangPart, set[str]]]:
     """A part and all parts below it, each with the names of what is in it."""
     below = [pair for each in part.parts for pair in _each_part(each)]
     yield part, {part.name, *(each.name for each, _ in below)}
@@ -174,7 +176,7 @@ def partial(before: Members, after: Members, bound: Iterable[str], evicted: set[
     found = []
     for gang in sorted({before.gang_of[pod] for pod in bound if pod in before.gang_of}):
         # A gang that goes pod by pod may have lost some to a third one after it had started.
-        robbed = after.gangs.get(gang, before.gangs[gang]).disruption is Disruption.SINGLE and any(
+        robbed = after.gangs.get(gang, before.gangs[gang]).disruption is DisruptionMode.SINGLE and any(
             before.gang_of.get(pod) == gang for pod in evicted
         )
         left = after.running(gang)
@@ -322,10 +324,10 @@ def test_gangs_go_whole_or_without_their_surplus(seed: str) -> None:
     done = planned(seed)
     for gang in {done.before.gang_of[pod] for pod in done.evicted if pod in done.before.gang_of}:
         record, ran = done.before.gangs[gang], done.before.running(gang)
-        if record.disruption is Disruption.SINGLE:
+        if record.disruption is DisruptionMode.SINGLE:
             continue
         stays = ran - done.evicted
-        if record.disruption is Disruption.WHOLE and not done.before.short(gang, done.after.running(gang)):
+        if record.disruption is DisruptionMode.WHOLE and not done.before.short(gang, done.after.running(gang)):
             continue
         assert not stays, (gang, record.disruption)
 
@@ -358,7 +360,7 @@ def units(before: Members, victims: Sequence[str]) -> list[set[str]]:
     for victim in victims:
         gang = before.gang_of.get(victim)
         record = before.gangs.get(gang or "")
-        together = record is not None and record.disruption is not Disruption.SINGLE
+        together = record is not None and record.disruption is not DisruptionMode.SINGLE
         if together and gang is not None and before.running(gang) <= set(victims):
             found.setdefault(gang, set()).add(victim)
         else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.support.builders import members, node, pod
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.meter import GANG_POD
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import GANG_POD
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine

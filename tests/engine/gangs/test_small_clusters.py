@@ -10,7 +10,7 @@ import pytest
 from tests.support import builders
 from tests.support.brute_force.gang_instances import instance
 from tests.support.brute_force.gang_search import Instance, Job, Machine, Team
-from tests.support.brute_force.gang_verdicts import Verdict, judge
+from tests.support.brute_force.gang_verdicts import Verdict, verdict_of
 from tests.support.builders import HOSTNAME
 from tutti.cluster.cluster import Cluster
 from tutti.engine.session.schedule import schedule
@@ -72,7 +72,7 @@ SMALL = {
 
 @pytest.mark.parametrize("name", SMALL)
 def test_small(name: str) -> None:
-    assert judge(SMALL[name]) == Verdict()
+    assert verdict_of(SMALL[name]) == Verdict()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_small(name: str) -> None:
 )
 def test_drawn(name: str) -> None:
     seed, number = map(int, name.split("/"))
-    assert judge(instance(seed, number)) == Verdict()
+    assert verdict_of(instance(seed, number)) == Verdict()
 
 
 # Found in review ------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
 from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
-from tutti.engine.plugins.base import OneNode, PodPlugin, Specs, Window
+from tutti.engine.plugins.base import NodeRow, NodeRows, PodPlugin, SpecColumns
 from tutti.engine.plugins.verdict import Reason
 from tutti.engine.preemption.default_preemption import _Evictions, _Room
 from tutti.engine.preemption.disruption_budgets import Budgets
@@ -104,10 +104,10 @@ def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
         if not isinstance(plugin, PodPlugin):
             continue
         for spec in specs:
-            window = Window(cluster, rows)
-            answers, scores = plugin.filter(window, Specs(spec)), plugin.score(window, Specs(spec))
+            window = NodeRows(cluster, rows)
+            answers, scores = plugin.filter(window, SpecColumns(spec)), plugin.score(window, SpecColumns(spec))
             for place, row in enumerate(rows.tolist()):
-                one = OneNode(cluster, row)
+                one = NodeRow(cluster, row)
                 assert plugin.fits(one, spec) == (answers is None or not answers[place, 0])
                 assert plugin.points(one, spec) == (0 if scores is None else int(scores[place, 0]))
 
@@ -166,10 +166,10 @@ def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> N
     objects.append(builders.disruption_budget("a", draw.randrange(3)))
     objects.append(numbered_pod(99, "1500m", "1Gi", priority=7))
     engine = Engine(Cluster(objects))
-    asked = engine.judge.ask(engine.cluster.pod_row("default/pod-0099"))
-    filtered = engine.judge.filter(asked)
+    incoming = engine.evaluator.incoming_pod(engine.cluster.pod_row("default/pod-0099"))
+    filtered = engine.evaluator.filter(incoming)
     assert not isinstance(filtered, Reason)
-    trial = _Evictions(engine.judge, asked, filtered, {})
-    room = _Room(engine.judge, asked)
+    trial = _Evictions(engine.evaluator, incoming, filtered, {})
+    room = _Room(engine.evaluator, incoming)
     for row, lower in trial._by_row(trial._lower(np.flatnonzero(engine.cluster.nodes.on))).items():
         assert room.candidate(row, lower, Budgets(engine.cluster)) == trial._try(row, lower)

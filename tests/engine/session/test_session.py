@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.support import builders
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put, Remove
-from tutti.cluster.meter import POD_TRIED
+from tutti.cluster.work.meter import POD_TRIED
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import SECOND, Patience, Policy

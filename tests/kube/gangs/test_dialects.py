@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.gang_manifests import gang, objects, pod, pods, problem
-from tutti.kube.gangs.gang import Disruption, Gang, Part, Topology
+from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart, GangTopology
 from tutti.kube.gangs.reader import membership, read_gangs
 from tutti.kube.times import micros
 
@@ -161,7 +161,7 @@ def test_volcano():
         key="default/a",
         dialect="volcano",
         minimum=3,
-        parts=(Part("ps", 1), Part("web", 0), Part("worker", 2)),
+        parts=(GangPart("ps", 1), GangPart("web", 0), GangPart("worker", 2)),
         priority=7,
     )
 
@@ -216,17 +216,19 @@ def kueue(name, count, **annotations):
 def test_kueue():
     members = kueue("a", 2, pod_group_total_count="2", podset_required_topology="block", role_hash="x",
                     podset_preferred_topology="rack")  # fmt: skip
-    assert gang(*members) == Gang(key="default/a", dialect="kueue", minimum=2, topology=Topology("block", ("rack",)))
+    assert gang(*members) == Gang(
+        key="default/a", dialect="kueue", minimum=2, topology=GangTopology("block", ("rack",))
+    )
 
 
 def test_pod_sets_of_kueue_have_their_own_topologies():
     one = kueue("lead", 1, pod_group_total_count="3", role_hash="x")
     two = kueue("work", 2, pod_group_total_count="3", role_hash="y", podset_required_topology="rack")
-    assert gang(*one, *two).parts == (Part("x", 0), Part("y", 0, Topology("rack")))
+    assert gang(*one, *two).parts == (GangPart("x", 0), GangPart("y", 0, GangTopology("rack")))
     assert gang(*one, *kueue("work", 2, pod_group_total_count="3", role_hash="y")).parts == ()
     together = {"pod_group_total_count": "3", "podset_group_name": "g", "podset_required_topology": "rack"}
     both = gang(*kueue("lead", 1, role_hash="x", **together), *kueue("work", 2, role_hash="y", **together))
-    assert (both.parts, both.topology) == ((), Topology("rack"))
+    assert (both.parts, both.topology) == ((), GangTopology("rack"))
 
 
 @pytest.mark.parametrize(
@@ -279,10 +281,10 @@ def test_kai():
         key="default/a",
         dialect="kai",
         minimum=1,
-        topology=Topology("block", ("rack",)),
+        topology=GangTopology("block", ("rack",)),
         parts=(
-            Part("leader", 1),
-            Part("workers", 0, Topology("rack"), (Part("left", 3), Part("right", 1)), 1),
+            GangPart("leader", 1),
+            GangPart("workers", 0, GangTopology("rack"), (GangPart("left", 3), GangPart("right", 1)), 1),
         ),
         parts_needed=1,
         priority=125,
@@ -330,7 +332,7 @@ def test_an_application_of_yunikorn_is_a_gang():
     executors = yunikorn("e", 3, task_group_name="executor", schedulingPolicyParameters="gangSchedulingStyle=Soft")
     others = yunikorn("o", 2)
     assert gang(*driver, *executors, *others) == Gang(
-        key="default/a", dialect="yunikorn", minimum=3, parts=(Part("driver", 1), Part("executor", 2))
+        key="default/a", dialect="yunikorn", minimum=3, parts=(GangPart("driver", 1), GangPart("executor", 2))
     )
 
 
@@ -359,5 +361,5 @@ def test_yunikorn_contradictions(text, said):
 
 def test_gangs_are_evicted_as_a_whole_unless_kubernetes_says_otherwise():
     assert gang(*kai("p", 1)).disruption is gang(*pods("a", 1, annotations={"pod-group": "a"})).disruption
-    assert gang(*kai("p", 1)).disruption is Disruption.WHOLE
-    assert gang(*pods("a", 1, schedulingGroup={"podGroupName": "a"})).disruption is Disruption.SINGLE
+    assert gang(*kai("p", 1)).disruption is DisruptionMode.WHOLE
+    assert gang(*pods("a", 1, schedulingGroup={"podGroupName": "a"})).disruption is DisruptionMode.SINGLE

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.gang_manifests import gang, objects, pods, problem
-from tutti.kube.gangs.gang import Disruption, Gang, Part, Topology
+from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart, GangTopology
 from tutti.kube.gangs.reader import membership, part_of, read_gangs, root
 from tutti.kube.times import micros
 
@@ -42,8 +42,8 @@ def test_a_gang_with_everything():
         key="default/train",
         dialect="native",
         minimum=3,
-        topology=Topology(required="example.com/rack"),
-        disruption=Disruption.ALL,
+        topology=GangTopology(required="example.com/rack"),
+        disruption=DisruptionMode.ALL,
         priority=7,
         preempts=False,
         created=micros("2026-08-01T00:00:00Z"),
@@ -52,12 +52,12 @@ def test_a_gang_with_everything():
 
 def test_basic_pods_start_each_for_itself():
     found = gang(group("train", BASIC), *of("train", 4))
-    assert (found.minimum, found.disruption, found.preempts) == (1, Disruption.SINGLE, None)
+    assert (found.minimum, found.disruption, found.preempts) == (1, DisruptionMode.SINGLE, None)
 
 
 @pytest.mark.parametrize("mode", [{"single": {}}, {}, "Pod"])
 def test_pods_are_evicted_one_by_one(mode):
-    assert gang(group("a", GANG | {"disruptionMode": mode}), *of("a", 1)).disruption is Disruption.SINGLE
+    assert gang(group("a", GANG | {"disruptionMode": mode}), *of("a", 1)).disruption is DisruptionMode.SINGLE
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_group_takes_its_policy_from_its_template():
           - {name: workers, schedulingPolicy: {gang: {minCount: 5}}, disruptionMode: {all: {}}}
         """
     found = gang(workload, group("a", {"workloadRef": {"workloadName": "w", "templateName": "workers"}}), *of("a", 1))
-    assert (found.minimum, found.disruption) == (5, Disruption.ALL)
+    assert (found.minimum, found.disruption) == (5, DisruptionMode.ALL)
     other = group("a", {"workloadRef": {"workloadName": "w", "templateName": "ps"}})
     assert problem(workload, other, *of("a", 1)) == "Workload default/w has no template ps"
 
@@ -145,13 +145,13 @@ def test_a_tree_of_groups_is_one_gang():
         key="default/job",
         dialect="native",
         minimum=3,  # the driver, and the smaller side of the slice
-        topology=Topology(required="zone"),
+        topology=GangTopology(required="zone"),
         parts=(
-            Part("driver", 1),
-            Part("slice", 0, Topology(required="rack"), (Part("left", 3), Part("right", 2)), 1),
+            GangPart("driver", 1),
+            GangPart("slice", 0, GangTopology(required="rack"), (GangPart("left", 3), GangPart("right", 2)), 1),
         ),
         parts_needed=2,
-        disruption=Disruption.ALL,
+        disruption=DisruptionMode.ALL,
         priority=3,
     )
 
@@ -198,4 +198,4 @@ def test_a_tree_may_be_four_composite_groups_high():
 
 def test_a_basic_composite_group_needs_one_of_its_groups():
     found = gang(composite("job", BASIC), group("a", below("job", GANG)), *of("a", 3))
-    assert (found.parts, found.parts_needed, found.minimum) == ((Part("a", 3),), 1, 3)
+    assert (found.parts, found.parts_needed, found.minimum) == ((GangPart("a", 3),), 1, 3)

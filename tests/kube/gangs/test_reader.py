@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.gang_manifests import gang, objects, pod, pods, problem
-from tutti.kube.gangs.gang import Disruption, Membership, Part, Topology
+from tutti.kube.gangs.gang import DisruptionMode, GangPart, GangTopology, Membership
 from tutti.kube.gangs.reader import DIALECTS, membership, read_gang, read_gangs
 from tutti.kube.objects import ObjectMeta, Pod, PodSpec, PodStatus, PriorityClass, SchedulingGroup
 from tutti.kube.objects import pod_groups as g
@@ -99,10 +99,10 @@ def test_additions(on_group):
     members = pods("a", 2, labels={LABEL: "a", "tutti.dev/sub-group": "m"}, annotations=None if on_group else ALL)
     found = gang(cosched(ALL if on_group else None), *members)
     assert found.problem is None
-    assert found.topology == Topology("block", ("node", "rack"))
-    assert found.disruption is Disruption.ALL
+    assert found.topology == GangTopology("block", ("node", "rack"))
+    assert found.disruption is DisruptionMode.ALL
     assert (found.duration, found.maximum) == (5400 * 10**6, 9)
-    assert found.parts == (Part("m", 1, Topology("rack", ("node",))), Part("w", 3))
+    assert found.parts == (GangPart("m", 1, GangTopology("rack", ("node",))), GangPart("w", 3))
     assert found.minimum == 4, "the parts need more than the group asks for"
 
 

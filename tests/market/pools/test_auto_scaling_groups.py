@@ -9,7 +9,7 @@ from tests.support.builders import amounts
 from tutti.exceptions import InputError
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
-from tutti.market.pool_context import Market
+from tutti.market.pool_context import PoolContext
 from tutti.market.pools.reader import catalogue_of, read_pools
 from tutti.market.price_book import PriceBook
 
@@ -34,7 +34,7 @@ def group(name="workers", tags=(), **fields):
 
 def groups(*listed, nodes=()):
     source = Source("asg.json", json.dumps({"AutoScalingGroups": list(listed)}).encode())
-    return read_pools(source, Market(PriceBook(), nodes=nodes))
+    return read_pools(source, PoolContext(PriceBook(), nodes=nodes))
 
 
 def test_a_group_is_made_from_its_tags():
@@ -114,7 +114,7 @@ def test_faults_of_groups(fields, problem):
 
 
 def inferred(*nodes):
-    return catalogue_of(Snapshot(), Market(PriceBook(), nodes=nodes))
+    return catalogue_of(Snapshot(), PoolContext(PriceBook(), nodes=nodes))
 
 
 def test_pools_are_inferred_from_the_labels_of_every_cloud():

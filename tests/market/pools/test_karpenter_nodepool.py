@@ -7,8 +7,8 @@ from tests.support.loading import load
 from tutti.exceptions import InputError
 from tutti.kube.objects import KarpenterPool, LabelSelectorRequirement
 from tutti.kube.reading.sources import Source
-from tutti.market.instance_types import InstanceType, Offer
-from tutti.market.pool_context import Market
+from tutti.market.instance_types import InstanceOffer, InstanceType
+from tutti.market.pool_context import PoolContext
 from tutti.market.pools.karpenter_offerings import karpenter_pool
 from tutti.market.pools.reader import read_pools
 from tutti.market.price_book import PriceBook
@@ -18,7 +18,7 @@ ZONE, TYPE, CAPACITY = "topology.kubernetes.io/zone", "node.kubernetes.io/instan
 
 def kind(name, cpu=2, **labels):
     offers = tuple(
-        Offer(zone=zone, capacity_type=capacity, price=cpu * 1000)
+        InstanceOffer(zone=zone, capacity_type=capacity, price=cpu * 1000)
         for zone in ("a", "b")
         for capacity in ("on-demand", "spot")
     )
@@ -120,7 +120,7 @@ spec:
 
 
 def test_objects_take_their_types_from_the_price_book():
-    catalogue = read_pools(Source("pools.yaml", OBJECT.encode()), Market(PriceBook(), region="eu-west-1"))
+    catalogue = read_pools(Source("pools.yaml", OBJECT.encode()), PoolContext(PriceBook(), region="eu-west-1"))
     (made,) = catalogue.pools
     assert {o.instance_type for o in made.offerings} == {"m5.large", "m5.xlarge", "g4dn.xlarge"}
     gpu = next(o for o in made.offerings if o.instance_type == "g4dn.xlarge")
@@ -142,5 +142,5 @@ def test_a_dump_keeps_karpenter_pools_and_skips_those_of_others(tmp_path):
 
 def test_a_bad_object_names_file_object_and_field():
     with pytest.raises(InputError) as caught:
-        read_pools(Source("p.yaml", OBJECT.replace("cpu: 100", "cpu: lots").encode()), Market(PriceBook()))
+        read_pools(Source("p.yaml", OBJECT.replace("cpu: 100", "cpu: lots").encode()), PoolContext(PriceBook()))
     assert str(caught.value).startswith("p.yaml: nodepool general: spec.limits.cpu: ")

@@ -5,7 +5,7 @@ import pytest
 from tests.support.builders import node
 from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source
-from tutti.market.pool_context import Market
+from tutti.market.pool_context import PoolContext
 from tutti.market.pools.reader import read_pools
 from tutti.market.price_book import PriceBook
 
@@ -31,7 +31,7 @@ pools:
 
 
 def read(text, **market):
-    return read_pools(Source("pools.yaml", text.encode()), Market(PriceBook(), **market))
+    return read_pools(Source("pools.yaml", text.encode()), PoolContext(PriceBook(), **market))
 
 
 def test_every_type_zone_and_capacity_type_is_offered():

@@ -23,7 +23,7 @@ from tutti.present.report.markup import el, escaped
 from tutti.present.report.node_boxes import BOXES
 from tutti.present.report.page import Report, page
 from tutti.present.report.treemap import Rect, tile_rectangles
-from tutti.recommend.records.down_plan import DownPlan, Move, Removal, Stay, Step, Why
+from tutti.recommend.records.down_plan import DownPlan, Move, Removal, RemovalReason, ScaleDownStep, StayingNode
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 
@@ -234,11 +234,15 @@ def test_tiles_have_their_share_and_lie_inside(weights: list[float]) -> None:
 def test_what_can_be_given_back() -> None:
     removal = Removal(
         node="old-1", pool="p", zone="z", instance_type="m5.large", capacity_type="on-demand", price=10**8,
-        why=Why.UNDERUSED, utilization=0.25, moves=2, wait=600,
+        why=RemovalReason.UNDERUSED, utilization=0.25, moves=2, wait=600,
     )  # fmt: skip
-    steps = (Step(moves=(Move(pod="a/b", source="old-1", target="old-2"),), removes=("old-1",)), Step(adds=("n",)))
+    steps = (
+        ScaleDownStep(moves=(Move(pod="a/b", source="old-1", target="old-2"),), removes=("old-1",)),
+        ScaleDownStep(adds=("n",)),
+    )
     plan = DownPlan(
-        removals=(removal,), stays=(Stay(node="old-3", pool="p", reason="BlockedByPod", message="a pod is alone"),),
+        removals=(removal,),
+        stays=(StayingNode(node="old-3", pool="p", reason="BlockedByPod", message="a pod is alone"),),
         steps=steps, moves=1, before=3 * 10**8, after=2 * 10**8, saving=10**8, churn=5 * 10**7, payback=0.5,
     )  # fmt: skip
     answer = Recommendation(strategy="optimal", objective="cost", binder="tutti", down=plan, cost=0)

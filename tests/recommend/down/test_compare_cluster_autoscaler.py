@@ -7,15 +7,15 @@ import pytest
 from tests.support.documents import disruption_budget
 from tests.support.scale_down_clusters import UNOWNED, node, random_cluster, read_request, small_cluster
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_beside
-from tutti.recommend.records.request import Down, Options
+from tutti.recommend.records.request import DownOptions, RecommendOptions
 
 NOW = 1_240 * 1_000_000
 
 
 def beside(objects, pools, *, seconds=30.0, **down):
-    asked = read_request(objects, pools, Options(down=Down(**{"consolidate": False, **down})))
+    asked = read_request(objects, pools, RecommendOptions(down=DownOptions(**{"consolidate": False, **down})))
     answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
     return answer.down, cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(seconds, time.process_time))
 
@@ -81,7 +81,7 @@ def test_nothing_is_said_without_pods_or_without_a_plan_of_ours():
     objects, pools = small_cluster()
     assert beside([each for each in objects if each["kind"] == "Node"], pools)[1] is None
     assert beside([], pools)[1] is None
-    asked = read_request(objects, pools, Options())
+    asked = read_request(objects, pools, RecommendOptions())
     answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
     assert cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(5.0, time.process_time)) is None
 

@@ -14,7 +14,7 @@ from tests.support.scale_down_clusters import (
 from tests.support.scale_down_replay import violations
 from tutti.exceptions import InputError
 from tutti.kube.times import micros
-from tutti.recommend.records.request import Options
+from tutti.recommend.records.request import RecommendOptions
 
 MONDAY, SUNDAY = micros("2026-11-16T12:00:00Z"), micros("2026-11-15T12:00:00Z")
 OFFICE = {"schedule": "0 9 * * mon-fri", "duration": "8h"}
@@ -164,7 +164,7 @@ def test_a_schedule_that_never_comes_is_always_in_force():
 
 @pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized", None])
 def test_policies_that_karpenter_has(policy):
-    asked = read_request(karpenter_cluster(), node_pool({"consolidationPolicy": policy}), Options())
+    asked = read_request(karpenter_cluster(), node_pool({"consolidationPolicy": policy}), RecommendOptions())
     assert asked.catalogue.pools[0].down_rules.empty_only is (policy == "WhenEmpty")
 
 
@@ -173,7 +173,9 @@ def test_policies_that_karpenter_has(policy):
 def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
     with pytest.raises(InputError) as caught:
         read_request(
-            karpenter_cluster(), node_pool({"consolidationPolicy": policy, "consolidateAfter": after}), Options()
+            karpenter_cluster(),
+            node_pool({"consolidationPolicy": policy, "consolidateAfter": after}),
+            RecommendOptions(),
         )
     want = "want WhenEmpty, WhenEmptyOrUnderutilized, WhenUnderutilized"
     told = f'spec.disruption.consolidationPolicy: there is no policy "{policy}" ({want})'
@@ -195,5 +197,5 @@ def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
 )
 def test_what_karpenter_would_not_take(budget, line):
     with pytest.raises(InputError) as caught:
-        read_request(karpenter_cluster(), node_pool({"budgets": [budget]}), Options())
+        read_request(karpenter_cluster(), node_pool({"budgets": [budget]}), RecommendOptions())
     assert str(caught.value).startswith(f"pools.json: nodepool p: spec.disruption.budgets[0].{line}")

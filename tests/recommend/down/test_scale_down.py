@@ -18,8 +18,8 @@ from tests.support.scale_down_clusters import (
 )
 from tests.support.scale_down_replay import violations
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster.work_budget import WorkBudget
-from tutti.recommend.records.request import Binder, Down, Options
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.recommend.records.request import Binder, DownOptions, RecommendOptions
 from tutti.wire.merged_scale_ups import free_removals
 
 
@@ -210,7 +210,9 @@ def test_pending_pods_come_first():
 
 def test_nothing_at_all():
     asked = read_request(
-        [], {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]}, Options(down=Down())
+        [],
+        {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]},
+        RecommendOptions(down=DownOptions()),
     )
     plan = make_recommendation(asked, WorkBudget.of_seconds(1, time.process_time)).down
     assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from tests.support.scale_down_clusters import read_request, small_cluster, stay_reasons
 from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import InputError
 from tutti.kube.objects import Condition, Node, NodeStatus, ObjectMeta
 from tutti.kube.reading.validation import validate
 from tutti.kube.times import micros
 from tutti.market.offerings import NodeBudget
 from tutti.recommend.down.snapshot_time import dated
-from tutti.recommend.records.request import Down, Options
+from tutti.recommend.records.request import DownOptions, RecommendOptions
 
 DUMPED = "2026-11-16T09:00:00Z"
 MINUTE = 60_000_000
@@ -36,7 +36,7 @@ def asked(*, beats=(DUMPED, "2026-11-16T08:58:00Z"), late=180, created=None, **d
             each["metadata"] |= {"creationTimestamp": created, "namespace": "kube-system"}
             each.setdefault("status", {}).pop("startTime", None)
     present = micros(DUMPED) + late * MINUTE
-    return read_request(objects, pools, Options(down=Down(**{"now": present, **down}))), present
+    return read_request(objects, pools, RecommendOptions(down=DownOptions(**{"now": present, **down}))), present
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_names_no_moment_or_its_own_is_left_alone():
     assert dated(given, present=present) is given
     given, present = asked(now=17)
     assert dated(given, present=present) is given
-    without = replace(given, options=Options())
+    without = replace(given, options=RecommendOptions())
     assert dated(without, present=present) is without
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.serve.conftest import START, Server, case, wait_until
 from tests.support.paths import EXAMPLES
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 from tutti.serve.openapi.examples import GARDENER, PLANNER, TUTTI

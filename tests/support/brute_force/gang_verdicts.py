@@ -23,7 +23,7 @@ class Verdict(NamedTuple):
     """Victims that are a greater loss than others which would do."""
 
 
-def judge(made: Instance) -> Verdict:
+def verdict_of(made: Instance) -> Verdict:
     """Compare Tutti's plan with the complete search."""
     try:
         plan = planned(made)

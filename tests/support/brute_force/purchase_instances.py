@@ -10,9 +10,9 @@ from tests.support import builders
 from tests.support.brute_force.purchase_search import Amounts, Instance, Kind, Machine, Purchase, Vector
 from tests.support.builders import ZONE, amounts, apart, spread
 from tutti.kube import objects as k
-from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
+from tutti.market.offerings import Catalogue, NodePool, Offering, PoolLimit
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.request import Binder, Options, Request
+from tutti.recommend.records.request import Binder, RecommendOptions, Request
 
 TYPE = "node.kubernetes.io/instance-type"
 FAMILY = "family"
@@ -120,7 +120,9 @@ def request(made: Instance) -> Request:
             )
     objects += [_pod_of(kind, f"{kind.name}-{i}") for kind in made.kinds for i in range(kind.count)]
     return Request(
-        objects=tuple(objects), catalogue=Catalogue(pools=tuple(_pools(made))), options=Options(binder=Binder.TUTTI)
+        objects=tuple(objects),
+        catalogue=Catalogue(pools=tuple(_pools(made))),
+        options=RecommendOptions(binder=Binder.TUTTI),
     )
 
 
@@ -135,7 +137,7 @@ def _pools(made: Instance) -> Iterator[NodePool]:
             if offer.pool == pool
         )  # fmt: skip
         most = made.maxima.get(pool)
-        limits = () if most is None else (Limit(left=most, reason=f"pool {pool} has 0 of at most {most} nodes"),)
+        limits = () if most is None else (PoolLimit(left=most, reason=f"pool {pool} has 0 of at most {most} nodes"),)
         yield NodePool(name=pool, offerings=offerings, limits=limits, maximum=most)
 
 

@@ -34,10 +34,10 @@ from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import PriorityClass
 from tutti.kube.reading.sources import Source
 from tutti.market.offerings import NODES
-from tutti.recommend.records.down_plan import DownPlan, Removal, Step, Why
+from tutti.recommend.records.down_plan import DownPlan, Removal, RemovalReason, ScaleDownStep
 from tutti.recommend.records.new_nodes import ScaleUp
-from tutti.recommend.records.recommendation import Left, Recommendation
-from tutti.recommend.records.request import Down, Options, Request
+from tutti.recommend.records.recommendation import LeftPod, Recommendation
+from tutti.recommend.records.request import DownOptions, RecommendOptions, Request
 from tutti.wire.document import WireFormat
 from tutti.wire.field_names import checker
 from tutti.wire.formats import identify, parse_request
@@ -90,20 +90,22 @@ def test_pods_that_are_left_keep_their_namespaces_and_names():
 
 def removal(name: str) -> Removal:
     where = {"pool": "p", "zone": "z", "instance_type": "t", "capacity_type": "on-demand"}
-    return Removal(node=name, **where, why=Why.EMPTY, utilization=0.0)
+    return Removal(node=name, **where, why=RemovalReason.EMPTY, utilization=0.0)
 
 
 def test_nodes_that_can_go_are_told_as_far_as_nothing_is_bought_in_their_place():
     request = read(smallest())
     base = Recommendation(strategy="optimal", objective="cost", binder="tutti")
-    down = DownPlan(removals=(removal("a"), removal("b")), steps=(Step(removes=("a",)), Step(removes=("b",))))
+    down = DownPlan(
+        removals=(removal("a"), removal("b")), steps=(ScaleDownStep(removes=("a",)), ScaleDownStep(removes=("b",)))
+    )
     told = encoded(gardener_answer(replace(base, down=down), request, millis=1))
     assert told["recommendation"]["scaleDown"] == ["a", "b"]
     bought = ScaleUp(pool="p", zone="z", instance_type="t", capacity_type="on-demand", increment=1, node_names=("n",))
     swap = DownPlan(
         removals=down.removals,
         scale_up=(bought,),
-        steps=(Step(removes=("a",)), Step(adds=("n",)), Step(removes=("b",))),
+        steps=(ScaleDownStep(removes=("a",)), ScaleDownStep(adds=("n",)), ScaleDownStep(removes=("b",))),
     )
     told = encoded(gardener_answer(replace(base, down=swap), request, millis=1))
     assert told["recommendation"] == {"scaleUp": [], "scaleDown": ["a"]}
@@ -113,7 +115,7 @@ def test_an_error_has_the_same_envelope():
     told = encoded(gardener_error("pool p: no", millis=3))
     good = encoded(
         gardener_answer(
-            Recommendation(strategy="", objective="", binder="", left=(Left(pod="a/b", reason=""),)),
+            Recommendation(strategy="", objective="", binder="", left=(LeftPod(pod="a/b", reason=""),)),
             read(smallest()),
             millis=3,
         )
@@ -225,13 +227,13 @@ def test_pods_that_somebody_makes_again_do_not_keep_their_node():
     tree = smallest() | {"Nodes": [node("n1"), node("n2")]}
     for labels, gone in ((made, 1), ({}, 0)):
         tree["Pods"] = [pod(f"w-7d9c-{on}", "100m", NodeName=on, **labels) for on in ("n1", "n2")]
-        told = answer(read(tree, options=Options(down=Down())))
+        told = answer(read(tree, options=RecommendOptions(down=DownOptions())))
         assert told.down is not None
         assert len(told.down.removals) == gone
 
 
 def test_the_example_can_shrink():
-    told = answer(read(json.loads(EXAMPLE.read_bytes()), options=Options(down=Down())))
+    told = answer(read(json.loads(EXAMPLE.read_bytes()), options=RecommendOptions(down=DownOptions())))
     assert told.down is not None
     assert told.down.removals
     assert not [each for each in told.down.stays if "no controller" in each.message]

@@ -27,17 +27,17 @@ from tests.support.wire_bodies import (
     read,
     source,
 )
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.conformance.purchase_run import bought_of
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
 from tutti.present.report.drawing_data import drawing_data_of
-from tutti.recommend.after_purchase import Offered, settle
+from tutti.recommend.after_purchase import OfferingIndex, settle
 from tutti.recommend.compare import compare
-from tutti.recommend.records.down_plan import DownPlan, Removal, Why
+from tutti.recommend.records.down_plan import DownPlan, Removal, RemovalReason
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.request import Binder, Options, Strategy
+from tutti.recommend.records.request import Binder, RecommendOptions, Strategy
 from tutti.recommend.records.scale_ups import merge
 from tutti.wire.formats import identify, parse_request, read_request
 from tutti.wire.merged_scale_ups import purchases
@@ -49,7 +49,7 @@ EXAMPLE = EXAMPLES / "recommend" / "scaling-advisor.json"
 POOL, TEMPLATE = "sa.gardener.cloud/node-pool-name", "sa.gardener.cloud/node-template-name"
 BERRY, HALF, GRAPE = ("1", "5100Mi"), ("500m", "2500Mi"), ("3", "13Gi")
 TWO = [advisor_pool("a"), advisor_pool("b", kind="m5.xlarge", cpu="4", memory="16Gi", priority=1)]
-TUTTI = Options(binder=Binder.TUTTI)
+TUTTI = RecommendOptions(binder=Binder.TUTTI)
 
 
 def parsed(tree: Any) -> PlannerText:
@@ -71,7 +71,9 @@ def there(name: str = "n1", pool: str = "a") -> dict[str, Any]:
     return {"name": name, "labels": labels, "instanceType": "m5.large", "capacity": size, "allocatable": size}
 
 
-def bought(*asks: tuple[str, str], pools: list[dict[str, Any]] | None = None, options: Options = TUTTI) -> Counter[str]:
+def bought(
+    *asks: tuple[str, str], pools: list[dict[str, Any]] | None = None, options: RecommendOptions = TUTTI
+) -> Counter[str]:
     tree = planner(*(advisor_pod(f"p-{n}", *ask) for n, ask in enumerate(asks)), pools=pools)
     told = answer(read(tree, options=options))
     assert not told.left
@@ -84,13 +86,13 @@ def bought(*asks: tuple[str, str], pools: list[dict[str, Any]] | None = None, op
 @pytest.mark.parametrize("binder", list(Binder))
 @pytest.mark.parametrize("asks", [[BERRY], [HALF] * 2])
 def test_one_node(asks: list[tuple[str, str]], binder: Binder):
-    assert bought(*asks, options=Options(binder=binder)) == {"m5.large": 1}
+    assert bought(*asks, options=RecommendOptions(binder=binder)) == {"m5.large": 1}
 
 
 def test_three_nodes():
     assert bought(HALF, HALF, BERRY, BERRY) == {"m5.large": 3}
     # kube-scheduler puts the halves on two nodes, for these have more left, and then no berry fits beside them.
-    assert bought(HALF, HALF, BERRY, BERRY, options=Options()) == {"m5.large": 4}
+    assert bought(HALF, HALF, BERRY, BERRY, options=RecommendOptions()) == {"m5.large": 4}
 
 
 def test_two_pools():
@@ -99,7 +101,7 @@ def test_two_pools():
 
 def test_two_pools_when_kube_scheduler_binds():
     # With one node of each there, it puts the berry on the larger one, for that has more left, and the grape waits.
-    assert bought(BERRY, GRAPE, pools=TWO, options=Options()) == {"m5.xlarge": 2}
+    assert bought(BERRY, GRAPE, pools=TWO, options=RecommendOptions()) == {"m5.xlarge": 2}
 
 
 def test_the_greedy_trap():
@@ -225,7 +227,7 @@ def with_volumes(number: int, mode: str, *, most: int | None, classes: int = 1) 
 )  # fmt: skip
 @pytest.mark.parametrize("binder", [Binder.KUBE_SCHEDULER, Binder.TUTTI])
 def test_a_new_node_takes_so_many_volumes(mode: str, most: int | None, nodes: list[int], binder: Binder):
-    made = read(with_volumes(6, mode, most=most), options=Options(binder=binder))
+    made = read(with_volumes(6, mode, most=most), options=RecommendOptions(binder=binder))
     found = answer(made)
     assert not found.left
     assert len(found.nodes) == len(nodes)
@@ -270,7 +272,7 @@ def test_least_waste_is_a_strategy_of_its_own():
 
 @pytest.mark.parametrize(("options", "followed"), [(None, True), (Strategy.LEAST_WASTE, True), ("optimal", False)])
 def test_a_scoring_strategy_that_is_not_followed_is_told(options: Any, followed: bool):
-    chosen = Options(strategy=None if options is None else Strategy(options))
+    chosen = RecommendOptions(strategy=None if options is None else Strategy(options))
     request = read(planner(advisor_pod("a", *BERRY)) | {"scoringStrategy": "least-waste"}, options=chosen)
     line = "scoringStrategy least-waste is not followed: strategy optimal was asked for"
     assert (line in request.notes) is not followed
@@ -338,10 +340,10 @@ def test_a_node_without_a_template_is_of_the_first_offering():
     request = read(planner(pools=[advisor_pool("a")]))
     (offering,) = request.catalogue.pools[0].offerings
     bought = NewNode(name="n", pool="a", zone="eu-west-1a", instance_type="m5.large", capacity_type="on-demand")
-    assert Offered(request.catalogue).of(bought) is offering
-    assert Offered(request.catalogue).of(replace(bought, template="gone")) is offering
+    assert OfferingIndex(request.catalogue).of(bought) is offering
+    assert OfferingIndex(request.catalogue).of(replace(bought, template="gone")) is offering
     with pytest.raises(KeyError):
-        Offered(request.catalogue).of(replace(bought, zone="elsewhere"))
+        OfferingIndex(request.catalogue).of(replace(bought, zone="elsewhere"))
 
 
 def test_a_template_s_name_is_its_own():
@@ -419,7 +421,7 @@ def test_nodes_that_go_are_the_scale_in_plan_with_what_replaces_them():
     tree = planner(nodes=[there()])
     request = read(tree)
     where = {"pool": "a", "zone": "eu-west-1a", "instance_type": "m5.large", "capacity_type": "on-demand"}
-    gone = Removal(node="n1", why=Why.CONSOLIDATED, utilization=0.2, **where)
+    gone = Removal(node="n1", why=RemovalReason.CONSOLIDATED, utilization=0.2, **where)
     down = DownPlan(removals=(gone,), scale_up=(ScaleUp(increment=1, node_names=("n2",), **where),))
     told = encoded(advisor_answer(replace(answer(request), down=down), request, planner=parsed(tree), millis=1))
     placement = {

@@ -16,7 +16,7 @@ from tests.support.paths import EXAMPLES
 from tests.support.wire_bodies import BOOK, answer, planner, prices, read, smallest, source
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
-from tutti.recommend.records.request import Binder, Down, Objective, Options, Strategy
+from tutti.recommend.records.request import Binder, DownOptions, Objective, RecommendOptions, Strategy
 from tutti.wire.document import WireFormat
 from tutti.wire.formats import ParsedRequest, identify, parse_request, read_request
 from tutti.wire.tutti_api.request import Body
@@ -79,7 +79,7 @@ def test_prices_of_the_body_come_before_the_given_ones():
 
 
 def test_options_of_the_body_come_before_the_given_ones():
-    given = Options(objective=Objective.PODS, binder=Binder.TUTTI, down=Down(threshold=0.4))
+    given = RecommendOptions(objective=Objective.PODS, binder=Binder.TUTTI, down=DownOptions(threshold=0.4))
     assert read(body(), options=given).options == given
     chosen = {
         "objective": "nodes", "strategy": "most-pods", "binder": "kube-scheduler", "weights": {"cpu": 9},
@@ -88,10 +88,10 @@ def test_options_of_the_body_come_before_the_given_ones():
     made = read(body(options=chosen), options=given).options
     assert (made.objective, made.strategy, made.binder) == (Objective.NODES, Strategy.MOST_PODS, Binder.KUBE_SCHEDULER)
     assert (made.weights.cpu, made.weights.memory) == (9, 1)
-    down = Down(threshold=0.4, unneeded=5, move_cost=500_000_000, consolidate=False, now=1_000_000)
+    down = DownOptions(threshold=0.4, unneeded=5, move_cost=500_000_000, consolidate=False, now=1_000_000)
     assert made.down == down
     assert read(body(options={"down": False}), options=given).options.down is None
-    assert read(body(options={"down": True})).options.down == Down()
+    assert read(body(options={"down": True})).options.down == DownOptions()
 
 
 def test_the_time_limit():

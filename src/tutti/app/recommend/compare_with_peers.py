@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tutti.app.result import Result
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.present.comparison_text import comparison_data, comparison_text
 from tutti.present.scale_down_comparison_text import scale_down_comparison_data, scale_down_comparison_text
-from tutti.recommend.compare import PEERS, Compared, compare
-from tutti.recommend.down.compare_cluster_autoscaler import PeerDown, cluster_autoscaler_beside
+from tutti.recommend.compare import PEERS, ComparedPurchase, compare
+from tutti.recommend.down.compare_cluster_autoscaler import PeerScaleDown, cluster_autoscaler_beside
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 
@@ -24,9 +24,9 @@ class ComparisonResult(Result, frozen=True, kw_only=True):
 
     recommendation: Recommendation
     currency: str
-    purchases: tuple[Compared, ...] = ()
+    purchases: tuple[ComparedPurchase, ...] = ()
     """Ours first; empty where no pod waits."""
-    removals: PeerDown | None = None
+    removals: PeerScaleDown | None = None
     """Nodes that Cluster Autoscaler would remove; None where no scale-down was asked for, or no pod is known."""
 
     def text(self, *, wide: bool = False) -> str:
@@ -57,7 +57,7 @@ def compare_with_peers(
     tell: Callable[[str], None] = lambda _: None,
 ) -> ComparisonResult:
     """Ask the models of other autoscalers; `budget` makes one of so many seconds, `tell` hears who is asked."""
-    purchases: tuple[Compared, ...] = ()
+    purchases: tuple[ComparedPurchase, ...] = ()
     if answer.pods:
         purchases = compare(request, answer, budget=budget(len(PEERS) * seconds), tell=tell)
     removals = cluster_autoscaler_beside(request, answer, budget(seconds))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import PoolError
 from tutti.market.pools.karpenter_nodepool import NO_TYPE
 from tutti.recommend.down.scale_down import give_back

@@ -10,12 +10,12 @@ from tutti.kube.admission.unknown_volumes import drop_unknown_volumes
 from tutti.kube.reading.sources import Source
 from tutti.recommend.build_request import assemble, price_book
 from tutti.recommend.down.snapshot_time import dated
-from tutti.recommend.records.request import Down, Options, Request
+from tutti.recommend.records.request import DownOptions, RecommendOptions, Request
 from tutti.wire.catalogue import read_pools_for
 
 
 def recommendation_request(
-    loaded: LoadedCluster, *, pools: Source | None, prices: Source | None, region: str, options: Options
+    loaded: LoadedCluster, *, pools: Source | None, prices: Source | None, region: str, options: RecommendOptions
 ) -> Request:
     """The request for a cluster, with its what-ifs; pools are inferred from its nodes if none are given."""
     snapshot = drop_unknown_volumes(loaded.snapshot)
@@ -23,7 +23,7 @@ def recommendation_request(
     return assemble(snapshot, read.catalogue, options=options)
 
 
-def with_snapshot_time(request: Request, *, asked: Down | None) -> Request:
+def with_snapshot_time(request: Request, *, asked: DownOptions | None) -> Request:
     """The request with ages counted to the moment of an old dump, unless the input names a moment itself.
 
     `asked` is the scale-down that the caller asked for, with the present as its `now`; the input may have changed it.

@@ -15,11 +15,11 @@ from tutti.present.plan_table import NO_PENDING_PODS, plan_data, plan_text
 from tutti.present.recommendation_names import recommendation_names
 from tutti.present.recommendation_text import recommendation_text
 from tutti.present.scale_down_text import scale_down_text
-from tutti.recommend.after_purchase import Settled, settle
+from tutti.recommend.after_purchase import ClusterAfterPurchase, settle
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.records.down_plan import DownPlan
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
-from tutti.recommend.records.recommendation import Left, Recommendation
+from tutti.recommend.records.recommendation import LeftPod, Recommendation
 from tutti.recommend.records.request import Request
 from tutti.wire.tutti_api.build_response import recommendation_answer
 
@@ -27,7 +27,7 @@ from tutti.wire.tutti_api.build_response import recommendation_answer
 class AfterPurchaseResult(Result, frozen=True, kw_only=True):
     """The plan that places the pods once the nodes have joined, as `tutti schedule` would print it then."""
 
-    settled: Settled
+    settled: ClusterAfterPurchase
 
     @property
     def plan(self) -> Plan:
@@ -36,7 +36,7 @@ class AfterPurchaseResult(Result, frozen=True, kw_only=True):
 
     def text(self, *, wide: bool = False) -> str:
         """The table and its summary."""
-        return plan_text(self.plan, self.settled.picture.cluster, self.settled.queue, wide=wide)
+        return plan_text(self.plan, self.settled.planning.cluster, self.settled.queue, wide=wide)
 
     def data(self) -> dict[str, Any]:
         """The plan as plain data."""
@@ -62,7 +62,7 @@ class RecommendationResult(Result, frozen=True, kw_only=True):
         return self.recommendation.nodes
 
     @property
-    def pending(self) -> tuple[Left, ...]:
+    def pending(self) -> tuple[LeftPod, ...]:
         """Pods that stay pending, with the reason."""
         return self.recommendation.left
 

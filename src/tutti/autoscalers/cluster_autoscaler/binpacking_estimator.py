@@ -16,8 +16,8 @@ import numpy as np
 from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.autoscalers.shared.cluster_snapshot import ONE, ClusterSnapshot
 from tutti.cluster.columns import Bools, Ints
-from tutti.cluster.meter import ESTIMATOR_NODE, ESTIMATOR_SHAPE
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import ESTIMATOR_NODE, ESTIMATOR_SHAPE
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.resources import allocatable
 
 _HOSTNAME = "kubernetes.io/hostname"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tutti.autoscalers.shared.cluster_snapshot import ONE, ClusterSnapshot
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 
 
 def bind(

@@ -22,7 +22,7 @@ from tutti.autoscalers.shared.cluster_snapshot import ClusterSnapshot, snapshot_
 from tutti.autoscalers.shared.limit_counter import LimitCounter
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import InputError
 from tutti.kube.objects import DaemonSet
 from tutti.market.offerings import Catalogue

@@ -27,7 +27,7 @@ from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.go_sort import go_sort
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.preemption.disruption_budgets import RemainingBudgets
 from tutti.kube.objects import Pod, PodDisruptionBudget
 

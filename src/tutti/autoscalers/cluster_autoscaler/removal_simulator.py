@@ -20,7 +20,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools
 from tutti.cluster.edits import Bind, Put, Remove, Unbind
 from tutti.cluster.trial import Trial
-from tutti.engine.placement.evaluator import Filtered
+from tutti.engine.placement.evaluator import FilterResult
 from tutti.kube.objects import Node, Pod, Taint
 from tutti.market.planning_cluster import PlanningCluster
 
@@ -39,7 +39,7 @@ class RemovalSimulator:
             for row in pods.row_of.values()
             if (pod := pods.objects[row]) is not None and (where := pods.node_names[row]) is not None
         ]
-        self._cluster, self._judge = cluster, PlanningCluster(cluster, profile=filters_only()).engine.judge
+        self._cluster, self._evaluator = cluster, PlanningCluster(cluster, profile=filters_only()).engine.evaluator
         self._base = self._cluster.mark()
         self._last = 0
         """The place of the node that took a pod last."""
@@ -131,5 +131,7 @@ class RemovalSimulator:
         return None
 
     def _fits(self, pod: str) -> Bools:
-        found = self._judge.filter(self._judge.ask(self._cluster.pod_row(pod)))
-        return found.feasible if isinstance(found, Filtered) else np.zeros(len(self._cluster.nodes.names), dtype=bool)
+        found = self._evaluator.filter(self._evaluator.incoming_pod(self._cluster.pod_row(pod)))
+        return (
+            found.feasible if isinstance(found, FilterResult) else np.zeros(len(self._cluster.nodes.names), dtype=bool)
+        )

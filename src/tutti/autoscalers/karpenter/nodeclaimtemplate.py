@@ -17,7 +17,7 @@ from tutti.cluster.columns import Bools, Ints
 from tutti.kube.objects import DaemonSet, Pod, PodSpec
 from tutti.kube.resources import allocatable, host_ports, incoming_requests
 from tutti.kube.workloads.daemon_sets import daemon_tolerations
-from tutti.market.offerings import Limit, NodePool, Offering, takes
+from tutti.market.offerings import NodePool, Offering, PoolLimit, takes
 
 _CAPACITY_TYPES = ("on-demand", "reserved", "spot")
 
@@ -58,7 +58,7 @@ class NodeClaimTemplate:
                 mask &= ~where
         return mask
 
-    def takes(self, limit: Limit) -> Ints:
+    def takes(self, limit: PoolLimit) -> Ints:
         """How much of a limit a node of each row takes."""
         return np.array([takes(limit, each) for each in self.offerings], dtype=np.int64)
 

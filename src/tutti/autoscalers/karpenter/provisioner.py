@@ -22,7 +22,7 @@ from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import DaemonSet, Node, Pod
 from tutti.kube.workloads.daemon_sets import daemon_pods, node_of

@@ -23,8 +23,8 @@ from tutti.autoscalers.karpenter.state import ClusterState, RunningPod
 from tutti.autoscalers.karpenter.topology import MatchingTopologies, Topology
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints, Rows
-from tutti.cluster.meter import KARPENTER_DOMAIN, KARPENTER_POD, KARPENTER_RUNNING_POD
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import KARPENTER_DOMAIN, KARPENTER_POD, KARPENTER_RUNNING_POD
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.objects import DaemonSet
 from tutti.market.offerings import Catalogue
 

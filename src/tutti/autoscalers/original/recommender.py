@@ -23,13 +23,13 @@ from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.placement.capacity import MANY, Capacity
-from tutti.engine.placement.evaluator import Filtered, Judge
-from tutti.engine.placement.profile import Enabled, Profile
-from tutti.engine.plugins.base import Area, Asked
+from tutti.engine.placement.evaluator import Evaluator, FilterResult
+from tutti.engine.placement.profile import EnabledPlugin, Profile
+from tutti.engine.plugins.base import Area, IncomingPod
 from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
-from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, Strategy
+from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy
 from tutti.kube.container_totals import requests_of
 from tutti.kube.objects import DaemonSet, Pod
 from tutti.kube.quantity import milli, value
@@ -71,7 +71,7 @@ class _Runs:
     def __init__(self, view: AutoscalerCluster, catalogue: Catalogue, budget: WorkBudget | None) -> None:
         self._view, self._budget = view, budget
         self._cluster = self._view.cluster
-        self._filters = Judge(self._cluster, filters_only())
+        self._filters = Evaluator(self._cluster, filters_only())
         self._capacity = Capacity(self._filters)
         self._wants: dict[int, list[tuple[int, int]]] = {}
         self._welcome: dict[tuple[int, int], bool] = {}
@@ -215,18 +215,18 @@ class _Runs:
         """Whether nodes of an offering take pods of a pod group, were there room."""
         known = self._welcome.get((pod_group, offering))
         if known is None:
-            asked = self._ask(self._waiting[pod_group][0])
-            self._wants[pod_group] = self._filters.room_wanted(asked)
-            known = bool(self._capacity.welcome(asked, np.array([row]))[0])
+            incoming = self._ask(self._waiting[pod_group][0])
+            self._wants[pod_group] = self._filters.room_wanted(incoming)
+            known = bool(self._capacity.welcome(incoming, np.array([row]))[0])
             self._welcome[pod_group, offering] = known
         return known
 
     def _fits(self, pod: str, area: Area) -> bool:
         found = self._filters.filter(self._ask(pod, area))
-        return isinstance(found, Filtered) and bool(found.feasible.any())
+        return isinstance(found, FilterResult) and bool(found.feasible.any())
 
-    def _ask(self, pod: str, area: Area | None = None) -> Asked:
-        return self._filters.ask(self._cluster.pod_row(pod), area)
+    def _ask(self, pod: str, area: Area | None = None) -> IncomingPod:
+        return self._filters.incoming_pod(self._cluster.pod_row(pod), area)
 
     def _schedule(self, pod_groups: Sequence[int]) -> Placed:
         """Let the engine bind the pods of some pod groups wherever they fit."""
@@ -264,7 +264,7 @@ def _bin_packing() -> Profile:
     plugins = []
     for enabled in Profile.default().plugins:
         if isinstance(enabled.plugin, NodeResourcesFit):
-            plugins.append(Enabled(NodeResourcesFit(Strategy("MostAllocated")), enabled.weight))
+            plugins.append(EnabledPlugin(NodeResourcesFit(ScoringStrategy("MostAllocated")), enabled.weight))
         elif not isinstance(enabled.plugin, NodeResourcesBalancedAllocation):
             plugins.append(enabled)
     return Profile(tuple(plugins))

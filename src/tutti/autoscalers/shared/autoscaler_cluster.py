@@ -12,7 +12,7 @@ from tutti.cluster.columns import Rows
 from tutti.cluster.counters.label_classes import Role
 from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.profile import Profile
-from tutti.engine.plugins.base import Asked
+from tutti.engine.plugins.base import IncomingPod
 from tutti.kube.objects import DaemonSet
 from tutti.market.offerings import Catalogue
 from tutti.market.planning_cluster import PlanningCluster
@@ -36,36 +36,36 @@ class AutoscalerCluster:
         *,
         profile: Profile | None = None,
     ) -> None:
-        self._picture = PlanningCluster(cluster, daemon_sets, profile or filters_only())
-        self.cluster, self.engine = cluster, self._picture.engine
-        self.capacity = Capacity(self.engine.judge)
+        self._planning = PlanningCluster(cluster, daemon_sets, profile or filters_only())
+        self.cluster, self.engine = cluster, self._planning.engine
+        self.capacity = Capacity(self.engine.evaluator)
         self.offerings = tuple(offering for pool in catalogue.pools for offering in pool.offerings)
         self.rows: Rows = np.array(list(cluster.nodes.row_of.values()), dtype=np.intp)
         """The existing nodes, in the order of the cluster's node table."""
-        pending = set(self._picture.pending)
+        pending = set(self._planning.pending)
         self.pod_groups = build_pod_groups(cluster, [key for key in cluster.pods.row_of if key in pending])
 
-    def is_plain(self, asked: Asked) -> bool:
+    def is_plain(self, incoming: IncomingPod) -> bool:
         """Say whether how a pod is judged depends on the node and its room alone."""
-        spec = asked.spec
+        spec = incoming.spec
         if spec.ports or spec.volumes or spec.affinity or spec.anti_affinity:
             return False
         if any(constraint.hard for constraint in spec.spread):
             return False
-        repelling = (held for held in self.cluster.labels.held_against(asked.labels) if held.key.role == Role.REPELS)
+        repelling = (held for held in self.cluster.labels.held_against(incoming.labels) if held.key.role == Role.REPELS)
         return not any(held.total for held in repelling)
 
-    def is_local(self, asked: Asked) -> bool:
+    def is_local(self, incoming: IncomingPod) -> bool:
         """Say whether how a pod is judged depends on the node and the pods on it alone."""
-        spec = asked.spec
+        spec = incoming.spec
         if spec.volumes or spec.affinity or any(constraint.hard for constraint in spec.spread):
             return False
         if any(term.topology_key != _HOSTNAME for term in spec.anti_affinity):
             return False
-        repelling = (held for held in self.cluster.labels.held_against(asked.labels) if held.key.role == Role.REPELS)
+        repelling = (held for held in self.cluster.labels.held_against(incoming.labels) if held.key.role == Role.REPELS)
         return not any(held.total and held.key.term.topology_key != _HOSTNAME for held in repelling)
 
     def join(self, offering: int, name: str) -> int:
         """Put a node of an offering into the cluster, with its daemons; give its row."""
-        self._picture.join(self.offerings[offering], name)
+        self._planning.join(self.offerings[offering], name)
         return self.cluster.node_row(name)

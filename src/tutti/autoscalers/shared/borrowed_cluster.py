@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.meter import Meter
+from tutti.cluster.work.meter import Meter
 
 
 @contextmanager

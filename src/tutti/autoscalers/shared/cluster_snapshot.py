@@ -17,8 +17,8 @@ from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.cluster.columns import UNLIMITED, Bools, Ints, grown
 from tutti.cluster.edits import Bind
 from tutti.engine.placement.capacity import MANY
-from tutti.engine.placement.evaluator import Filtered
-from tutti.engine.plugins.base import Asked
+from tutti.engine.placement.evaluator import FilterResult
+from tutti.engine.plugins.base import IncomingPod
 
 ONE: Ints = np.ones(1, dtype=np.int64)
 """One pod for one node."""
@@ -77,12 +77,14 @@ class ClusterSnapshot(ABC):
 class ColumnSnapshot(ClusterSnapshot):
     """What is free on each node, as columns."""
 
-    def __init__(self, view: AutoscalerCluster, asked: Sequence[Asked], templates: Ints) -> None:
+    def __init__(self, view: AutoscalerCluster, incoming: Sequence[IncomingPod], templates: Ints) -> None:
         """Take over the numbers while the templates, one node per offering, are in the cluster."""
         nodes = view.cluster.nodes
         rows = np.concatenate((view.rows, templates))
-        self._welcome = np.array([view.capacity.welcome(each, rows) for each in asked]).reshape(len(asked), len(rows))
-        self._wants = [view.engine.judge.room_wanted(each) for each in asked]
+        self._welcome = np.array([view.capacity.welcome(each, rows) for each in incoming]).reshape(
+            len(incoming), len(rows)
+        )
+        self._wants = [view.engine.evaluator.room_wanted(each) for each in incoming]
         free: Ints = nodes.alloc[:, rows] - nodes.used[:, rows]
         self.there = self.size = len(view.rows)
         self._fresh = free[:, self.there :]
@@ -91,7 +93,7 @@ class ColumnSnapshot(ClusterSnapshot):
         """What each node is: itself, or which offering, as a place in `_welcome`."""
         self._places = [np.array([place for place, _ in wants], dtype=np.intp) for wants in self._wants]
         self._amounts = [np.array([[amount] for _, amount in wants], dtype=np.int64) for wants in self._wants]
-        self._wanted: Ints = np.full((len(free), len(asked)), -UNLIMITED, dtype=np.int64)
+        self._wanted: Ints = np.full((len(free), len(incoming)), -UNLIMITED, dtype=np.int64)
         """Resource x pod group; what is not wanted is not looked at, however little there is."""
         for pod_group, wants in enumerate(self._wants):
             for place, amount in wants:
@@ -179,7 +181,7 @@ class EngineSnapshot(ClusterSnapshot):
     """A cluster, its engine, and the nodes that join it."""
 
     def __init__(self, view: AutoscalerCluster) -> None:
-        self._view, self._cluster, self._judge = view, view.cluster, view.engine.judge
+        self._view, self._cluster, self._evaluator = view, view.cluster, view.engine.evaluator
         self._rows: list[int] = view.rows.tolist()
         self.there = self.size = len(self._rows)
         self._added = 0
@@ -203,17 +205,17 @@ class EngineSnapshot(ClusterSnapshot):
 
     def fits(self, pod: str) -> Bools:
         """Ask the engine's filters."""
-        found = self._judge.filter(self._ask(pod))
-        return found.feasible[self._rows] if isinstance(found, Filtered) else np.zeros(self.size, dtype=bool)
+        found = self._evaluator.filter(self._ask(pod))
+        return found.feasible[self._rows] if isinstance(found, FilterResult) else np.zeros(self.size, dtype=bool)
 
     def fails_spread(self, pod: str, node: int) -> bool:
         """Ask which filter says no first."""
-        asked, row = self._ask(pod), self._rows[node]
-        found = self._judge.filter(asked)
-        if not isinstance(found, Filtered) or found.feasible[row]:
+        incoming, row = self._ask(pod), self._rows[node]
+        found = self._evaluator.filter(incoming)
+        if not isinstance(found, FilterResult) or found.feasible[row]:
             return False
-        verdict = int(self._judge.judge(asked, found.states, np.array([row]))[0])
-        return self._judge.reason(asked, row, verdict).plugin == _SPREAD
+        verdict = int(self._evaluator.filter_rows(incoming, found.states, np.array([row]))[0])
+        return self._evaluator.reason(incoming, row, verdict).plugin == _SPREAD
 
     def take(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
         """Bind the pods."""
@@ -239,19 +241,19 @@ class EngineSnapshot(ClusterSnapshot):
         del self._rows[self.size :]
         self._cluster.rollback(mark[1])
 
-    def _ask(self, pod: str) -> Asked:
-        return self._judge.ask(self._cluster.pod_row(pod))
+    def _ask(self, pod: str) -> IncomingPod:
+        return self._evaluator.incoming_pod(self._cluster.pod_row(pod))
 
 
 def snapshot_of(view: AutoscalerCluster) -> ClusterSnapshot:
     """Give the snapshot for the pod groups of a view: numbers alone if they will do."""
-    cluster, judge = view.cluster, view.engine.judge
+    cluster, evaluator = view.cluster, view.engine.evaluator
     mark = cluster.mark()
     try:
         templates = [view.join(number, f"peer-template-{number}") for number in range(len(view.offerings))]
-        asked = [judge.ask(cluster.pod_row(pod_group.pods[0])) for pod_group in view.pod_groups]
-        if all(map(view.is_plain, asked)):
-            return ColumnSnapshot(view, asked, np.array(templates, dtype=np.intp))
+        incoming = [evaluator.incoming_pod(cluster.pod_row(pod_group.pods[0])) for pod_group in view.pod_groups]
+        if all(map(view.is_plain, incoming)):
+            return ColumnSnapshot(view, incoming, np.array(templates, dtype=np.intp))
     finally:
         cluster.rollback(mark)
     return EngineSnapshot(view)

@@ -26,11 +26,16 @@ def build_pod_groups(cluster: Cluster, pods: Iterable[str]) -> tuple[PodEquivale
     """
     table, rows = cluster.pods, [(pod, cluster.pod_row(pod)) for pod in pods]
     for number in {int(table.spec[row]) for _, row in rows}:  # labels that any of them looks at are told apart
-        cluster.census.watch(cluster.specs.classes[number].watched_keys)
+        cluster.pod_counters.watch(cluster.specs.classes[number].watched_keys)
     found: dict[tuple[object, ...], list[str]] = {}
     for pod, row in rows:
         obj = cluster.pod(pod)
-        key = (int(table.spec[row]), cluster.census.label_class_of(row).number, obj.metadata.namespace, controller(obj))
+        key = (
+            int(table.spec[row]),
+            cluster.pod_counters.label_class_of(row).number,
+            obj.metadata.namespace,
+            controller(obj),
+        )
         found.setdefault(key, []).append(pod)
     pod_groups = []
     for members in found.values():

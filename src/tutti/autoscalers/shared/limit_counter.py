@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tutti.kube.quantity import milli, value
-from tutti.market.offerings import NODES, Catalogue, Limit, Offering, takes
+from tutti.market.offerings import NODES, Catalogue, Offering, PoolLimit, takes
 
 PLENTY = 1 << 30
 
@@ -15,7 +15,7 @@ class LimitCounter:
 
     def __init__(self, catalogue: Catalogue, offerings: Sequence[Offering]) -> None:
         listed = [(pool.name, limit) for pool in catalogue.pools for limit in pool.limits]
-        everywhere: list[tuple[str | None, Limit]] = [*listed, *((None, limit) for limit in catalogue.limits)]
+        everywhere: list[tuple[str | None, PoolLimit]] = [*listed, *((None, limit) for limit in catalogue.limits)]
         self._left = [limit.left for _, limit in everywhere]
         self._counts_nodes = [limit.what == NODES for _, limit in everywhere]
         self._takes = [

@@ -23,8 +23,8 @@ from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tutti.conformance.formats import Difference, Outcome
-    from tutti.conformance.purchase_run import PurchaseOutcome, Settings
+    from tutti.conformance.formats import CaseOutcome, Difference
+    from tutti.conformance.purchase_run import PurchaseOutcome, PurchaseSettings
 
 
 class FamilyCounts:
@@ -87,7 +87,7 @@ def command(
     placed and costs are compared. Exits with 1 if any answer differs or any purchase is worse. With --model the models
     of the autoscalers, which tutti recommend compares itself with, answer instead.
     """
-    from tutti.conformance.purchase_run import Settings
+    from tutti.conformance.purchase_run import PurchaseSettings
     from tutti.recommend.records.request import Binder
 
     processes = jobs or os.cpu_count() or 1
@@ -96,7 +96,7 @@ def command(
     if model:
         measure_models(paths, show=show, jobs=processes, at_least=at_least)
         return
-    settings = Settings(Binder(binder), time_limit)
+    settings = PurchaseSettings(Binder(binder), time_limit)
     found = _run(paths, show, jobs=processes, settings=settings)
     if not found.families and not found.purchases:
         raise InputError("there is no case in it", file=", ".join(paths))
@@ -133,7 +133,7 @@ def _tell_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int:
     return len(bad)
 
 
-def _run(paths: Sequence[str], show: int, *, jobs: int, settings: Settings) -> ConformanceResults:
+def _run(paths: Sequence[str], show: int, *, jobs: int, settings: PurchaseSettings) -> ConformanceResults:
     """Run all files; give the counts, the first differences, and the purchases."""
     from tutti.cli.loading import busy
     from tutti.conformance.purchase_run import PurchaseOutcome
@@ -154,7 +154,7 @@ def _run(paths: Sequence[str], show: int, *, jobs: int, settings: Settings) -> C
     return found
 
 
-def _outcomes(paths: Sequence[str], jobs: int, settings: Settings) -> Iterator[Outcome | PurchaseOutcome]:
+def _outcomes(paths: Sequence[str], jobs: int, settings: PurchaseSettings) -> Iterator[CaseOutcome | PurchaseOutcome]:
     """Run every line of every file, in order."""
     yield from of_lines(partial(_run_line, settings), paths, jobs, is_slow=_is_purchase)
 
@@ -165,9 +165,9 @@ def _is_purchase(line: Line) -> bool:
     return format_of(*line).purchase
 
 
-def _run_line(settings: Settings, line: Line) -> Outcome | PurchaseOutcome:
+def _run_line(settings: PurchaseSettings, line: Line) -> CaseOutcome | PurchaseOutcome:
     """Run one case; a scale-down is asked of the model, for Tutti's own is meant to be another."""
-    from tutti.conformance.formats import Difference, Outcome, run_line
+    from tutti.conformance.formats import CaseOutcome, Difference, run_line
     from tutti.conformance.models import check_line
     from tutti.conformance.scale_down_cases import is_removal
 
@@ -179,7 +179,7 @@ def _run_line(settings: Settings, line: Line) -> Outcome | PurchaseOutcome:
         for place, each in enumerate(checks)
         if not each.agrees
     )
-    return Outcome(checks[0].family, len(checks), different=wrong)
+    return CaseOutcome(checks[0].family, len(checks), different=wrong)
 
 
 def _table(families: dict[str, FamilyCounts]) -> str:

@@ -16,7 +16,7 @@ from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tutti.conformance.models import Check
+    from tutti.conformance.models import ModelCheck
 
 
 def measure_models(paths: Sequence[str], *, show: int, jobs: int, at_least: float | None) -> None:
@@ -36,10 +36,10 @@ def measure_models(paths: Sequence[str], *, show: int, jobs: int, at_least: floa
         raise click.exceptions.Exit(1)
 
 
-def _run(paths: Sequence[str], jobs: int) -> list[Check]:
+def _run(paths: Sequence[str], jobs: int) -> list[ModelCheck]:
     from tutti.cli.loading import busy
 
-    found: list[Check] = []
+    found: list[ModelCheck] = []
     with busy("running models") as tell:
         for cases, checks in enumerate(of_lines(_check_line, paths, jobs), start=1):
             found += checks
@@ -49,7 +49,7 @@ def _run(paths: Sequence[str], jobs: int) -> list[Check]:
     return found
 
 
-def _check_line(line: Line) -> tuple[Check, ...]:
+def _check_line(line: Line) -> tuple[ModelCheck, ...]:
     from tutti.conformance.models import check_line
 
     return check_line(*line)

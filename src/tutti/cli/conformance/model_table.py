@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tutti.present.tables import table
 
 if TYPE_CHECKING:
-    from tutti.conformance.models import Check
+    from tutti.conformance.models import ModelCheck
 
 _HEADERS = ("MODEL", "WHAT", "FAMILY", "CASES", "EXACT", "AGREE", "%")
 ALL = "all"
@@ -24,7 +24,7 @@ class ModelTally:
     def __init__(self) -> None:
         self.cases = self.exact = self.agree = 0
 
-    def add(self, check: Check) -> None:
+    def add(self, check: ModelCheck) -> None:
         """Count one more."""
         self.cases += 1
         self.exact += check.exact
@@ -36,7 +36,7 @@ class ModelTally:
         return 100 * self.agree / self.cases
 
 
-def tallies(checks: Iterable[Check]) -> dict[tuple[str, str, str], ModelTally]:
+def tallies(checks: Iterable[ModelCheck]) -> dict[tuple[str, str, str], ModelTally]:
     """Counts by model, thing and family; the family is ``all`` for the sum."""
     found: dict[tuple[str, str, str], ModelTally] = {}
     for check in checks:
@@ -45,7 +45,7 @@ def tallies(checks: Iterable[Check]) -> dict[tuple[str, str, str], ModelTally]:
     return found
 
 
-def model_table(checks: Sequence[Check]) -> str:
+def model_table(checks: Sequence[ModelCheck]) -> str:
     """The table, in the order in which models, things and families came, each sum after its families."""
     counted, rows = tallies(checks), list[Sequence[object]]()
     for model, what in dict.fromkeys((check.model, check.what) for check in checks):
@@ -56,7 +56,7 @@ def model_table(checks: Sequence[Check]) -> str:
     return table(_HEADERS, rows)
 
 
-def below_percent(checks: Sequence[Check], percent: float) -> list[str]:
+def below_percent(checks: Sequence[ModelCheck], percent: float) -> list[str]:
     """A line for everything, over all families, that agrees less often than it should."""
     return [
         f"{model}, {what}: {tally.agree:,} of {tally.cases:,} agree, less than {percent:g}%"
@@ -65,7 +65,7 @@ def below_percent(checks: Sequence[Check], percent: float) -> list[str]:
     ]
 
 
-def disagreement(check: Check) -> str:
+def disagreement(check: ModelCheck) -> str:
     """What was recorded and what the model says, in full."""
     place = f", {check.place}" if check.place else ""
     said = [f"  {who:<10}{_text(value)}" for who, value in (("recorded", check.recorded), ("model", check.ours))]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tutti.app.recommend.compare_with_peers import ComparisonResult
     from tutti.app.recommend.recommendation_result import RecommendationResult
     from tutti.recommend.records.recommendation import Recommendation
-    from tutti.recommend.records.request import Options, Request, Weights
+    from tutti.recommend.records.request import RecommendOptions, Request, ResourceWeights
 
 _FILE = click.Path(allow_dash=True)
 _MOST_WEIGHT = 1000
@@ -218,11 +218,11 @@ def _write(
     write_report(report, Report(request, result.recommendation, compared, not_considered(request), sources, removals))
 
 
-def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, int]) -> Options:
-    from tutti.recommend.records.request import Binder, Objective, Options, Strategy, Weights
+def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, int]) -> RecommendOptions:
+    from tutti.recommend.records.request import Binder, Objective, RecommendOptions, ResourceWeights, Strategy
 
-    chosen: Weights = Weights(**weights)
-    return Options(
+    chosen: ResourceWeights = ResourceWeights(**weights)
+    return RecommendOptions(
         objective=Objective(objective), strategy=Strategy(strategy), binder=Binder(binder), weights=chosen
     )  # fmt: skip
 
@@ -231,7 +231,7 @@ def _recommend(request: Request, seconds: float) -> Recommendation:
     """The recommendation, with its notes told."""
     from tutti.app.recommend.make_recommendation import make_recommendation
     from tutti.cli.loading import busy, remark
-    from tutti.cluster.work_budget import WorkBudget
+    from tutti.cluster.work.work_budget import WorkBudget
     from tutti.recommend.pending_pods import waiting
 
     with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
@@ -244,7 +244,7 @@ def _recommend(request: Request, seconds: float) -> Recommendation:
 def _compare(answer: Recommendation, request: Request, seconds: float) -> ComparisonResult:
     from tutti.app.recommend.compare_with_peers import compare_with_peers
     from tutti.cli.loading import busy
-    from tutti.cluster.work_budget import WorkBudget
+    from tutti.cluster.work.work_budget import WorkBudget
 
     def budget(limit: float) -> WorkBudget:
         return WorkBudget.of_seconds(limit, time.process_time)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 if TYPE_CHECKING:
-    from tutti.recommend.records.request import Down
+    from tutti.recommend.records.request import DownOptions
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _NAMES = ("threshold", "unneeded", "unneeded_gpu", "consolidate", "payback", "least", "move_cost")
@@ -99,9 +99,9 @@ def down(command: _Command) -> _Command:
     return cast("_Command", made)
 
 
-def down_of(settings: dict[str, Any]) -> Down:
+def down_of(settings: dict[str, Any]) -> DownOptions:
     """The record of the settings, at this moment."""
-    from tutti.recommend.records.request import Down
+    from tutti.recommend.records.request import DownOptions
 
     chosen = dict(settings)
     for name in ("unneeded", "unneeded_gpu"):
@@ -109,4 +109,4 @@ def down_of(settings: dict[str, Any]) -> Down:
             chosen[name] = int(chosen[name])
     if "payback" in chosen:
         chosen["payback"] /= 3600
-    return Down(now=time.time_ns() // 1000, **chosen)
+    return DownOptions(now=time.time_ns() // 1000, **chosen)

@@ -25,7 +25,7 @@ from tutti.wire.formats import identify, parse_request
 from tutti.wire.scaling_advisor.request import constraint_of_request
 
 if TYPE_CHECKING:
-    from tutti.recommend.records.request import Options, Request
+    from tutti.recommend.records.request import RecommendOptions, Request
     from tutti.wire.scaling_advisor.text import ConstraintText
 
 _FORMAT_NAMES = {
@@ -52,7 +52,7 @@ def read_inputs(
     pools: str | None,
     prices: str | None,
     region: str,
-    options: Options,
+    options: RecommendOptions,
     seconds: float,
 ) -> RecommendInputs:
     """Read everything that a recommendation is made from; a document may say otherwise than to search for `seconds`."""

@@ -42,7 +42,7 @@ class Eligibility(NamedTuple):
         return mask
 
 
-class Tally:
+class RowCounts:
     """Counts per row, and their sums per domain."""
 
     __slots__ = ("column", "some", "total", "views")
@@ -79,7 +79,7 @@ class Tally:
         """Make room for more rows."""
         self.column = grown(self.column, size)
 
-    def copy_to(self, twin: Tally) -> None:
+    def copy_to(self, twin: RowCounts) -> None:
         """Give another tally the same counts; it makes its own views when it is asked."""
         twin.column, twin.total, twin.some = self.column.copy(), self.total, dict(self.some)
 
@@ -102,7 +102,7 @@ class DomainView:
 
     __slots__ = ("_eligible", "_nodes", "_read", "_shape", "_tally", "counts", "domain", "key", "mask", "nodes_in")
 
-    def __init__(self, tally: Tally, key: str, nodes: NodeTable, *, eligible: Eligibility | None) -> None:
+    def __init__(self, tally: RowCounts, key: str, nodes: NodeTable, *, eligible: Eligibility | None) -> None:
         self._tally, self.key, self._nodes, self._eligible = tally, key, nodes, eligible
         self._shape = self._read = -1
         self.counts: Ints = np.zeros(0, dtype=np.int64)

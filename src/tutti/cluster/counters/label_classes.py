@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from tutti.cluster.counters.domain_counts import Tally
+from tutti.cluster.counters.domain_counts import RowCounts
 from tutti.cluster.counters.pod_terms import PodTerm, Scope
 from tutti.kube.selectors import Selector, equality_pair
 
@@ -26,7 +26,7 @@ class CounterKey(NamedTuple):
     live: bool
 
 
-class Counter(Tally):
+class PodCounter(RowCounts):
     """Pods that match, per row."""
 
     __slots__ = ("key",)
@@ -47,7 +47,7 @@ class Role:
     """Preferred affinity or anti-affinity, with its own weight."""
 
 
-class HeldKey(NamedTuple):
+class CarriedTermKey(NamedTuple):
     """A term that placed pods carry."""
 
     role: str
@@ -55,12 +55,12 @@ class HeldKey(NamedTuple):
     weight: int = 0
 
 
-class HeldTerm(Tally):
+class CarriedTerm(RowCounts):
     """Pods that carry a term, per row."""
 
     __slots__ = ("key",)
 
-    def __init__(self, key: HeldKey, size: int) -> None:
+    def __init__(self, key: CarriedTermKey, size: int) -> None:
         super().__init__(size)
         self.key = key
 
@@ -72,8 +72,8 @@ class LabelClass:
 
     def __init__(self, number: int, namespace: str, labels: dict[str, str]) -> None:
         self.number, self.namespace, self.labels = number, namespace, labels
-        self.counters: list[Counter] = []
-        self.held: list[HeldTerm] = []
+        self.counters: list[PodCounter] = []
+        self.held: list[CarriedTerm] = []
         self.held_version = -1
 
 
@@ -106,10 +106,10 @@ class LabelRegistry:
         self.namespace_labels = namespace_labels
         self.watched: set[str] = set()
         self.classes: list[LabelClass] = []
-        self.counters: dict[CounterKey, Counter] = {}
-        self.held: dict[HeldKey, HeldTerm] = {}
-        self._held_index: _ByPair[HeldTerm] = _ByPair()
-        self._counter_index: _ByPair[Counter] = _ByPair()
+        self.counters: dict[CounterKey, PodCounter] = {}
+        self.held: dict[CarriedTermKey, CarriedTerm] = {}
+        self._held_index: _ByPair[CarriedTerm] = _ByPair()
+        self._counter_index: _ByPair[PodCounter] = _ByPair()
         self._classes_by_pair: dict[tuple[str, str], list[LabelClass]] = {}
         self._known: dict[tuple[str, tuple[tuple[str, str], ...]], LabelClass] = {}
         self.version = 0
@@ -133,11 +133,13 @@ class LabelRegistry:
 
     # Counters ---------------------------------------------------------------------------------------------------------
 
-    def counter(self, key: CounterKey, *, size: int, fill: Callable[[Counter, list[LabelClass]], None]) -> Counter:
+    def counter(
+        self, key: CounterKey, *, size: int, fill: Callable[[PodCounter, list[LabelClass]], None]
+    ) -> PodCounter:
         """Give the counter of a key; a new one is filled by the given function. Its labels must be watched already."""
         counter = self.counters.get(key)
         if counter is None:
-            counter = self.counters[key] = Counter(key, size)
+            counter = self.counters[key] = PodCounter(key, size)
             self._counter_index.add(counter, (selector for _, selector in key.terms))
             members = [c for c in self._members(key) if self._counts(key, c)]
             for label_class in members:
@@ -163,7 +165,7 @@ class LabelRegistry:
             for scope, selector in key.terms
         )
 
-    def namespaces_changed(self, fill: Callable[[Counter, list[LabelClass]], None]) -> None:
+    def namespaces_changed(self, fill: Callable[[PodCounter, list[LabelClass]], None]) -> None:
         """Match again whatever looks at the labels of namespaces."""
         self.version += 1
         for counter in self.counters.values():
@@ -179,16 +181,16 @@ class LabelRegistry:
 
     # Held terms -------------------------------------------------------------------------------------------------------
 
-    def held_term(self, key: HeldKey, *, size: int) -> HeldTerm:
+    def held_term(self, key: CarriedTermKey, *, size: int) -> CarriedTerm:
         """Give the tally of the pods that carry a term."""
         held = self.held.get(key)
         if held is None:
-            held = self.held[key] = HeldTerm(key, size)
+            held = self.held[key] = CarriedTerm(key, size)
             self._held_index.add(held, (key.term.selector,))
             self.version += 1
         return held
 
-    def held_against(self, label_class: LabelClass) -> list[HeldTerm]:
+    def held_against(self, label_class: LabelClass) -> list[CarriedTerm]:
         """Give the carried terms that concern a pod of this label class; some may be carried by nobody now."""
         if label_class.held_version != self.version:
             namespace, labels = label_class.namespace, label_class.labels

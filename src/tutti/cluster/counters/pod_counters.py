@@ -10,23 +10,31 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tutti.cluster.counters.label_classes import Counter, CounterKey, HeldKey, HeldTerm, LabelClass, LabelRegistry, Role
+from tutti.cluster.counters.label_classes import (
+    CarriedTerm,
+    CarriedTermKey,
+    CounterKey,
+    LabelClass,
+    LabelRegistry,
+    PodCounter,
+    Role,
+)
 from tutti.cluster.node_table import NodeTable
 from tutti.cluster.pod_table import PodTable
 from tutti.cluster.spec_classes import SpecRegistry
 
 
-class Census:
+class PodCounters:
     """See the module's contract."""
 
     def __init__(self, nodes: NodeTable, pods: PodTable, specs: SpecRegistry, *, labels: LabelRegistry) -> None:
         self._nodes, self._pods, self._specs, self.labels = nodes, pods, specs, labels
-        self._held_terms: dict[int, list[tuple[HeldTerm, int]]] = {}
+        self._held_terms: dict[int, list[tuple[CarriedTerm, int]]] = {}
         self._watched_specs: set[int] = set()
 
-    def copy(self, nodes: NodeTable, pods: PodTable, *, labels: LabelRegistry) -> Census:
+    def copy(self, nodes: NodeTable, pods: PodTable, *, labels: LabelRegistry) -> PodCounters:
         """Give the census of a copied cluster, with its counts."""
-        twin = Census(nodes, pods, self._specs, labels=labels)
+        twin = PodCounters(nodes, pods, self._specs, labels=labels)
         twin._watched_specs = set(self._watched_specs)
         return twin
 
@@ -43,13 +51,13 @@ class Census:
             if carried != (term.total > 0):
                 self.labels.version += 1
 
-    def _terms_held_by(self, spec_number: int) -> list[tuple[HeldTerm, int]]:
+    def _terms_held_by(self, spec_number: int) -> list[tuple[CarriedTerm, int]]:
         held = self._held_terms.get(spec_number)
         if held is None:
             spec = self._specs.classes[spec_number]
-            keys = [HeldKey(Role.REPELS, t) for t in spec.anti_affinity]
-            keys += [HeldKey(Role.ATTRACTS, t) for t in spec.affinity]
-            keys += [HeldKey(Role.PREFERS, w.term, w.weight) for w in spec.preferred_pods]
+            keys = [CarriedTermKey(Role.REPELS, t) for t in spec.anti_affinity]
+            keys += [CarriedTermKey(Role.ATTRACTS, t) for t in spec.affinity]
+            keys += [CarriedTermKey(Role.PREFERS, w.term, w.weight) for w in spec.preferred_pods]
             for key in keys:
                 self.watch(key.term.selector.keys)
             counted = {key: keys.count(key) for key in keys}
@@ -78,7 +86,7 @@ class Census:
                 label_class = self.labels.of(pod.metadata.namespace or "default", pod.metadata.labels)
                 self._pods.labels[row] = label_class.number
 
-    def counter(self, key: CounterKey) -> Counter:
+    def counter(self, key: CounterKey) -> PodCounter:
         """Give the tally of the pods that match, counted now if nobody has asked before."""
         known = self.labels.counters.get(key)
         if known is not None:
@@ -86,7 +94,7 @@ class Census:
         self.watch({k for _, selector in key.terms for k in selector.keys})
         return self.labels.counter(key, size=self._nodes.size, fill=self.fill)
 
-    def fill(self, counter: Counter, members: list[LabelClass]) -> None:
+    def fill(self, counter: PodCounter, members: list[LabelClass]) -> None:
         """Count the pods of some label classes from scratch."""
         pods, length = self._pods, self._pods.length
         chosen = np.zeros(len(self.labels.classes), dtype=bool)

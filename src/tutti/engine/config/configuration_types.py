@@ -17,28 +17,28 @@ KIND = "KubeSchedulerConfiguration"
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ConfigurationPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of the file."""
 
 
 # Profiles -------------------------------------------------------------------------------------------------------------
 
 
-class PluginRef(Part, frozen=True):
+class PluginRef(ConfigurationPart, frozen=True):
     """A plugin by its name; the weight is that of its score."""
 
     name: str = ""
     weight: int | None = None
 
 
-class PluginSet(Part, frozen=True):
+class PluginSet(ConfigurationPart, frozen=True):
     """The plugins that are switched on and off at an extension point; "*" is all that are on by default."""
 
     enabled: tuple[PluginRef, ...] | None = None
     disabled: tuple[PluginRef, ...] | None = None
 
 
-class Plugins(Part, frozen=True):
+class Plugins(ConfigurationPart, frozen=True):
     """What is switched on and off at each extension point, and at all of a plugin's points at once."""
 
     pre_enqueue: PluginSet | None = None
@@ -65,14 +65,14 @@ class Plugins(Part, frozen=True):
         return found or PluginSet()
 
 
-class PluginConfig(Part, frozen=True):
+class PluginConfig(ConfigurationPart, frozen=True):
     """The arguments of one plugin."""
 
     name: str = ""
     args: dict[str, Any] | None = None
 
 
-class SchedulerProfile(Part, frozen=True):
+class SchedulerProfile(ConfigurationPart, frozen=True):
     """One profile, for the pods that name its scheduler."""
 
     scheduler_name: str | None = None
@@ -81,7 +81,7 @@ class SchedulerProfile(Part, frozen=True):
     plugin_config: tuple[PluginConfig, ...] | None = None
 
 
-class Configuration(Part, frozen=True):
+class Configuration(ConfigurationPart, frozen=True):
     """The whole file. Of most of it only that it is there matters: it cannot change where a pod goes."""
 
     api_version: str | None = None
@@ -102,34 +102,34 @@ class Configuration(Part, frozen=True):
 # Arguments of plugins -------------------------------------------------------------------------------------------------
 
 
-class Args(Part, frozen=True):
+class Args(ConfigurationPart, frozen=True):
     """The arguments of a plugin, which may say what they are."""
 
     api_version: str | None = None
     kind: str | None = None
 
 
-class ResourceSpec(Part, frozen=True):
+class ResourceSpec(ConfigurationPart, frozen=True):
     """A resource that is scored."""
 
     name: str = ""
     weight: int | None = None
 
 
-class ShapePoint(Part, frozen=True):
+class ShapePoint(ConfigurationPart, frozen=True):
     """A point of a curve: utilisation from 0 to 100, score from 0 to 10."""
 
     utilization: int | None = None
     score: int | None = None
 
 
-class RatioParam(Part, frozen=True):
+class RatioParam(ConfigurationPart, frozen=True):
     """The curve of RequestedToCapacityRatio."""
 
     shape: tuple[ShapePoint, ...] | None = None
 
 
-class ScoringStrategy(Part, frozen=True):
+class ScoringStrategyConfig(ConfigurationPart, frozen=True):
     """How NodeResourcesFit scores."""
 
     type: str = ""
@@ -142,7 +142,7 @@ class NodeResourcesFitArgs(Args, frozen=True):
 
     ignored_resources: tuple[str, ...] | None = None
     ignored_resource_groups: tuple[str, ...] | None = None
-    scoring_strategy: ScoringStrategy | None = None
+    scoring_strategy: ScoringStrategyConfig | None = None
 
 
 class NodeResourcesBalancedAllocationArgs(Args, frozen=True):
@@ -164,7 +164,7 @@ class NodeAffinityArgs(Args, frozen=True):
     added_affinity: NodeAffinity | None = None
 
 
-class DefaultConstraint(Part, frozen=True):
+class DefaultConstraint(ConfigurationPart, frozen=True):
     """A topology spread constraint for pods without their own; unlike a pod's it must say everything itself."""
 
     max_skew: int | None = None

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tutti.engine.config.configuration_types import PluginRef, Plugins, PluginSet
-from tutti.engine.config.strict_parsing import Place
+from tutti.engine.config.strict_parsing import FieldPath
 
 _FILTER = ("preFilter", "filter")
 _BOTH = (*_FILTER, "preScore", "score")
@@ -87,14 +87,14 @@ _TURN_DOWN = ("NodeAffinity", "VolumeRestrictions", "VolumeBinding", "VolumeZone
 """Plugins whose pre-filter can turn a pod down."""
 
 
-class Expanded(NamedTuple):
+class EnabledPlugins(NamedTuple):
     """The plugins at each point, and the weights of those that score."""
 
     points: dict[str, list[str]]
     weights: dict[str, int]
 
 
-def expand(plugins: Plugins | None, place: Place) -> Expanded:
+def expand(plugins: Plugins | None, place: FieldPath) -> EnabledPlugins:
     """Work out which plugins are on where."""
     plugins, place = plugins or Plugins(), place.at("plugins")
     sets = {point: plugins.at(point) for point in plugins.__struct_encode_fields__}
@@ -106,10 +106,10 @@ def expand(plugins: Plugins | None, place: Place) -> Expanded:
     weights: dict[str, int] = {}
     for ref in (*(sets["score"].enabled or ()), *everywhere):
         weights.setdefault(ref.name, ref.weight or 1)
-    return Expanded(points, {name: weights[name] for name in points["score"]})
+    return EnabledPlugins(points, {name: weights[name] for name in points["score"]})
 
 
-def _check_names(own: PluginSet, place: Place) -> None:
+def _check_names(own: PluginSet, place: FieldPath) -> None:
     for number, ref in enumerate(own.enabled or ()):
         check_name(ref.name, place.at("enabled", number, "name"))
         if (ref.weight or 0) < 0:
@@ -120,7 +120,7 @@ def _check_names(own: PluginSet, place: Place) -> None:
             check_name(ref.name, place.at("disabled", number, "name"))
 
 
-def check_name(name: str, place: Place) -> None:
+def check_name(name: str, place: FieldPath) -> None:
     """Refuse a plugin that Tutti does not have."""
     if name in _REPLACED:
         raise place.fault(f"Kubernetes no longer has {name}: use {_REPLACED[name]}")
@@ -142,7 +142,7 @@ def _merged(custom: PluginSet) -> list[PluginRef]:
     return merged + [ref for number, ref in enumerate(enabled) if number not in replaced]
 
 
-def _at_point(point: str, own: PluginSet, everywhere: list[PluginRef], place: Place) -> list[str]:
+def _at_point(point: str, own: PluginSet, everywhere: list[PluginRef], place: FieldPath) -> list[str]:
     enabled = [ref.name for ref in own.enabled or ()]
     for number, name in enumerate(enabled):
         here = place.at(point, "enabled", number)
@@ -174,7 +174,7 @@ def _names(refs: Iterable[PluginRef] | None) -> set[str]:
 # What cannot be followed ----------------------------------------------------------------------------------------------
 
 
-def _check_points(points: dict[str, list[str]], place: Place) -> None:
+def _check_points(points: dict[str, list[str]], place: FieldPath) -> None:
     if points["queueSort"] != ["PrioritySort"]:
         raise place.at("queueSort").fault("PrioritySort must be on: pods need an order")
     if not points["bind"]:
@@ -193,7 +193,7 @@ def _check_points(points: dict[str, list[str]], place: Place) -> None:
     _check_order(points, place)
 
 
-def _check_order(points: dict[str, list[str]], place: Place) -> None:
+def _check_order(points: dict[str, list[str]], place: FieldPath) -> None:
     """Refuse an order in which another plugin than Tutti's first would turn a pod down."""
     asked = [name for name in points["preFilter"] if name in _TURN_DOWN]
     followed = sorted((n for n in points["filter"] if n in _TURN_DOWN), key=lambda n: n != "NodeAffinity")

@@ -13,14 +13,14 @@ from typing import Any
 
 from tutti.cluster.spec_classes import SpreadConstraint, parse_spread
 from tutti.engine.config import configuration_types as wire
-from tutti.engine.config.strict_parsing import Place, read
+from tutti.engine.config.strict_parsing import FieldPath, read
 from tutti.engine.plugins.base import MAX_SCORE, Plugin
 from tutti.engine.plugins.image_locality import ImageLocality
 from tutti.engine.plugins.inter_pod_affinity import InterPodAffinity
-from tutti.engine.plugins.node_affinity import NodeAffinity
+from tutti.engine.plugins.node_affinity import NodeAffinityPlugin
 from tutti.engine.plugins.node_ports import NodePorts
 from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
-from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, Shape, Strategy
+from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, Shape
 from tutti.engine.plugins.node_rules import NodeName, NodeUnschedulable
 from tutti.engine.plugins.node_volume_limits import NodeVolumeLimits
 from tutti.engine.plugins.pod_topology_spread import PodTopologySpread
@@ -36,7 +36,7 @@ _TOP_POINT = 10
 _POLICIES = (None, "Honor", "Ignore")
 
 
-def make(name: str, tree: dict[str, Any] | None, place: Place) -> Plugin | None:
+def make(name: str, tree: dict[str, Any] | None, place: FieldPath) -> Plugin | None:
     """Make a plugin with its arguments; without any, it has those of the default profile."""
     kind, maker = _MAKERS.get(name, (wire.Args, None))
     if maker is None and tree:
@@ -51,7 +51,7 @@ def make(name: str, tree: dict[str, Any] | None, place: Place) -> Plugin | None:
     return _PLAIN[name]() if name in _PLAIN else None
 
 
-def _within(value: int | None, low: int, high: int, place: Place, *, default: int = 0) -> int:
+def _within(value: int | None, low: int, high: int, place: FieldPath, *, default: int = 0) -> int:
     if value is None:
         return default
     if not low <= value <= high:
@@ -62,17 +62,17 @@ def _within(value: int | None, low: int, high: int, place: Place, *, default: in
 # Resources ------------------------------------------------------------------------------------------------------------
 
 
-def _resources(specs: tuple[wire.ResourceSpec, ...] | None, most: int, place: Place) -> tuple[tuple[str, int], ...]:
+def _resources(specs: tuple[wire.ResourceSpec, ...] | None, most: int, place: FieldPath) -> tuple[tuple[str, int], ...]:
     """Read resources and their weights, cpu and memory when there are none; a weight of 0 counts as 1."""
     found = []
     for number, spec in enumerate(specs or ()):
         if not spec.name:
             raise place.at(number, "name").fault("a resource is required")
         found.append((spec.name, _within(spec.weight or None, 1, most, place.at(number, "weight"), default=1)))
-    return tuple(found) or Strategy().resources
+    return tuple(found) or ScoringStrategy().resources
 
 
-def _curve(points: tuple[wire.ShapePoint, ...] | None, place: Place) -> Shape:
+def _curve(points: tuple[wire.ShapePoint, ...] | None, place: FieldPath) -> Shape:
     if not points:
         raise place.fault("at least one point is required")
     found: list[tuple[int, int]] = []
@@ -86,7 +86,7 @@ def _curve(points: tuple[wire.ShapePoint, ...] | None, place: Place) -> Shape:
     return tuple(found)
 
 
-def _fit(args: wire.NodeResourcesFitArgs, place: Place) -> Plugin:
+def _fit(args: wire.NodeResourcesFitArgs, place: FieldPath) -> Plugin:
     for number, group in enumerate(args.ignored_resource_groups or ()):
         if "/" in group:
             raise place.at("ignoredResourceGroups", number).fault(f'"{group}" must be the part before the slash')
@@ -97,26 +97,26 @@ def _fit(args: wire.NodeResourcesFitArgs, place: Place) -> Plugin:
     )
 
 
-def _strategy(strategy: wire.ScoringStrategy | None, place: Place) -> Strategy:
+def _strategy(strategy: wire.ScoringStrategyConfig | None, place: FieldPath) -> ScoringStrategy:
     if strategy is None:
-        return Strategy()
+        return ScoringStrategy()
     resources = _resources(strategy.resources, MAX_SCORE, place.at("resources"))
     ratio, where = strategy.requested_to_capacity_ratio, place.at("requestedToCapacityRatio")
     match strategy.type:
         case "LeastAllocated" | "MostAllocated":
             if ratio is not None:
                 raise where.fault(f"does not go with type {strategy.type}")
-            return Strategy(strategy.type, resources)
+            return ScoringStrategy(strategy.type, resources)
         case "RequestedToCapacityRatio":
             if ratio is None:
                 raise where.fault("is required with type RequestedToCapacityRatio")
-            return Strategy(strategy.type, resources, _curve(ratio.shape, where.at("shape")))
+            return ScoringStrategy(strategy.type, resources, _curve(ratio.shape, where.at("shape")))
         case _:
             known = "LeastAllocated, MostAllocated or RequestedToCapacityRatio"
             raise place.at("type").fault(f'must be {known}, got "{strategy.type}"')
 
 
-def _balanced(args: wire.NodeResourcesBalancedAllocationArgs, place: Place) -> Plugin:
+def _balanced(args: wire.NodeResourcesBalancedAllocationArgs, place: FieldPath) -> Plugin:
     names = [name for name, _ in _resources(args.resources, 1, place.at("resources"))]
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -127,7 +127,7 @@ def _balanced(args: wire.NodeResourcesBalancedAllocationArgs, place: Place) -> P
 # Other plugins --------------------------------------------------------------------------------------------------------
 
 
-def _inter_pod_affinity(args: wire.InterPodAffinityArgs, place: Place) -> Plugin:
+def _inter_pod_affinity(args: wire.InterPodAffinityArgs, place: FieldPath) -> Plugin:
     where = place.at("hardPodAffinityWeight")
     return InterPodAffinity(
         hard_weight=_within(args.hard_pod_affinity_weight, 0, 100, where, default=1),
@@ -135,10 +135,10 @@ def _inter_pod_affinity(args: wire.InterPodAffinityArgs, place: Place) -> Plugin
     )
 
 
-def _node_affinity(args: wire.NodeAffinityArgs, place: Place) -> Plugin:
+def _node_affinity(args: wire.NodeAffinityArgs, place: FieldPath) -> Plugin:
     added = args.added_affinity
     if added is None:
-        return NodeAffinity()
+        return NodeAffinityPlugin()
     place = place.at("addedAffinity")
     where = place.at("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     for number, term in enumerate((added.required.node_selector_terms if added.required else None) or ()):
@@ -147,17 +147,17 @@ def _node_affinity(args: wire.NodeAffinityArgs, place: Place) -> Plugin:
     for number, wished in enumerate(added.preferred or ()):
         if _within(wished.weight, 0, 2**31 - 1, where.at(number, "weight")):
             _check_term(wished.preference, where.at(number, "preference"))
-    return NodeAffinity(added)
+    return NodeAffinityPlugin(added)
 
 
-def _check_term(term: NodeSelectorTerm, place: Place) -> None:
+def _check_term(term: NodeSelectorTerm, place: FieldPath) -> None:
     """Refuse what a pod's own term may hold and simply never match with."""
     parsed = parse_node_term(term)
     if parsed is not None and parsed.broken:
         raise place.fault("an operator is not known, or its values do not go with it")
 
 
-def _spread(args: wire.PodTopologySpreadArgs, place: Place) -> Plugin:
+def _spread(args: wire.PodTopologySpreadArgs, place: FieldPath) -> Plugin:
     constraints, where = args.default_constraints or (), place.at("defaultingType")
     match args.defaulting_type or "System":
         case "System":
@@ -171,7 +171,7 @@ def _spread(args: wire.PodTopologySpreadArgs, place: Place) -> Plugin:
             raise where.fault(f'must be System or List, got "{other}"')
 
 
-def _constraint(constraints: tuple[wire.DefaultConstraint, ...], number: int, place: Place) -> SpreadConstraint:
+def _constraint(constraints: tuple[wire.DefaultConstraint, ...], number: int, place: FieldPath) -> SpreadConstraint:
     asked = constraints[number]
     _within(asked.max_skew or 0, 1, 2**31 - 1, place.at("maxSkew"))
     if not asked.topology_key:
@@ -196,12 +196,12 @@ def _constraint(constraints: tuple[wire.DefaultConstraint, ...], number: int, pl
     return parse_spread(constraint)
 
 
-def _volume_binding(args: wire.VolumeBindingArgs, place: Place) -> Plugin:
+def _volume_binding(args: wire.VolumeBindingArgs, place: FieldPath) -> Plugin:
     _within(args.bind_timeout_seconds, 0, 2**63 - 1, place.at("bindTimeoutSeconds"))
     return VolumeBinding(_curve(args.shape, place.at("shape"))) if args.shape else VolumeBinding()
 
 
-def _preemption(args: wire.DefaultPreemptionArgs, place: Place) -> None:
+def _preemption(args: wire.DefaultPreemptionArgs, place: FieldPath) -> None:
     where = place.at("minCandidateNodesPercentage")
     share = _within(args.min_candidate_nodes_percentage, 0, 100, where, default=10)
     least = _within(args.min_candidate_nodes_absolute, 0, 2**31 - 1, place.at("minCandidateNodesAbsolute"), default=100)
@@ -209,7 +209,7 @@ def _preemption(args: wire.DefaultPreemptionArgs, place: Place) -> None:
         raise where.fault("must not be 0 together with minCandidateNodesAbsolute")
 
 
-_MAKERS: dict[str, tuple[type[wire.Args], Callable[[Any, Place], Plugin | None]]] = {
+_MAKERS: dict[str, tuple[type[wire.Args], Callable[[Any, FieldPath], Plugin | None]]] = {
     "NodeResourcesFit": (wire.NodeResourcesFitArgs, _fit),
     "NodeResourcesBalancedAllocation": (wire.NodeResourcesBalancedAllocationArgs, _balanced),
     "InterPodAffinity": (wire.InterPodAffinityArgs, _inter_pod_affinity),

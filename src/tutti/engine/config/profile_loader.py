@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from tutti.cluster.node_table import RANK_BITS
 from tutti.engine.config.configuration_types import API_VERSION, KIND, Configuration, SchedulerProfile
-from tutti.engine.config.extension_points import POINTS, Expanded, check_name, expand
+from tutti.engine.config.extension_points import POINTS, EnabledPlugins, check_name, expand
 from tutti.engine.config.plugin_args import make
-from tutti.engine.config.strict_parsing import Place, parse_one, read
+from tutti.engine.config.strict_parsing import FieldPath, parse_one, read
 from tutti.engine.placement.node_plugin_cache import NEVER
-from tutti.engine.placement.profile import DEFAULT_SCHEDULER, Enabled, Profile
+from tutti.engine.placement.profile import DEFAULT_SCHEDULER, EnabledPlugin, Profile
 from tutti.engine.plugins.base import MAX_SCORE, Plugin
 
 _GROUP = API_VERSION.partition("/")[0]
@@ -28,13 +28,13 @@ _MOST_WEIGHT = ((-NEVER >> RANK_BITS) - 1) // MAX_SCORE
 
 def load_profile(text: bytes, *, file: str, scheduler_name: str | None = None) -> Profile:
     """Read the profile of a scheduler by its name; without one, that of default-scheduler or else the first."""
-    place = Place(file)
+    place = FieldPath(file)
     configuration = _read(parse_one(text, file), place)
     number, name, profile = _chosen(configuration, scheduler_name, place)
     return _profile(profile, name, place.at("profiles", number))
 
 
-def _read(tree: object, place: Place) -> Configuration:
+def _read(tree: object, place: FieldPath) -> Configuration:
     if not isinstance(tree, dict):
         raise place.fault(f"expected a {KIND}, got {type(tree).__name__}")
     if tree.get("kind") != KIND:
@@ -50,12 +50,12 @@ def _read(tree: object, place: Place) -> Configuration:
     return configuration
 
 
-def _check_percentage(percentage: int | None, place: Place) -> None:
+def _check_percentage(percentage: int | None, place: FieldPath) -> None:
     if percentage is not None and not 0 <= percentage <= 100:
         raise place.at("percentageOfNodesToScore").fault(f"must be from 0 to 100, got {percentage}")
 
 
-def _chosen(configuration: Configuration, wanted: str | None, place: Place) -> tuple[int, str, SchedulerProfile]:
+def _chosen(configuration: Configuration, wanted: str | None, place: FieldPath) -> tuple[int, str, SchedulerProfile]:
     """Find the profile that is asked for, and its place in the file."""
     profiles = configuration.profiles or (SchedulerProfile(),)
     names: list[str] = []
@@ -78,7 +78,7 @@ def _chosen(configuration: Configuration, wanted: str | None, place: Place) -> t
     return number, wanted, profiles[number]
 
 
-def _profile(profile: SchedulerProfile, name: str, place: Place) -> Profile:
+def _profile(profile: SchedulerProfile, name: str, place: FieldPath) -> Profile:
     _check_percentage(profile.percentage_of_nodes_to_score, place)
     expanded = expand(profile.plugins, place)
     total = sum(expanded.weights.values())
@@ -94,7 +94,7 @@ def _profile(profile: SchedulerProfile, name: str, place: Place) -> Profile:
     )
 
 
-def _plugins(profile: SchedulerProfile, place: Place) -> dict[str, Plugin]:
+def _plugins(profile: SchedulerProfile, place: FieldPath) -> dict[str, Plugin]:
     """Make all plugins that have a part in the engine; arguments are judged also where the plugin is off."""
     made: dict[str, Plugin | None] = {}
     for number, config in enumerate(profile.plugin_config or ()):
@@ -106,11 +106,11 @@ def _plugins(profile: SchedulerProfile, place: Place) -> dict[str, Plugin]:
     return {name: plugin for name, plugin in made.items() if plugin is not None}
 
 
-def _enabled(expanded: Expanded, plugins: dict[str, Plugin]) -> tuple[Enabled, ...]:
+def _enabled(expanded: EnabledPlugins, plugins: dict[str, Plugin]) -> tuple[EnabledPlugin, ...]:
     """Give the plugins in the order in which they filter, and then those that only score."""
     filters, weights = expanded.points["filter"], expanded.weights
     return tuple(
-        Enabled(plugins[name], weights.get(name, 0), filters=name in filters)
+        EnabledPlugin(plugins[name], weights.get(name, 0), filters=name in filters)
         for name in dict.fromkeys((*filters, *weights))
         if name in plugins
     )

@@ -21,15 +21,15 @@ T = TypeVar("T")
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Place(NamedTuple):
+class FieldPath(NamedTuple):
     """Where something stands: the file and the path of a field, in which numbers are places in lists."""
 
     file: str
     path: tuple[str | int, ...] = ()
 
-    def at(self, *steps: str | int) -> Place:
+    def at(self, *steps: str | int) -> FieldPath:
         """Go down to a part."""
-        return Place(self.file, (*self.path, *steps))
+        return FieldPath(self.file, (*self.path, *steps))
 
     def fault(self, problem: str) -> InputError:
         """Say what is wrong here."""
@@ -37,7 +37,7 @@ class Place(NamedTuple):
         return InputError(problem, file=self.file, field=text.removeprefix("."))
 
 
-def read(tree: Any, kind: type[T], place: Place) -> T:
+def read(tree: Any, kind: type[T], place: FieldPath) -> T:
     """Turn a tree into a typed part."""
     try:
         found = msgspec.convert(tree, kind)
@@ -48,7 +48,7 @@ def read(tree: Any, kind: type[T], place: Place) -> T:
     return found
 
 
-def _refuse_unknown(tree: Any, found: Any, place: Place) -> None:
+def _refuse_unknown(tree: Any, found: Any, place: FieldPath) -> None:
     if isinstance(found, msgspec.Struct):
         names = {field.encode_name: field.name for field in msgspec.structs.fields(found)}
         for key, value in tree.items():

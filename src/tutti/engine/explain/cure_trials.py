@@ -14,10 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Edit, Remove
-from tutti.cluster.meter import CURE_TRIAL, GANG_POD
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
-from tutti.engine.gangs.gang_state import Gangs, Standing
+from tutti.cluster.work.meter import CURE_TRIAL, GANG_POD
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.engine.gangs.gang_state import Gangs, GangState
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.passes import pending
@@ -56,7 +56,7 @@ class Cure(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     budgets_broken: int = 0
 
 
-class Trials:
+class CureTrials:
     """See the module's contract."""
 
     def __init__(self, engine: Engine, key: str, *, limit: int = _ALL_TRIALS) -> None:
@@ -124,7 +124,7 @@ class Trials:
         found, _ = turns(self.cluster, self.gangs, self.pending(), profile=self.engine.profile)
         return found[0] if found else None
 
-    def standing(self) -> Standing:
+    def standing(self) -> GangState:
         """The gang as it is, with the pods that wait in the order in which they are taken."""
         turn = self.turn()
         waiting = [self.cluster.pod_row(pod) for pod in turn.pods] if turn is not None else []

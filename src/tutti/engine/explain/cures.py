@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Edit
-from tutti.engine.explain.cure_trials import Cure, Trials
+from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.explain.eviction_cures import evicting, moving, with_evictions
 from tutti.engine.explain.group_edits import with_minimum
 from tutti.engine.explain.node_cures import new_node_cures, smallest, uncordon_cures
@@ -42,7 +42,7 @@ _CHANCES = 8
 
 def find_cures(engine: Engine, key: str, tell: Tell = lambda _: None) -> tuple[Cure, ...]:
     """Give what would make a waiting gang start, the mildest first."""
-    trials = Trials(engine, key)
+    trials = CureTrials(engine, key)
     first: list[Cure] = []
     fewer: list[Cure] = []
     with ExitStack() as stack:
@@ -64,7 +64,7 @@ def find_cures(engine: Engine, key: str, tell: Tell = lambda _: None) -> tuple[C
         return (*fewer, *(_joined(*first, cure) for cure in found))
 
 
-def _is_incomplete(trials: Trials) -> bool:
+def _is_incomplete(trials: CureTrials) -> bool:
     """Say whether the gang lacks something of itself: whatever the cluster, it would wait."""
     standing = trials.standing()
     return standing.gang.problem is not None or standing.need().least > len(standing.waiting)
@@ -86,7 +86,7 @@ def _joined(*cures: Cure) -> Cure:
 class _Search:
     """The search for a gang that is complete and does not fit."""
 
-    def __init__(self, trials: Trials) -> None:
+    def __init__(self, trials: CureTrials) -> None:
         self._trials = trials
         self._chances = _CHANCES if trials.may_preempt() else 0
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.edits import Remove
 from tutti.cluster.node_edits import belongs_to_node
-from tutti.engine.explain.cure_trials import Cure, Trials
+from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.explain.group_edits import with_priority
 from tutti.engine.explain.pod_cures import members, objects, puts
 from tutti.engine.preemption.gang_preemption import Evictions, GangPreemption
@@ -27,7 +27,7 @@ _MOVED = 5
 """Moves that a text names."""
 
 
-def with_evictions(trials: Trials, cure: Cure, plan: Plan) -> Cure:
+def with_evictions(trials: CureTrials, cure: Cure, plan: Plan) -> Cure:
     """The cure with what the gang does to others once it is made."""
     victims = tuple(each.pod for each in plan.evictions)
     if not victims:
@@ -37,7 +37,7 @@ def with_evictions(trials: Trials, cure: Cure, plan: Plan) -> Cure:
     return replace(cure, text=text, evicts=victims, priority=highest)
 
 
-def moving(trials: Trials) -> Iterator[Cure]:
+def moving(trials: CureTrials) -> Iterator[Cure]:
     """The fewest pods that could make room by running elsewhere."""
     cluster, need = trials.cluster, trials.standing().need()
     found = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM - 1, gang=trials.key, move=True).run()
@@ -56,7 +56,7 @@ def moving(trials: Trials) -> Iterator[Cure]:
     yield Cure(kind="move", text=f"move {', '.join(said)}{more}", edits=edits)
 
 
-def evicting(trials: Trials) -> Iterator[Cure]:
+def evicting(trials: CureTrials) -> Iterator[Cure]:
     """The least loss of others that lets the gang start, and the priority with which it would come about by itself."""
     cluster, need = trials.cluster, trials.standing().need()
     search = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM, gang=trials.key)
@@ -90,13 +90,13 @@ def evicting(trials: Trials) -> Iterator[Cure]:
     )
 
 
-def _breaks(trials: Trials, key: str, gone: list[int]) -> bool:
+def _breaks(trials: CureTrials, key: str, gone: list[int]) -> bool:
     """Say whether a gang falls below a minimum without some pods."""
     with trials.after([Remove(Pod.KIND, trials.cluster.pods.keys[row]) for row in gone]):
         return not trials.gangs.rows(key) or bool(trials.gangs.standing(key, ()).need().least)
 
 
-def _raised(trials: Trials, found: Evictions) -> Iterator[Cure]:
+def _raised(trials: CureTrials, found: Evictions) -> Iterator[Cure]:
     """The priority from which on the gang would make room for itself."""
     turn = trials.turn()
     highest = max(_importance(trials, trials.cluster.pod_row(pod)) for pod in found.victims)
@@ -112,7 +112,7 @@ def _raised(trials: Trials, found: Evictions) -> Iterator[Cure]:
         yield with_evictions(trials, cure, plan)
 
 
-def _importance(trials: Trials, row: int) -> int:
+def _importance(trials: CureTrials, row: int) -> int:
     """The priority of a pod, or of the gang that it is part of."""
     gangs, priorities = trials.gangs, trials.cluster.pods.priority
     key = gangs.key_of(row)

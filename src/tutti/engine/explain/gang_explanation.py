@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from tutti.engine.explain.cure_trials import Cure, Trials
+from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.explain.cures import Tell, find_cures
-from tutti.engine.gangs.gang_state import Need, Standing
+from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.placement.engine import Engine
 from tutti.engine.reasons.domain_fits import DomainFit, domain_fits
 from tutti.engine.reasons.gang_shortage import why
@@ -23,7 +23,7 @@ from tutti.engine.session.plan import GangPlan, Plan, Turn
 from tutti.engine.session.queue_order import not_considered
 from tutti.engine.session.schedule import schedule
 from tutti.exceptions import NotFoundError
-from tutti.kube.gangs.gang import Part, Topology
+from tutti.kube.gangs.gang import GangPart, GangTopology
 
 
 class _Record(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -41,19 +41,19 @@ class PodCounts(_Record, frozen=True):
     """Pending, and another scheduler's to place."""
 
 
-class PartAccount(_Record, frozen=True):
+class GangPartStatus(_Record, frozen=True):
     """What a part of a gang asks for, and what it has; its parts' pods are not counted here."""
 
     name: str
     minimum: int
     running: int = 0
     waiting: int = 0
-    topology: Topology = Topology()
-    parts: tuple[PartAccount, ...] = ()
+    topology: GangTopology = GangTopology()
+    parts: tuple[GangPartStatus, ...] = ()
     parts_needed: int | None = None
 
 
-class Before(_Record, frozen=True):
+class EarlierTurns(_Record, frozen=True):
     """What waits and has its turn earlier."""
 
     gangs: int = 0
@@ -93,14 +93,14 @@ class GangExplanation(_Record, frozen=True):
     minimum: int
     outcome: GangOutcome
     maximum: int | None = None
-    topology: Topology = Topology()
-    parts: tuple[PartAccount, ...] = ()
+    topology: GangTopology = GangTopology()
+    parts: tuple[GangPartStatus, ...] = ()
     parts_needed: int | None = None
     disruption: str = ""
     pods: PodCounts = PodCounts()
     problem: str | None = None
     """Why it cannot be scheduled, whatever the cluster."""
-    before: Before = Before()
+    before: EarlierTurns = EarlierTurns()
     domain_key: str | None = None
     """The label whose values are the domains."""
     domain_count: int = 0
@@ -111,7 +111,7 @@ class GangExplanation(_Record, frozen=True):
 
 def explain_gang(engine: Engine, key: str, tell: Tell = lambda _: None) -> GangExplanation:
     """Explain a gang by its key; `tell` hears what is being looked at."""
-    trials = Trials(engine, key)
+    trials = CureTrials(engine, key)
     if not trials.gangs.rows(key):
         raise NotFoundError(f"no pod names gang {key!r}")
     tell("what comes before it")
@@ -123,7 +123,7 @@ def explain_gang(engine: Engine, key: str, tell: Tell = lambda _: None) -> GangE
     return replace(told, cures=cures, before=before)
 
 
-def _explained(trials: Trials, tell: Tell) -> GangExplanation:
+def _explained(trials: CureTrials, tell: Tell) -> GangExplanation:
     """Explain a gang as the cluster is now."""
     engine, key = trials.engine, trials.key
     rows = trials.gangs.rows(key)
@@ -158,10 +158,10 @@ def _explained(trials: Trials, tell: Tell) -> GangExplanation:
     )
 
 
-def _parts(standing: Standing, parts: Sequence[Part]) -> tuple[PartAccount, ...]:
+def _parts(standing: GangState, parts: Sequence[GangPart]) -> tuple[GangPartStatus, ...]:
     part_of = standing.part_of
     return tuple(
-        PartAccount(
+        GangPartStatus(
             name=part.name,
             minimum=part.minimum,
             running=sum(part_of[row] == part.name for row in standing.running),
@@ -174,7 +174,7 @@ def _parts(standing: Standing, parts: Sequence[Part]) -> tuple[PartAccount, ...]
     )
 
 
-def _counts(trials: Trials, rows: Sequence[int]) -> PodCounts:
+def _counts(trials: CureTrials, rows: Sequence[int]) -> PodCounts:
     pods = trials.cluster.pods
     found = dict.fromkeys(PodCounts.__struct_fields__, 0)
     causes = {"gated": "gated", "terminating": "terminating", "other scheduler": "elsewhere"}
@@ -190,7 +190,7 @@ def _counts(trials: Trials, rows: Sequence[int]) -> PodCounts:
     return PodCounts(**found)
 
 
-def _before(trials: Trials, earlier: Sequence[Turn]) -> Before:
+def _before(trials: CureTrials, earlier: Sequence[Turn]) -> EarlierTurns:
     """Count what has its turn before the gang."""
     gangs = pods = 0
     for turn in earlier:
@@ -202,7 +202,7 @@ def _before(trials: Trials, earlier: Sequence[Turn]) -> Before:
         rows = [trials.cluster.pod_row(pod) for pod in turn.pods]
         standing = trials.gangs.standing(turn.gang, rows)
         gangs += standing.gang.problem is None and standing.need().least > 0
-    return Before(gangs=gangs, pods=pods)
+    return EarlierTurns(gangs=gangs, pods=pods)
 
 
 # The outcome ----------------------------------------------------------------------------------------------------------
@@ -210,12 +210,12 @@ def _before(trials: Trials, earlier: Sequence[Turn]) -> Before:
 
 def gang_outcome(engine: Engine, key: str) -> GangOutcome:
     """What would become of a gang at its turn."""
-    trials = Trials(engine, key)
+    trials = CureTrials(engine, key)
     with trials.after_turns(trials.earlier()):
         return _outcome(trials, trials.standing())
 
 
-def _outcome(trials: Trials, standing: Standing) -> GangOutcome:
+def _outcome(trials: CureTrials, standing: GangState) -> GangOutcome:
     problem = standing.gang.problem
     if problem is not None:
         return GangOutcome(state="problem", message=problem)
@@ -223,7 +223,7 @@ def _outcome(trials: Trials, standing: Standing) -> GangOutcome:
     return _scheduled(trials, standing, need)
 
 
-def _scheduled(trials: Trials, standing: Standing, need: Need) -> GangOutcome:
+def _scheduled(trials: CureTrials, standing: GangState, need: Need) -> GangOutcome:
     """What scheduling makes of a gang that says what it needs."""
     with trials.after(()):
         plan = schedule(trials.cluster, trials.pending(), trials.engine.profile)

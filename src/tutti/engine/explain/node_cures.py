@@ -13,9 +13,9 @@ import numpy as np
 
 from tutti.cluster.edits import Put
 from tutti.cluster.node_edits import HOSTNAME, added, is_cordoned, is_passing, node_of, uncordoned
-from tutti.engine.explain.cure_trials import Cure, Trials
+from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.gangs.gang_state import Need
-from tutti.kube.gangs.gang import Part, Topology
+from tutti.kube.gangs.gang import GangPart, GangTopology
 from tutti.kube.objects import Node, Pod
 
 _MAKES, _KEPT = 8, 3
@@ -26,7 +26,7 @@ _CORDONED = 32
 """Cordoned nodes that are looked at."""
 
 
-def new_node_cures(trials: Trials) -> list[Cure]:
+def new_node_cures(trials: CureTrials) -> list[Cure]:
     """The least numbers of new nodes with which the gang starts: the fewest first, and of them the smallest."""
     standing = trials.standing()
     need = standing.need()
@@ -42,11 +42,11 @@ def new_node_cures(trials: Trials) -> list[Cure]:
     return [_worded(trials, count, name, keys) for count, _, name in found]
 
 
-def _starts_with(trials: Trials, name: str, number: int) -> bool:
+def _starts_with(trials: CureTrials, name: str, number: int) -> bool:
     return trials.fits(added(trials.cluster, name, number))
 
 
-def _worded(trials: Trials, count: int, name: str, keys: Iterable[str]) -> Cure:
+def _worded(trials: CureTrials, count: int, name: str, keys: Iterable[str]) -> Cure:
     labels = node_of(trials.cluster, name).metadata.labels or {}
     where = ", ".join(f"{key} {labels[key]}" for key in keys if key in labels and key != HOSTNAME)
     text = f"add {count} node{'' if count == 1 else 's'} like {name}{f' (in {where})' if where else ''}"
@@ -72,7 +72,7 @@ def smallest(works: Callable[[int], bool], most: int) -> int | None:
 # Makes ----------------------------------------------------------------------------------------------------------------
 
 
-def _makes(trials: Trials, need: Need, room: dict[str, int]) -> list[str]:
+def _makes(trials: CureTrials, need: Need, room: dict[str, int]) -> list[str]:
     """Nodes, one of each make, the most promising first: where most of the gang fits already, and large ones."""
     cluster = trials.cluster
     keys = sorted(_labels_looked_at(trials, need) - {HOSTNAME})
@@ -99,19 +99,19 @@ def _shape(node: Node) -> tuple[object, ...]:
     return tuple(sorted((key, str(value)) for key, value in (node.status.allocatable or {}).items())), tuple(taints)
 
 
-def _room_when_empty(trials: Trials) -> dict[str, int]:
+def _room_when_empty(trials: CureTrials) -> dict[str, int]:
     """How many pods of the kind that fits best an empty node would hold, by room alone."""
-    nodes, judge = trials.cluster.nodes, trials.engine.judge
+    nodes, evaluator = trials.cluster.nodes, trials.engine.evaluator
     best = np.zeros(nodes.size, dtype=np.int64)
     for kind in trials.placer.areas.kinds(trials.standing().waiting):
         copies = np.full(nodes.size, len(kind.rows), dtype=np.int64)
-        for place, amount in judge.room_wanted(kind.asked):
+        for place, amount in evaluator.room_wanted(kind.incoming):
             np.minimum(copies, nodes.alloc[place] // amount, out=copies)
         np.maximum(best, copies, out=best)
     return {name: int(best[row]) for name, row in nodes.row_of.items()}
 
 
-def _room_nearby(trials: Trials, need: Need) -> dict[str, int]:
+def _room_nearby(trials: CureTrials, need: Need) -> dict[str, int]:
     """How many pods the domain of a node has room for now; nothing for a gang that is bound to no label."""
     key = need.topology.required
     if key is None:
@@ -122,18 +122,18 @@ def _room_nearby(trials: Trials, need: Need) -> dict[str, int]:
     return {name: int(copies[digits[row]]) for name, row in nodes.row_of.items()}
 
 
-def topologies(part: Need | Part) -> Iterator[Topology]:
+def topologies(part: Need | GangPart) -> Iterator[GangTopology]:
     """The topologies of a need, or of a part, and of all below it."""
     yield part.topology
     for each in part.parts:
         yield from topologies(each)
 
 
-def _labels_looked_at(trials: Trials, need: Need) -> set[str]:
+def _labels_looked_at(trials: CureTrials, need: Need) -> set[str]:
     """The node labels that make a difference to the gang."""
     keys = {key for each in topologies(need) for key in (each.required, *each.preferred) if key}
     for kind in trials.placer.areas.kinds(trials.standing().waiting):
-        keys |= set(_keys_of(kind.asked.pod))
+        keys |= set(_keys_of(kind.incoming.pod))
     return keys
 
 
@@ -153,7 +153,7 @@ def _keys_of(pod: Pod) -> Iterator[str]:
 # Cordoned nodes -------------------------------------------------------------------------------------------------------
 
 
-def uncordon_cures(trials: Trials) -> list[Cure]:
+def uncordon_cures(trials: CureTrials) -> list[Cure]:
     """The first cordoned node that is enough by itself; failing that, as few as are enough together."""
     cluster = trials.cluster
     names = [name for name in sorted(cluster.nodes.row_of) if is_cordoned(node_of(cluster, name))][:_CORDONED]

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from tutti.engine.placement.engine import Engine
-from tutti.engine.placement.evaluator import Filtered
-from tutti.engine.plugins.base import Asked
+from tutti.engine.placement.evaluator import FilterResult
+from tutti.engine.plugins.base import IncomingPod
 from tutti.engine.plugins.verdict import AttemptError, Reason
 
 
@@ -38,39 +38,39 @@ class NodeVerdicts(msgspec.Struct, frozen=True):
 
 def node_verdicts(engine: Engine, pod: str) -> NodeVerdicts:
     """The verdicts of all nodes on a pod."""
-    asked = engine.judge.ask(engine.cluster.pod_row(pod))
-    stopped = engine.stopped(asked)
+    incoming = engine.evaluator.incoming_pod(engine.cluster.pod_row(pod))
+    stopped = engine.stopped(incoming)
     if stopped is not None:
         return NodeVerdicts(pod, held=stopped.held, refused=stopped.refused, error=stopped.error)
     try:
-        filtered = engine.judge.filter(asked)
+        filtered = engine.evaluator.filter(incoming)
         if isinstance(filtered, Reason):
             return NodeVerdicts(pod, refused=filtered)
-        return _verdicts(engine, asked, filtered)
+        return _verdicts(engine, incoming, filtered)
     except AttemptError as error:
         return NodeVerdicts(pod, error=str(error))
 
 
-def _verdicts(engine: Engine, asked: Asked, filtered: Filtered) -> NodeVerdicts:
+def _verdicts(engine: Engine, incoming: IncomingPod, filtered: FilterResult) -> NodeVerdicts:
     nodes = engine.cluster.nodes
     rows = np.flatnonzero(filtered.feasible)
     names = [nodes.names[row] for row in rows.tolist()]
     rejected = {}
     if not filtered.alone:
-        verdicts = engine.judge.verdicts(asked, filtered).tolist()
+        verdicts = engine.evaluator.verdicts(incoming, filtered).tolist()
         for row in np.flatnonzero(nodes.on[: nodes.length] & ~filtered.feasible).tolist():
-            reason = filtered.reasons.get(row) or engine.judge.reason(asked, row, verdicts[row])
+            reason = filtered.reasons.get(row) or engine.evaluator.reason(incoming, row, verdicts[row])
             rejected[nodes.names[row]] = reason
     scores: dict[str, int] = {}
     plugin_scores: dict[str, dict[str, int]] = {}
     best: tuple[str, ...] = tuple(names)
     if len(names) > 1:
-        parts = engine.judge.plugin_scores(asked, filtered, rows)
+        parts = engine.evaluator.plugin_scores(incoming, filtered, rows)
         plugin_scores = {name: dict(zip(names, part.tolist(), strict=True)) for name, part in parts.items()}
         total = sum(parts.values(), start=np.zeros(len(rows), dtype=np.int64))
         scores = dict(zip(names, total.tolist(), strict=True))
         best = tuple(sorted(name for name, score in scores.items() if score == total.max()))
     return NodeVerdicts(
-        pod=asked.pod.key, feasible=tuple(sorted(names)), rejected=rejected, alone=filtered.alone, scores=scores,
+        pod=incoming.pod.key, feasible=tuple(sorted(names)), rejected=rejected, alone=filtered.alone, scores=scores,
         plugin_scores=plugin_scores, best=best,
     )  # fmt: skip

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from tutti.cluster.edits import Put
 from tutti.cluster.node_edits import is_passing
-from tutti.engine.explain.cure_trials import Cure, Trials
+from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.explain.group_edits import group_objects, missing_group, without_topology
 from tutti.engine.explain.node_cures import topologies
-from tutti.engine.gangs.gang_state import Need, Standing
+from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.kube.gangs.dialect import waiting_or_running
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import Object, Pod, PodSpec, PodStatus, Toleration
@@ -29,7 +29,7 @@ _NEW_PODS = 1_000
 """New pods that are proposed at most."""
 
 
-def members(trials: Trials) -> list[Pod]:
+def members(trials: CureTrials) -> list[Pod]:
     """The gang's pods that count, each with the node that it is on."""
     pods, found = trials.cluster.pods, []
     for row in trials.gangs.rows(trials.key):
@@ -40,12 +40,12 @@ def members(trials: Trials) -> list[Pod]:
     return waiting_or_running(found)
 
 
-def objects(trials: Trials) -> list[Object]:
+def objects(trials: CureTrials) -> list[Object]:
     """The objects that describe the gang."""
     return group_objects(groups(trials), trials.find)
 
 
-def groups(trials: Trials) -> list[str]:
+def groups(trials: CureTrials) -> list[str]:
     """The groups that the gang's pods name."""
     named_by = trials.cluster.groups.named_by
     return sorted({named_by[row].group for row in trials.gangs.rows(trials.key)})
@@ -59,7 +59,7 @@ def puts(changed: Iterable[Object]) -> tuple[Put, ...]:
 # What pods ask of nodes -----------------------------------------------------------------------------------------------
 
 
-def toleration_proposals(trials: Trials) -> Iterator[list[Cure]]:
+def toleration_proposals(trials: CureTrials) -> Iterator[list[Cure]]:
     """The taints that keep the gang's pods off nodes, those of most nodes first."""
     found = []
     pods = trials.waiting()
@@ -90,7 +90,7 @@ def _tolerating(spec: PodSpec, new: list[Toleration]) -> PodSpec:
     return replace(spec, tolerations=[*(spec.tolerations or ()), *new])
 
 
-def selector_proposals(trials: Trials) -> Iterator[list[Cure]]:
+def selector_proposals(trials: CureTrials) -> Iterator[list[Cure]]:
     """Each label of the node selector and the required node affinity by itself; then all of it."""
     pods = trials.waiting()
     asked = sorted({(key, value) for pod in pods for key, value in (pod.spec.node_selector or {}).items()})
@@ -133,7 +133,7 @@ def _unbound(spec: PodSpec) -> PodSpec:
 # What the gang asks ---------------------------------------------------------------------------------------------------
 
 
-def topology_proposals(trials: Trials) -> Iterator[list[Cure]]:
+def topology_proposals(trials: CureTrials) -> Iterator[list[Cure]]:
     """Each label that is required by itself; then all of them."""
     gang = trials.gangs.gang(trials.key)
     every = [gang.topology, *(topology for part in gang.parts for topology in topologies(part))]
@@ -143,7 +143,7 @@ def topology_proposals(trials: Trials) -> Iterator[list[Cure]]:
         yield [_without(trials, labels)]
 
 
-def _without(trials: Trials, labels: list[str]) -> Cure:
+def _without(trials: CureTrials, labels: list[str]) -> Cure:
     whole: dict[tuple[str, str], Object] = {(o.KIND, o.key): o for o in (*objects(trials), *members(trials))}
     edited: dict[tuple[str, str], Object] = {}
     for label in labels:
@@ -155,7 +155,7 @@ def _without(trials: Trials, labels: list[str]) -> Cure:
 # What is not there ----------------------------------------------------------------------------------------------------
 
 
-def missing_group_proposal(trials: Trials) -> Cure | None:
+def missing_group_proposal(trials: CureTrials) -> Cure | None:
     """The group object that the pods name and nobody has made, with the number of pods as its minimum."""
     gang, count = trials.gangs.gang(trials.key), len(members(trials))
     made = missing_group(trials.key, gang.dialect, groups(trials), count, trials.find)
@@ -165,7 +165,7 @@ def missing_group_proposal(trials: Trials) -> Cure | None:
     return Cure(kind="group", text=f"create {obj.WIRE_KIND} {obj.key} with {size}", edits=(Put(obj),))
 
 
-def gates_proposal(trials: Trials) -> Cure | None:
+def gates_proposal(trials: CureTrials) -> Cure | None:
     """The pods that wait for scheduling gates."""
     pods = map(trials.cluster.pod, trials.pending())
     gated = [pod for pod in pods if pod.spec.scheduling_gates and not pod.metadata.deletion_timestamp]
@@ -176,7 +176,7 @@ def gates_proposal(trials: Trials) -> Cure | None:
     return Cure(kind="gates", text=text, edits=_specs(gated, lambda spec: replace(spec, scheduling_gates=None)))
 
 
-def more_pods_proposal(trials: Trials) -> Cure | None:
+def more_pods_proposal(trials: CureTrials) -> Cure | None:
     """As many further pods as the gang lacks, each like one that is there."""
     made: dict[str, Pod] = {}
     likes: dict[str, None] = {}
@@ -198,7 +198,7 @@ def more_pods_proposal(trials: Trials) -> Cure | None:
     return Cure(kind="pods", text=text, edits=puts(made.values()), pods=len(made))
 
 
-def _short(standing: Standing, need: Need) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _short(standing: GangState, need: Need) -> Iterator[tuple[int, tuple[int, ...]]]:
     """How many pods are missing, part by part, and the pods that they could be like."""
     lacking = sorted((part for part in need.parts if part.least), key=lambda part: part.least)
     found = 0

@@ -14,14 +14,14 @@ from tutti.engine.explain.gang_explanation import GangOutcome, gang_outcome
 from tutti.engine.explain.node_verdicts import NodeVerdicts, node_verdicts
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
-from tutti.engine.reasons.pod_failure import Failure, failure
+from tutti.engine.reasons.pod_failure import PodFailure, failure
 from tutti.engine.session.queue_order import not_considered
 
 _LEFT_OUT = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 """kube-scheduler's message for nodes that the pod's affinity does not name; no plugin looks at them."""
 
 
-class NodeAnswer(msgspec.Struct, frozen=True, rename="camel"):
+class NodeExplanation(msgspec.Struct, frozen=True, rename="camel"):
     """What one node answers."""
 
     name: str
@@ -55,7 +55,7 @@ class PodExplanation(msgspec.Struct, frozen=True, rename="camel"):
     """The gang of the pod; the other fields treat the pod as if it had none."""
     gang_outcome: GangOutcome | None = None
     """What would become of that gang now."""
-    nodes: tuple[NodeAnswer, ...] = ()
+    nodes: tuple[NodeExplanation, ...] = ()
 
 
 def explain_pod(engine: Engine, key: str) -> PodExplanation:
@@ -87,11 +87,11 @@ def explain_pod(engine: Engine, key: str) -> PodExplanation:
     )
 
 
-def _nodes(verdicts: NodeVerdicts, found: Failure | None) -> list[NodeAnswer]:
+def _nodes(verdicts: NodeVerdicts, found: PodFailure | None) -> list[NodeExplanation]:
     """The best first, then by name; refused ones after them."""
     candidates = {c.node: c.victims for c in found.candidates} if found is not None else {}
     feasible = [
-        NodeAnswer(
+        NodeExplanation(
             name,
             True,
             total=verdicts.scores.get(name),
@@ -101,7 +101,7 @@ def _nodes(verdicts: NodeVerdicts, found: Failure | None) -> list[NodeAnswer]:
     ]
     feasible.sort(key=lambda each: (-(each.total or 0), each.name))
     refused = [
-        NodeAnswer(
+        NodeExplanation(
             name,
             False,
             plugin=reason.plugin,

@@ -1,8 +1,8 @@
 """A call: pods of which each of some groups needs so many, and where they may go. And how it is answered.
 
-Contract: `Caller.answer` binds enough pods for every group and nobody else, or leaves the cluster as it was. Pods are
-placed one by one as the engine would; if that is not enough, in other orders; then by search. All of it is limited by a
-work budget, so that results repeat.
+Contract: `AreaSearch.answer` binds enough pods for every group and nobody else, or leaves the cluster as it was. Pods
+are placed one by one as the engine would; if that is not enough, in other orders; then by search. All of it is limited
+by a work budget, so that results repeat.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.edits import Bind
-from tutti.cluster.meter import GANG_POD, GANG_SEARCH_STEP
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
-from tutti.engine.gangs.areas import Kind
-from tutti.engine.gangs.pod_packing import Item, pack
+from tutti.cluster.work.meter import GANG_POD, GANG_SEARCH_STEP
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.engine.gangs.areas import PodKind
+from tutti.engine.gangs.pod_packing import PackedPods, pack
 from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.plugins.base import Area
@@ -30,21 +30,21 @@ _PACK_PODS, _SEARCH_PODS = 400, 200
 """Pods up to which there is a search, by arithmetic and by asking: each step of it goes one deeper."""
 
 
-class Slot(NamedTuple):
+class AlikePods(NamedTuple):
     """Pods of one kind, where they may go, and the groups in which they count, the innermost first."""
 
-    kind: Kind
+    kind: PodKind
     area: Area | None
     groups: tuple[int, ...]
 
 
-class Call:
+class GroupDemand:
     """What is to be placed together."""
 
     def __init__(self) -> None:
         self.lacks: list[int] = []
         """How many pods each group needs; a group within another comes after it."""
-        self.slots: list[Slot] = []
+        self.slots: list[AlikePods] = []
 
     def group(self, lack: int) -> int:
         """Add a group."""
@@ -55,18 +55,18 @@ class Call:
         """Give how many pods count in a group."""
         return sum(len(slot.kind.rows) for slot in self.slots if group in slot.groups)
 
-    def useful(self) -> list[Slot]:
+    def useful(self) -> list[AlikePods]:
         """Give the pods that some group needs."""
         return [slot for slot in self.slots if any(self.lacks[group] for group in slot.groups)]
 
 
-class Caller:
+class AreaSearch:
     """See the module's contract."""
 
     def __init__(self, engine: Engine, capacity: Capacity) -> None:
         self._engine, self._cluster, self._capacity = engine, engine.cluster, capacity
 
-    def answer(self, call: Call, budget: WorkBudget) -> list[Decision] | None:
+    def answer(self, call: GroupDemand, budget: WorkBudget) -> list[Decision] | None:
         """Bind what is called for, or nothing."""
         slots = call.useful()
         if not slots:
@@ -95,7 +95,7 @@ class Caller:
                 trial.keep()
             return found
 
-    def _alike(self, slot: Slot, count: int, budget: WorkBudget) -> list[Decision] | None:
+    def _alike(self, slot: AlikePods, count: int, budget: WorkBudget) -> list[Decision] | None:
         if count > len(slot.kind.rows):
             return None
         budget.spend(GANG_POD * count)
@@ -103,15 +103,15 @@ class Caller:
         decisions = self._engine.place(keys, slot.area, give_up=True)
         return decisions if decisions[-1].node is not None else None
 
-    def _is_plain(self, slots: Sequence[Slot]) -> bool:
+    def _is_plain(self, slots: Sequence[AlikePods]) -> bool:
         """Say whether no pod looks at other pods, so that room and nodes are all that counts."""
-        return not any(any(slot.kind.asked.concerned) or slot.kind.asked.spec.ports for slot in slots)
+        return not any(any(slot.kind.incoming.concerned) or slot.kind.incoming.spec.ports for slot in slots)
 
     # One by one -------------------------------------------------------------------------------------------------------
 
-    def _in_some_order(self, call: Call, slots: list[Slot], budget: WorkBudget) -> list[Decision] | None:
+    def _in_some_order(self, call: GroupDemand, slots: list[AlikePods], budget: WorkBudget) -> list[Decision] | None:
         """Place pod by pod: as they come, the largest first, those with the fewest nodes first."""
-        tried: list[list[Slot]] = []
+        tried: list[list[AlikePods]] = []
         for order in (list, self._largest_first, self._rarest_first):
             in_order = order(slots)
             if in_order not in tried:
@@ -121,7 +121,7 @@ class Caller:
                     return found
         return None
 
-    def _one_order(self, call: Call, slots: Sequence[Slot], budget: WorkBudget) -> list[Decision] | None:
+    def _one_order(self, call: GroupDemand, slots: Sequence[AlikePods], budget: WorkBudget) -> list[Decision] | None:
         """Give each group what it lacks, the inner ones first, from pods in this order."""
         lacks, next_of = list(call.lacks), dict.fromkeys(range(len(slots)), 0)
         keys = self._cluster.pods.keys
@@ -145,31 +145,31 @@ class Caller:
                 return None
         return decisions
 
-    def _largest_first(self, slots: Sequence[Slot]) -> list[Slot]:
-        return sorted(slots, key=lambda slot: -self._capacity.share(slot.kind.asked))
+    def _largest_first(self, slots: Sequence[AlikePods]) -> list[AlikePods]:
+        return sorted(slots, key=lambda slot: -self._capacity.share(slot.kind.incoming))
 
-    def _rarest_first(self, slots: Sequence[Slot]) -> list[Slot]:
-        def room(slot: Slot) -> int:
-            copies = self._capacity.copies(slot.kind.asked)
+    def _rarest_first(self, slots: Sequence[AlikePods]) -> list[AlikePods]:
+        def room(slot: AlikePods) -> int:
+            copies = self._capacity.copies(slot.kind.incoming)
             return int((copies if slot.area is None else copies[slot.area.rows]).sum())
 
         return sorted(slots, key=room)
 
     # Search -----------------------------------------------------------------------------------------------------------
 
-    def _packed(self, call: Call, slots: Sequence[Slot], budget: WorkBudget) -> list[Decision] | None:
+    def _packed(self, call: GroupDemand, slots: Sequence[AlikePods], budget: WorkBudget) -> list[Decision] | None:
         """Search by arithmetic, for pods that do not look at each other."""
-        judge, nodes = self._engine.judge, self._cluster.nodes
-        wants = [dict(judge.room_wanted(slot.kind.asked)) for slot in slots]
+        evaluator, nodes = self._engine.evaluator, self._cluster.nodes
+        wants = [dict(evaluator.room_wanted(slot.kind.incoming)) for slot in slots]
         places = sorted({place for want in wants for place in want})
-        items: list[Item] = []
+        items: list[PackedPods] = []
         rows: set[int] = set()
         for slot, want in zip(slots, wants, strict=True):
-            copies = self._capacity.copies(slot.kind.asked)
+            copies = self._capacity.copies(slot.kind.incoming)
             inside = np.flatnonzero(copies) if slot.area is None else slot.area.rows[copies[slot.area.rows] > 0]
             inside = inside[np.argsort(nodes.rank[inside])]
             amounts = tuple(want.get(place, 0) for place in places)
-            items.append(Item(len(slot.kind.rows), amounts, tuple(inside.tolist()), slot.groups))
+            items.append(PackedPods(len(slot.kind.rows), amounts, tuple(inside.tolist()), slot.groups))
             rows.update(items[-1].rows)
         if len(rows) > _PACK_ROWS or sum(item.pods for item in items) > _PACK_PODS:
             return None
@@ -185,7 +185,7 @@ class Caller:
                 decisions.append(Decision(key, name, nodes=nodes.count))
         return decisions
 
-    def _free(self, row: int, places: list[int], slots: Sequence[Slot]) -> list[int]:
+    def _free(self, row: int, places: list[int], slots: Sequence[AlikePods]) -> list[int]:
         """Give what is free on a node, without what is held there for others that matter as much."""
         nodes, pods = self._cluster.nodes, self._cluster.pods
         free = nodes.alloc[places, row] - nodes.used[places, row]
@@ -204,7 +204,7 @@ class Caller:
 class _Search:
     """Trying every pod on every node that the engine allows, in every order of kinds; no state is tried twice."""
 
-    def __init__(self, engine: Engine, call: Call, slots: Sequence[Slot], budget: WorkBudget) -> None:
+    def __init__(self, engine: Engine, call: GroupDemand, slots: Sequence[AlikePods], budget: WorkBudget) -> None:
         self._engine, self._slots, self._budget = engine, slots, budget
         self._lacks = list(call.lacks)
         self._taken = [0] * len(slots)
@@ -231,7 +231,7 @@ class _Search:
                 return False
         return False
 
-    def _next_of(self, number: int, slot: Slot) -> bool:
+    def _next_of(self, number: int, slot: AlikePods) -> bool:
         engine, cluster = self._engine, self._engine.cluster
         row = slot.kind.rows[self._taken[number]]
         for node in self._nodes(row, slot.area):
@@ -250,19 +250,19 @@ class _Search:
                     self._count(number, slot, -1)
         return False
 
-    def _count(self, number: int, slot: Slot, pods: int) -> None:
+    def _count(self, number: int, slot: AlikePods, pods: int) -> None:
         self._taken[number] += pods
         for group in slot.groups:
             self._lacks[group] -= pods
 
     def _nodes(self, row: int, area: Area | None) -> list[int]:
         """Give the nodes that could take a pod now."""
-        asked = self._engine.judge.ask(row, area)
+        incoming = self._engine.evaluator.incoming_pod(row, area)
         self._budget.spend(GANG_SEARCH_STEP)
-        if self._engine.stopped(asked) is not None:
+        if self._engine.stopped(incoming) is not None:
             return []
         try:
-            filtered = self._engine.judge.filter(asked)
+            filtered = self._engine.evaluator.filter(incoming)
         except AttemptError:
             return []
         if isinstance(filtered, Reason):

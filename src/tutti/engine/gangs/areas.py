@@ -17,33 +17,33 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.capacity import Capacity, sum_by
-from tutti.engine.placement.evaluator import Judge
-from tutti.engine.plugins.base import Area, Asked
+from tutti.engine.placement.evaluator import Evaluator
+from tutti.engine.plugins.base import Area, IncomingPod
 
 _MOST = 4_096
 """Areas that are kept."""
 
 
-class Kind:
+class PodKind:
     """Pods of one need that cannot be told apart."""
 
-    __slots__ = ("asked", "rows")
+    __slots__ = ("incoming", "rows")
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, incoming: IncomingPod) -> None:
+        self.incoming = incoming
         self.rows: list[int] = []
 
 
 class Areas:
     """The areas of one cluster."""
 
-    def __init__(self, judge: Judge, capacity: Capacity) -> None:
-        self._judge, self._capacity = judge, capacity
-        self._cluster: Cluster = judge.cluster
+    def __init__(self, evaluator: Evaluator, capacity: Capacity) -> None:
+        self._evaluator, self._capacity = evaluator, capacity
+        self._cluster: Cluster = evaluator.cluster
         self._known: dict[tuple[str, int], Area] = {}
         self._version = -1
         self._ranked: dict[str, Ints] = {}
-        self._last: tuple[Sequence[int], int, list[Kind]] = ((), -1, [])
+        self._last: tuple[Sequence[int], int, list[PodKind]] = ((), -1, [])
 
     # Which areas ------------------------------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Areas:
     def room(self, need: Need, key: str, within: Area | None) -> Ints:
         """Say for each domain how many copies there is room for; negative where that cannot be enough."""
         if not need.parts and len(alike := self.kinds(need.waiting)) == 1:
-            sums = self._sums(alike[0].asked, key, within)
+            sums = self._sums(alike[0].incoming, key, within)
             return np.where(sums < need.lack, -1, sums)
         room = np.zeros(len(self._cluster.nodes.domains(key).nodes_in), dtype=np.int64)
         short = np.zeros(len(room), dtype=bool)
@@ -107,7 +107,7 @@ class Areas:
             kinds = self.kinds(pods)
             fits = np.zeros(len(room), dtype=np.int64)
             for kind in kinds:
-                sums = self._sums(kind.asked, key, within)
+                sums = self._sums(kind.incoming, key, within)
                 if each is need:
                     room += sums
                 fits += np.minimum(sums, len(kind.rows))
@@ -120,7 +120,7 @@ class Areas:
         """Say for each domain how many of the pods it has room for, kind by kind."""
         fits = np.zeros(len(self._cluster.nodes.domains(key).nodes_in), dtype=np.int64)
         for kind in self.kinds(need.everybody):
-            fits += np.minimum(self._sums(kind.asked, key, within), len(kind.rows))
+            fits += np.minimum(self._sums(kind.incoming, key, within), len(kind.rows))
         return fits
 
     def roomiest(self, need: Need, key: str, within: Area | None) -> int:
@@ -130,21 +130,21 @@ class Areas:
         best = np.flatnonzero(copies == copies.max())
         return int(best[self.ranks(key)[best].argmin()])
 
-    def _sums(self, asked: Asked, key: str, within: Area | None) -> Ints:
+    def _sums(self, incoming: IncomingPod, key: str, within: Area | None) -> Ints:
         if within is None:
-            return self._capacity.in_domains(asked, key)
+            return self._capacity.in_domains(incoming, key)
         domains = self._cluster.nodes.domains(key)
-        copies = self._capacity.copies(asked)
+        copies = self._capacity.copies(incoming)
         return sum_by(domains.digits[within.rows], copies[within.rows], len(domains.nodes_in))
 
     def _lacks(
-        self, kinds: Sequence[Kind], key: str, within: Area | None
+        self, kinds: Sequence[PodKind], key: str, within: Area | None
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Say for each domain whether all kinds together want more of something than is free there."""
         nodes, domains = self._cluster.nodes, self._cluster.nodes.domains(key)
         wanted: dict[int, int] = {}
         for kind in kinds:
-            for place, amount in self._judge.room_wanted(kind.asked):
+            for place, amount in self._evaluator.room_wanted(kind.incoming):
                 wanted[place] = wanted.get(place, 0) + amount * len(kind.rows)
         on = nodes.on if within is None else nodes.on & within.mask
         lacks = np.zeros(len(domains.nodes_in), dtype=bool)
@@ -153,21 +153,21 @@ class Areas:
             lacks |= sum_by(domains.digits, free, len(lacks)) < amount
         return lacks
 
-    def kinds(self, rows: Sequence[int]) -> list[Kind]:
+    def kinds(self, rows: Sequence[int]) -> list[PodKind]:
         """Sort pods into kinds that cannot be told apart, in the order in which they come."""
         cluster = self._cluster
         version = cluster.labels.version + cluster.workloads_version + len(cluster.labels.watched)
         if self._last[0] is rows and self._last[1] == version:
             return self._last[2]
-        found: dict[tuple[int, int], Kind] = {}
+        found: dict[tuple[int, int], PodKind] = {}
         wanted = np.array(rows, dtype=np.intp)
         specs = cluster.pods.spec[wanted].tolist()
         for row in dict(zip(specs, rows, strict=True)).values():
-            cluster.census.label_class_of(row)  # so that pods are told apart by what their own specs look at
+            cluster.pod_counters.label_class_of(row)  # so that pods are told apart by what their own specs look at
         for row, spec, label in zip(rows, specs, cluster.pods.labels[wanted].tolist(), strict=True):
             kind = found.get((spec, label))
             if kind is None:
-                kind = found[spec, label] = Kind(self._judge.ask(row))
+                kind = found[spec, label] = PodKind(self._evaluator.incoming_pod(row))
             kind.rows.append(row)
         self._last = rows, version, list(found.values())
         return self._last[2]

@@ -16,7 +16,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints32
 from tutti.cluster.groups import NO_GROUP
 from tutti.engine.plugins.attached_cache import AttachedCache
-from tutti.kube.gangs.gang import Gang, Part, Topology
+from tutti.kube.gangs.gang import Gang, GangPart, GangTopology
 from tutti.kube.gangs.reader import part_of, read_gang, root
 from tutti.kube.objects import Object, Pod
 from tutti.kube.times import micros
@@ -35,7 +35,7 @@ class Need(msgspec.Struct, frozen=True, gc=False):
     """The pods that are in no part."""
     running: tuple[int, ...]
     """All pods that run, those of parts included."""
-    topology: Topology = Topology()
+    topology: GangTopology = GangTopology()
     parts: tuple[Need, ...] = ()
     parts_needed: int = 0
     """How many of the parts that lack something must get it."""
@@ -74,7 +74,7 @@ class Need(msgspec.Struct, frozen=True, gc=False):
         return self.parts_needed >= sum(1 for part in self.parts if part.least)
 
 
-class Standing(msgspec.Struct, frozen=True, gc=False):
+class GangState(msgspec.Struct, frozen=True, gc=False):
     """A gang with its pods as they are now."""
 
     gang: Gang
@@ -87,9 +87,9 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
     def need(self) -> Need:
         """What the gang lacks to reach its minimums."""
         gang = self.gang
-        return self._need(Part(gang.key, gang.minimum, gang.topology, gang.parts, gang.parts_needed), whole=True)
+        return self._need(GangPart(gang.key, gang.minimum, gang.topology, gang.parts, gang.parts_needed), whole=True)
 
-    def _need(self, part: Part, *, whole: bool = False) -> Need:
+    def _need(self, part: GangPart, *, whole: bool = False) -> Need:
         inner = tuple(self._need(each) for each in part.parts)
         below = set(names_below(part))
         if whole:
@@ -127,7 +127,7 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
         return len(self.waiting) if most is None else max(most - len(self.running), 0)
 
 
-def _path(parts: Iterable[Part], name: str) -> list[Part]:
+def _path(parts: Iterable[GangPart], name: str) -> list[GangPart]:
     """Give the parts from the outermost to the one of a name; none when there is no such part."""
     for part in parts:
         if part.name == name:
@@ -145,7 +145,7 @@ def _for_all(need: Need) -> Need:
     return Need(need.name, lack, need.waiting, need.running, need.topology, parts, needed)
 
 
-def names_below(part: Part) -> Iterable[str]:
+def names_below(part: GangPart) -> Iterable[str]:
     """Give the names of all parts of a part."""
     for each in part.parts:
         yield each.name
@@ -264,11 +264,11 @@ class Gangs:
         known, keys = self._known.get, self.root_keys
         return [known(keys[place]) or self.gang(keys[place]) for place in places]
 
-    def standing(self, key: str, waiting: Sequence[int]) -> Standing:
+    def standing(self, key: str, waiting: Sequence[int]) -> GangState:
         """A gang as it is now, with those of its pods that may be tried."""
         pods = self._cluster.pods
         running = tuple(row for row in self.rows(key) if pods.node[row] >= 0 and not pods.terminating[row])
-        return Standing(self.gang(key), running, tuple(waiting), self.parts_of(key))
+        return GangState(self.gang(key), running, tuple(waiting), self.parts_of(key))
 
     def parts_of(self, key: str) -> dict[int, str]:
         """The part in which each pod of a gang is, by row."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from tutti.cluster.meter import GANG_AREA, GANG_PARTS, GANG_POD
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
-from tutti.engine.gangs.area_search import Call, Caller, Slot
+from tutti.cluster.work.meter import GANG_AREA, GANG_PARTS, GANG_POD
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.engine.gangs.area_search import AlikePods, AreaSearch, GroupDemand
 from tutti.engine.gangs.areas import Areas, lacking
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.capacity import Capacity
@@ -36,9 +36,9 @@ class GangPlacer:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.capacity = Capacity(engine.judge)
-        self.areas = Areas(engine.judge, self.capacity)
-        self._caller = Caller(engine, self.capacity)
+        self.capacity = Capacity(engine.evaluator)
+        self.areas = Areas(engine.evaluator, self.capacity)
+        self._caller = AreaSearch(engine, self.capacity)
         self._budget = WorkBudget(GANG_SEARCH)
 
     @staticmethod
@@ -90,7 +90,7 @@ class GangPlacer:
             return self._somewhere(tied[0], area, lambda: self._tied(tied[1:], chosen, need, area, then))
         return self._called(self._call(need, area, chosen, {}), then)
 
-    def _called(self, call: Call, then: Then) -> list[Decision] | None:
+    def _called(self, call: GroupDemand, then: Then) -> list[Decision] | None:
         """Answer a call; undo it when what comes after fails."""
         with Trial(self.engine.cluster) as trial:
             decisions = self._caller.answer(call, self._budget)
@@ -126,24 +126,30 @@ class GangPlacer:
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
-    def _call(self, need: Need, area: Area | None, chosen: Sequence[Need], areas: Chosen) -> Call:
+    def _call(self, need: Need, area: Area | None, chosen: Sequence[Need], areas: Chosen) -> GroupDemand:
         """Make a call of what a need still lacks; pods of parts that are placed already stay where they are."""
-        call = Call()
+        call = GroupDemand()
         if not need.parts:
             group = call.group(need.lack)
-            call.slots += [Slot(kind, area, (group,)) for kind in self.areas.kinds(need.waiting)]
+            call.slots += [AlikePods(kind, area, (group,)) for kind in self.areas.kinds(need.waiting)]
             return call
         self._add(call, need, area, (), areas, chosen)
         return call
 
     def _add(
-        self, call: Call, need: Need, area: Area | None, outer: tuple[int, ...], areas: Chosen, chosen: Sequence[Need]
+        self,
+        call: GroupDemand,
+        need: Need,
+        area: Area | None,
+        outer: tuple[int, ...],
+        areas: Chosen,
+        chosen: Sequence[Need],
     ) -> None:
         nodes = self.engine.cluster.pods.node
         placed = sum(1 for row in need.everybody if nodes[row] >= 0)
         groups = (call.group(need.lack - placed), *outer)
         waiting = tuple(row for row in need.waiting if nodes[row] < 0)
-        call.slots += [Slot(kind, area, groups) for kind in self.areas.kinds(waiting)]
+        call.slots += [AlikePods(kind, area, groups) for kind in self.areas.kinds(waiting)]
         for part in need.parts:
             inside = areas[part.name] if part.name in areas else self.settled(part, area)
             wanted = part if part in chosen else _without_lack(part)

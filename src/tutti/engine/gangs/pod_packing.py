@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tutti.cluster.meter import GANG_PACKING_STEP
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import GANG_PACKING_STEP
+from tutti.cluster.work.work_budget import WorkBudget
 
 
-class Item(NamedTuple):
+class PackedPods(NamedTuple):
     """Pods that are alike: how many, what each wants, on which rows it may go, and in which groups it counts."""
 
     pods: int
@@ -24,7 +24,7 @@ class Item(NamedTuple):
 
 
 def pack(
-    items: Sequence[Item], lacks: Sequence[int], free: dict[int, list[int]], budget: WorkBudget
+    items: Sequence[PackedPods], lacks: Sequence[int], free: dict[int, list[int]], budget: WorkBudget
 ) -> list[list[int]] | None:
     """Give the rows of the placed pods of each item; None when there is no way, or the budget is exhausted.
 
@@ -37,7 +37,7 @@ def pack(
 
 class _Packing:
     def __init__(
-        self, items: Sequence[Item], lacks: Sequence[int], free: dict[int, list[int]], budget: WorkBudget
+        self, items: Sequence[PackedPods], lacks: Sequence[int], free: dict[int, list[int]], budget: WorkBudget
     ) -> None:
         self._items, self._lacks, self._free, self._budget = items, lacks, free, budget
         width = max((len(item.amounts) for item in items), default=0)
@@ -82,7 +82,7 @@ class _Packing:
             return False
         return self._pod(place, 0, item.pods)
 
-    def _copies(self, row: int, item: Item) -> int:
+    def _copies(self, row: int, item: PackedPods) -> int:
         return min((f // a for f, a in zip(self._free[row], item.amounts, strict=True) if a), default=item.pods)
 
     def _pod(self, place: int, start: int, left: int) -> bool:
@@ -112,7 +112,7 @@ class _Packing:
         return self._skipped(place, start, left)
 
     @staticmethod
-    def _take(free: list[int], item: Item, times: int) -> None:
+    def _take(free: list[int], item: PackedPods, times: int) -> None:
         for k, amount in enumerate(item.amounts):
             free[k] -= times * amount
 

@@ -14,14 +14,14 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints, Rows
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.placement.row_plugin_cache import RowTable
-from tutti.engine.plugins.base import Specs, Window
+from tutti.engine.placement.row_plugin_cache import RowPluginCache
+from tutti.engine.plugins.base import NodeRows, SpecColumns
 
 _MOST_CELLS = 400_000
 """Keys looked at in one go: bounds the memory that a batch takes."""
 
 
-class Crowded(Window):
+class FilledRows(NodeRows):
     """Rows as they would be with copies of a pod on them."""
 
     __slots__ = ()
@@ -32,7 +32,7 @@ class Crowded(Window):
 
 
 def pick(
-    cluster: Cluster, table: RowTable, spec: SpecClass, keys: Ints, usage: Ints, count: int
+    cluster: Cluster, table: RowPluginCache, spec: SpecClass, keys: Ints, usage: Ints, count: int
 ) -> list[tuple[int, int]]:
     """Give the rows that the next pods of a class go to, in order, with their scores.
 
@@ -41,14 +41,14 @@ def pick(
     rows = np.flatnonzero(keys >= 0)
     if not len(rows):
         return []
-    specs = Specs(spec)
+    specs = SpecColumns(spec)
     levels = min(2 + 2 * -(-count // len(rows)), max(2, _MOST_CELLS // len(rows)))
     sequences = np.empty((levels, len(rows)), dtype=np.int64)
     sequences[0] = keys[rows]
     # Scores of the nodes alone stay what they are.
-    steady = keys[rows] - table.keys_in(Window(cluster, rows), specs)[:, 0]
+    steady = keys[rows] - table.keys_in(NodeRows(cluster, rows), specs)[:, 0]
     for copies in range(1, levels):
-        crowded = table.keys_in(Crowded(cluster, rows, usage, copies), specs)[:, 0]
+        crowded = table.keys_in(FilledRows(cluster, rows, usage, copies), specs)[:, 0]
         sequences[copies] = np.where(crowded >= 0, crowded + steady, crowded)
         if not (crowded >= 0).any():  # nor will any more fit
             levels = copies + 1

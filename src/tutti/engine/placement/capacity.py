@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.engine.placement.evaluator import Judge
-from tutti.engine.plugins.base import Asked, Selection
+from tutti.engine.placement.evaluator import Evaluator
+from tutti.engine.plugins.base import IncomingPod, Selection
 from tutti.engine.plugins.verdict import Reason
 
 MANY = 1 << 30
@@ -34,56 +34,56 @@ class _Copies:
 class Capacity:
     """See the module's contract."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
         self._known: dict[int, _Copies] = {}
 
-    def copies(self, asked: Asked) -> Ints:
+    def copies(self, incoming: IncomingPod) -> Ints:
         """Give the number of copies that each row has room for."""
-        return self._sync(asked).column
+        return self._sync(incoming).column
 
-    def in_domains(self, asked: Asked, key: str) -> Ints:
+    def in_domains(self, incoming: IncomingPod, key: str) -> Ints:
         """Give the number of copies for each value of a label, numbered as `Domains` does; 0 are those without it."""
-        known = self._sync(asked)
-        domains = self._judge.cluster.nodes.domains(key)
-        version = self._judge.cluster.nodes.touched.length
+        known = self._sync(incoming)
+        domains = self._evaluator.cluster.nodes.domains(key)
+        version = self._evaluator.cluster.nodes.touched.length
         found = known.sums.get(key)
         if found is None or found[0] != version:
             sums = sum_by(domains.digits, known.column, len(domains.nodes_in))
             found = known.sums[key] = (version, sums)
         return found[1]
 
-    def _sync(self, asked: Asked) -> _Copies:
+    def _sync(self, incoming: IncomingPod) -> _Copies:
         """Follow the cluster."""
-        cluster = self._judge.cluster
-        tier = self._judge.row_table(asked).tier
+        cluster = self._evaluator.cluster
+        tier = self._evaluator.row_table(incoming).tier
         tier.sync()
-        known = self._known.get(asked.spec.number)
+        known = self._known.get(incoming.spec.number)
         if known is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            known = self._known[asked.spec.number] = _Copies()
+            known = self._known[incoming.spec.number] = _Copies()
         if known.read == cluster.touched.length and known.generation == tier.generation:
             return known
         rows = cluster.touched.since(known.read)
         if known.generation != tier.generation or 2 * len(rows) > len(known.column):
-            known.column = self._count(asked, slice(None))
+            known.column = self._count(incoming, slice(None))
             known.sums.clear()
         elif len(rows) <= _FEW:
-            self._update_few(asked, known, set(rows.tolist()))
+            self._update_few(incoming, known, set(rows.tolist()))
         else:
             rows = np.unique(rows)
-            self._update(known, rows, self._count(asked, rows))
+            self._update(known, rows, self._count(incoming, rows))
         known.read, known.generation = cluster.touched.length, tier.generation
         return known
 
-    def _update_few(self, asked: Asked, known: _Copies, rows: set[int]) -> None:
+    def _update_few(self, incoming: IncomingPod, known: _Copies, rows: set[int]) -> None:
         """Follow a few rows in plain numbers, which is faster than columns."""
-        nodes = self._judge.cluster.nodes
-        tier, wanted = self._judge.row_table(asked).tier, self._judge.room_wanted(asked)
-        if tier.narrowed is not None or asked.spec.ports:
+        nodes = self._evaluator.cluster.nodes
+        tier, wanted = self._evaluator.row_table(incoming).tier, self._evaluator.room_wanted(incoming)
+        if tier.narrowed is not None or incoming.spec.ports:
             some = np.array(sorted(rows))
-            self._update(known, some, self._count(asked, some))
+            self._update(known, some, self._count(incoming, some))
             return
         column, version = known.column, nodes.touched.length
         sums = []
@@ -106,33 +106,33 @@ class Capacity:
     def _update(self, known: _Copies, rows: Rows, now: Ints) -> None:
         more = now - known.column[rows]
         known.column[rows] = now
-        version = self._judge.cluster.nodes.touched.length
+        version = self._evaluator.cluster.nodes.touched.length
         for key, (read, sums) in list(known.sums.items()):
             if read == version:
-                np.add.at(sums, self._judge.cluster.nodes.domains(key).digits[rows], more)
+                np.add.at(sums, self._evaluator.cluster.nodes.domains(key).digits[rows], more)
             else:
                 del known.sums[key]
 
-    def _count(self, asked: Asked, rows: Selection) -> Ints:
-        nodes = self._judge.cluster.nodes
-        return self.count(asked, nodes.alloc[:, rows] - nodes.used[:, rows], rows)
+    def _count(self, incoming: IncomingPod, rows: Selection) -> Ints:
+        nodes = self._evaluator.cluster.nodes
+        return self.count(incoming, nodes.alloc[:, rows] - nodes.used[:, rows], rows)
 
-    def count(self, asked: Asked, free: Ints, rows: Selection) -> Ints:
+    def count(self, incoming: IncomingPod, free: Ints, rows: Selection) -> Ints:
         """Give the number of copies for which rows would have room with so much free (a column per row)."""
-        most = np.where(self.welcome(asked, rows), 1 if asked.spec.ports else MANY, 0)
-        for place, amount in self._judge.room_wanted(asked):
+        most = np.where(self.welcome(incoming, rows), 1 if incoming.spec.ports else MANY, 0)
+        for place, amount in self._evaluator.room_wanted(incoming):
             np.minimum(most, free[place] // amount, out=most)
         return np.maximum(most, 0, out=most)
 
-    def share(self, asked: Asked) -> float:
+    def share(self, incoming: IncomingPod) -> float:
         """Give how much of the largest node a pod takes, of what it takes most of."""
-        nodes = self._judge.cluster.nodes
+        nodes = self._evaluator.cluster.nodes
         most = nodes.alloc[:, : nodes.length].max(axis=1, initial=1).tolist()
-        return max((amount / most[place] for place, amount in self._judge.room_wanted(asked)), default=0.0)
+        return max((amount / most[place] for place, amount in self._evaluator.room_wanted(incoming)), default=0.0)
 
-    def welcome(self, asked: Asked, rows: Selection) -> Bools:
+    def welcome(self, incoming: IncomingPod, rows: Selection) -> Bools:
         """Say of which rows the nodes themselves would take the pod, were there room."""
-        tier, nodes = self._judge.row_table(asked).tier, self._judge.cluster.nodes
+        tier, nodes = self._evaluator.row_table(incoming).tier, self._evaluator.cluster.nodes
         tier.sync()
         welcome: Bools = tier.base[rows] >= 0
         if isinstance(tier.narrowed, Reason):

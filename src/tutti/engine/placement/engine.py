@@ -17,10 +17,10 @@ from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Bind, Edit
 from tutti.cluster.node_table import RANK_BITS
 from tutti.engine.placement.batch import pick
-from tutti.engine.placement.evaluator import Judge
+from tutti.engine.placement.evaluator import Evaluator
 from tutti.engine.placement.node_plugin_cache import NEVER
 from tutti.engine.placement.profile import Profile
-from tutti.engine.plugins.base import Area, Asked, controller
+from tutti.engine.plugins.base import Area, IncomingPod, controller
 from tutti.engine.plugins.verdict import PASS, AttemptError, Reason
 from tutti.engine.plugins.volume_binding import reserve
 
@@ -57,13 +57,13 @@ class Engine:
     def __init__(self, cluster: Cluster, profile: Profile | None = None) -> None:
         self.cluster = cluster
         self.profile = profile or Profile.default()
-        self.judge = Judge(cluster, self.profile)
+        self.evaluator = Evaluator(cluster, self.profile)
         self.caches: dict[Any, Any] = {}
         """The values of attached caches (`attached_cache`)."""
 
     def decide(self, pod: str, within: Area | None = None) -> Decision:
         """Say where a pending pod goes, if need be within an area only."""
-        return self._decide(self.judge.ask(self.cluster.pod_row(pod), within))
+        return self._decide(self.evaluator.incoming_pod(self.cluster.pod_row(pod), within))
 
     def place(
         self,
@@ -82,19 +82,19 @@ class Engine:
         decisions: list[Decision] = []
         while len(decisions) < len(pods):
             done = len(decisions)
-            asked = self.judge.ask(cluster.pod_row(pods[done]), within)
-            if done < len(pods) - _WORTH_WHILE and self._could_batch(asked, pods, done):
-                decisions += self._place_run(asked, pods[done : done + _LONGEST], start)
+            incoming = self.evaluator.incoming_pod(cluster.pod_row(pods[done]), within)
+            if done < len(pods) - _WORTH_WHILE and self._could_batch(incoming, pods, done):
+                decisions += self._place_run(incoming, pods[done : done + _LONGEST], start)
                 if len(decisions) > done:
                     continue
-            decision = self._decide(asked, why=not give_up)
+            decision = self._decide(incoming, why=not give_up)
             if decision.node is None and give_up:
                 return [*decisions, decision]
             if decision.node is not None:
                 cluster.apply(Bind(decision.pod, decision.node, start))
-                if len(pods) - done > 1 and self._is_simple(asked):
+                if len(pods) - done > 1 and self._is_simple(incoming):
                     decisions.append(decision)
-                    decisions += self._place_few(asked, pods[done + 1 : done + _WORTH_WHILE], start)
+                    decisions += self._place_few(incoming, pods[done + 1 : done + _WORTH_WHILE], start)
                     continue
                 if take_volumes:
                     for edit in decision.volumes:
@@ -102,9 +102,9 @@ class Engine:
             decisions.append(decision)
         return decisions
 
-    def stopped(self, asked: Asked) -> Decision | None:
+    def stopped(self, incoming: IncomingPod) -> Decision | None:
         """Say why a pod may not be tried, or that there is nothing to try."""
-        spec, nodes, pod = asked.pod.spec, self.cluster.nodes, asked.pod.key
+        spec, nodes, pod = incoming.pod.spec, self.cluster.nodes, incoming.pod.key
         if spec.scheduling_gates and self.profile.gates:
             gates = " ".join(gate.name for gate in spec.scheduling_gates)
             held = Reason("SchedulingGates", (f"waiting for scheduling gates: [{gates}]",), resolvable=False)
@@ -118,36 +118,36 @@ class Engine:
             return Decision(pod, refused=refused, nodes=nodes.count)
         return None
 
-    def _decide(self, asked: Asked, *, why: bool = True) -> Decision:
-        stopped = self.stopped(asked)
+    def _decide(self, incoming: IncomingPod, *, why: bool = True) -> Decision:
+        stopped = self.stopped(incoming)
         if stopped is not None:
             return stopped
-        pod, nodes, judge = asked.pod.key, self.cluster.nodes, self.judge
-        if self._looks_at_rows(asked) and pod not in self.cluster.holds:
-            row, key = self._best_row(asked)
+        pod, nodes, evaluator = incoming.pod.key, self.cluster.nodes, self.evaluator
+        if self._looks_at_rows(incoming) and pod not in self.cluster.holds:
+            row, key = self._best_row(incoming)
             if key >= 0:
-                score = (key >> RANK_BITS) + judge.row_table(asked).tier.constant
+                score = (key >> RANK_BITS) + evaluator.row_table(incoming).tier.constant
                 return Decision(pod, nodes.names[row], score, nodes=nodes.count)
             if not why:
                 return Decision(pod, nodes=nodes.count)
         try:
-            filtered = judge.filter(asked)
+            filtered = evaluator.filter(incoming)
             if isinstance(filtered, Reason):
                 return Decision(pod, refused=filtered, nodes=nodes.count)
-            row, score = judge.best(asked, filtered)
+            row, score = evaluator.best(incoming, filtered)
             if row < 0 and not why:
                 return Decision(pod, nodes=nodes.count)
             if row < 0:
-                reasons, plugins = judge.tally(asked, filtered)
+                reasons, plugins = evaluator.tally(incoming, filtered)
                 return Decision(pod, nodes=nodes.count, reasons=reasons, plugins=plugins)
-            volumes = tuple(reserve(asked, filtered.states, row)) if asked.spec.volumes else ()
+            volumes = tuple(reserve(incoming, filtered.states, row)) if incoming.spec.volumes else ()
         except AttemptError as error:
             return Decision(pod, error=str(error), nodes=nodes.count)
         return Decision(pod, nodes.names[row], score, nodes=nodes.count, volumes=volumes)
 
-    def _best_row(self, asked: Asked) -> tuple[int, int]:
+    def _best_row(self, incoming: IncomingPod) -> tuple[int, int]:
         """Give the row with the largest key, of those where promised pods leave room; the key says no if none does."""
-        keys, area = self.judge.row_table(asked).keys(asked.spec), asked.within
+        keys, area = self.evaluator.row_table(incoming).keys(incoming.spec), incoming.within
         held = {self.cluster.nodes.row_of.get(name) for name in self.cluster.held_on} if self.cluster.held_on else ()
         while True:
             row = int(keys.argmax()) if area is None else best_within(keys, area)
@@ -155,44 +155,49 @@ class Engine:
             if key < 0 or row not in held:
                 return row, key
             # Only nodes whose turn comes are judged with the promised pods: to judge all would take far longer.
-            if self.judge.judge_with_holds(asked, [None] * len(asked.concerned), row) == PASS:
+            if self.evaluator.filter_row_with_holds(incoming, [None] * len(incoming.concerned), row) == PASS:
                 return row, key
             keys = keys.copy()
             keys[row] = NEVER
 
-    def is_plain(self, asked: Asked) -> bool:
+    def is_plain(self, incoming: IncomingPod) -> bool:
         """Say whether no other pod and no other node matters to how a node is judged."""
-        return not self.cluster.held_on and self._looks_at_rows(asked)
+        return not self.cluster.held_on and self._looks_at_rows(incoming)
 
-    def _looks_at_rows(self, asked: Asked) -> bool:
+    def _looks_at_rows(self, incoming: IncomingPod) -> bool:
         """Say whether nodes are judged by what is on them alone."""
-        if any(asked.concerned):
+        if any(incoming.concerned):
             return False
-        tier = self.judge.row_table(asked).tier
+        tier = self.evaluator.row_table(incoming).tier
         tier.sync()
         return not tier.raw and tier.narrowed is None
 
     # Batches ----------------------------------------------------------------------------------------------------------
 
-    def _could_batch(self, asked: Asked, pods: Sequence[str], first: int) -> bool:
+    def _could_batch(self, incoming: IncomingPod, pods: Sequence[str], first: int) -> bool:
         """Say whether enough pods like the first follow it, which look at no other pods or nodes."""
-        table, number = self.cluster.pods, asked.spec.number
+        table, number = self.cluster.pods, incoming.spec.number
         for pod in (pods[first + 1], pods[first + _WORTH_WHILE - 1]):
             row = table.row_of.get(pod)
             if row is None or table.spec[row] != number:
                 return False
-        return self._is_simple(asked) and self.stopped(asked) is None
+        return self._is_simple(incoming) and self.stopped(incoming) is None
 
-    def _is_simple(self, asked: Asked) -> bool:
+    def _is_simple(self, incoming: IncomingPod) -> bool:
         """Say whether pods like the asked one only ever look at room."""
-        return not any(asked.concerned) and not asked.spec.ports and self.is_plain(asked)
+        return not any(incoming.concerned) and not incoming.spec.ports and self.is_plain(incoming)
 
-    def _place_few(self, asked: Asked, pods: Sequence[str], start: int | None) -> list[Decision]:
+    def _place_few(self, incoming: IncomingPod, pods: Sequence[str], start: int | None) -> list[Decision]:
         """Place those of some pods that are like the asked one, one by one, until one does not fit."""
-        cluster, nodes, table, area = self.cluster, self.cluster.nodes, self.judge.row_table(asked), asked.within
+        cluster, nodes, table, area = (
+            self.cluster,
+            self.cluster.nodes,
+            self.evaluator.row_table(incoming),
+            incoming.within,
+        )
         decisions = []
-        for pod in self._alike(asked, pods):
-            keys = table.keys(asked.spec)
+        for pod in self._alike(incoming, pods):
+            keys = table.keys(incoming.spec)
             row = int(keys.argmax()) if area is None else best_within(keys, area)
             key = int(keys[row])
             if key < 0:
@@ -202,28 +207,28 @@ class Engine:
             decisions.append(Decision(pod, name, (key >> RANK_BITS) + table.tier.constant, nodes=nodes.count))
         return decisions
 
-    def _place_run(self, asked: Asked, pods: Sequence[str], start: int | None) -> list[Decision]:
+    def _place_run(self, incoming: IncomingPod, pods: Sequence[str], start: int | None) -> list[Decision]:
         """Place as many of the pods that are like the first as can be placed at once."""
         cluster, nodes = self.cluster, self.cluster.nodes
-        table = self.judge.row_table(asked)
-        usage = cluster.usages.matrix[cluster.pods.usage[asked.row]]
-        keys = table.keys(asked.spec)
-        if asked.within is not None:
-            keys = np.where(asked.within.mask[: len(keys)], keys, NEVER)
+        table = self.evaluator.row_table(incoming)
+        usage = cluster.usages.matrix[cluster.pods.usage[incoming.row]]
+        keys = table.keys(incoming.spec)
+        if incoming.within is not None:
+            keys = np.where(incoming.within.mask[: len(keys)], keys, NEVER)
         decisions = []
-        alike = self._alike(asked, pods)
-        for pod, (row, score) in zip(alike, pick(cluster, table, asked.spec, keys, usage, len(alike)), strict=False):
+        alike = self._alike(incoming, pods)
+        for pod, (row, score) in zip(alike, pick(cluster, table, incoming.spec, keys, usage, len(alike)), strict=False):
             name = nodes.names[row]
             cluster.apply(Bind(pod, name, start))
             decisions.append(Decision(pod, name, score + table.tier.constant, nodes=nodes.count))
         return decisions
 
-    def _alike(self, asked: Asked, pods: Sequence[str]) -> list[str]:
+    def _alike(self, incoming: IncomingPod, pods: Sequence[str]) -> list[str]:
         """Give the pods, up to the first other one, that the engine cannot tell from the asked one."""
         table = self.cluster.pods
         rows = [table.row_of.get(pod, -1) for pod in pods]
         looks = zip(table.spec[rows].tolist(), table.labels[rows].tolist(), strict=True)
-        mine, owner = (asked.spec.number, asked.labels.number), controller(asked.pod)
+        mine, owner = (incoming.spec.number, incoming.labels.number), controller(incoming.pod)
         objects, names = table.objects, table.node_names
         alike = []
         for pod, row, its in zip(pods, rows, looks, strict=True):

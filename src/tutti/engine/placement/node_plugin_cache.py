@@ -14,8 +14,8 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.placement.row_plugins import RowRules
-from tutti.engine.plugins.base import MAX_SCORE, NodePlugin, Selection, Window
+from tutti.engine.placement.row_plugins import RowPlugins
+from tutti.engine.plugins.base import MAX_SCORE, NodePlugin, NodeRows, Selection
 from tutti.engine.plugins.node_affinity import named_nodes
 from tutti.engine.plugins.verdict import Reason
 
@@ -24,10 +24,10 @@ NEVER = -(1 << 61)
 """The key of a node that cannot take the pod: no sum of scores makes it positive."""
 
 
-class NodeTier:
+class NodePluginCache:
     """See the module's contract."""
 
-    def __init__(self, cluster: Cluster, spec: SpecClass, rules: RowRules) -> None:
+    def __init__(self, cluster: Cluster, spec: SpecClass, rules: RowPlugins) -> None:
         self.cluster, self._spec, self._rules = cluster, spec, rules
         self._size = -1
         self._read = self._rank_shape = 0
@@ -46,15 +46,15 @@ class NodeTier:
             return
         rows = nodes.touched.since(self._read)
         self._size, self._rank_shape, self._read = nodes.size, nodes.rank_shape, nodes.touched.length
-        if not fresh and 2 * len(rows) < nodes.size and self._judge(rows):
+        if not fresh and 2 * len(rows) < nodes.size and self._evaluator(rows):
             return
         self.base, self.raw = np.zeros(nodes.size, dtype=np.int64), {}
-        self._judge(slice(None))
+        self._evaluator(slice(None))
         self.generation += 1
 
-    def _judge(self, rows: Selection) -> bool:
+    def _evaluator(self, rows: Selection) -> bool:
         """Ask about some rows; no when all must be asked, because nodes now differ in a score where they did not."""
-        window, nodes = Window(self.cluster, rows), self.cluster.nodes
+        window, nodes = NodeRows(self.cluster, rows), self.cluster.nodes
         refused: Bools = ~nodes.on[rows]
         for plugin in self._rules.node_filters:
             answers = plugin.filter(window, self._spec)
@@ -63,7 +63,7 @@ class NodeTier:
         self.base[rows] = np.where(refused, NEVER, RANK_TOP - nodes.rank[rows])
         return self._judge_scaled(window)
 
-    def _judge_scaled(self, window: Window) -> bool:
+    def _judge_scaled(self, window: NodeRows) -> bool:
         everything = isinstance(window.rows, slice)
         constant = 0
         for plugin, weight in self._rules.scaled_scores:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tutti.engine.plugins.base import Plugin
 from tutti.engine.plugins.image_locality import ImageLocality
 from tutti.engine.plugins.inter_pod_affinity import InterPodAffinity
-from tutti.engine.plugins.node_affinity import NodeAffinity
+from tutti.engine.plugins.node_affinity import NodeAffinityPlugin
 from tutti.engine.plugins.node_ports import NodePorts
 from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from tutti.engine.plugins.node_resources_fit import NodeResourcesFit
@@ -25,7 +25,7 @@ from tutti.engine.plugins.volume_zone import VolumeZone
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-class Enabled(NamedTuple):
+class EnabledPlugin(NamedTuple):
     """A plugin with its part in the profile; weight 0 means that it does not score."""
 
     plugin: Plugin
@@ -36,7 +36,7 @@ class Enabled(NamedTuple):
 class Profile(NamedTuple):
     """The plugins of one scheduler, in the order in which they filter."""
 
-    plugins: tuple[Enabled, ...]
+    plugins: tuple[EnabledPlugin, ...]
     scheduler_name: str = DEFAULT_SCHEDULER
     gates: bool = True
     """Whether SchedulingGates holds pods back."""
@@ -50,19 +50,19 @@ class Profile(NamedTuple):
         """Give the default profile of Kubernetes 1.37."""
         return Profile(
             (
-                Enabled(NodeName()),
-                Enabled(NodeUnschedulable()),
-                Enabled(TaintToleration(), 3),
-                Enabled(NodeAffinity(), 2),
-                Enabled(NodePorts()),
-                Enabled(NodeResourcesFit(), 1),
-                Enabled(VolumeRestrictions()),
-                Enabled(NodeVolumeLimits()),
-                Enabled(VolumeBinding(), 1),
-                Enabled(VolumeZone()),
-                Enabled(PodTopologySpread(), 2),
-                Enabled(InterPodAffinity(), 2),
-                Enabled(NodeResourcesBalancedAllocation(), 1),
-                Enabled(ImageLocality(), 1),
+                EnabledPlugin(NodeName()),
+                EnabledPlugin(NodeUnschedulable()),
+                EnabledPlugin(TaintToleration(), 3),
+                EnabledPlugin(NodeAffinityPlugin(), 2),
+                EnabledPlugin(NodePorts()),
+                EnabledPlugin(NodeResourcesFit(), 1),
+                EnabledPlugin(VolumeRestrictions()),
+                EnabledPlugin(NodeVolumeLimits()),
+                EnabledPlugin(VolumeBinding(), 1),
+                EnabledPlugin(VolumeZone()),
+                EnabledPlugin(PodTopologySpread(), 2),
+                EnabledPlugin(InterPodAffinity(), 2),
+                EnabledPlugin(NodeResourcesBalancedAllocation(), 1),
+                EnabledPlugin(ImageLocality(), 1),
             )
         )

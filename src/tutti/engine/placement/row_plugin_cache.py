@@ -15,12 +15,12 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Floats, Ints, Rows
-from tutti.cluster.meter import PLUGIN_PASS, PLUGIN_PASS_CELL
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.placement.node_plugin_cache import NEVER, NodeTier
-from tutti.engine.placement.row_plugins import RowRules
-from tutti.engine.plugins.base import OneNode, Specs, Window
+from tutti.cluster.work.meter import PLUGIN_PASS, PLUGIN_PASS_CELL
+from tutti.engine.placement.node_plugin_cache import NEVER, NodePluginCache
+from tutti.engine.placement.row_plugins import RowPlugins
+from tutti.engine.plugins.base import NodeRow, NodeRows, SpecColumns
 
 _MOST_CELLS = 16_000_000
 """Keys kept at most (128 MB): bounds the number of members."""
@@ -33,11 +33,11 @@ class RecentNodes:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[int, OneNode] = {}
+        self._known: dict[int, NodeRow] = {}
         self._read = self._every_read = 0
         self._floats: tuple[Floats, Floats] | None = None
 
-    def node(self, row: int) -> OneNode:
+    def node(self, row: int) -> NodeRow:
         """Give one node."""
         touched = self._cluster.touched
         if self._read != touched.length:
@@ -49,13 +49,13 @@ class RecentNodes:
             self._read = touched.length
         known = self._known.get(row)
         if known is None:
-            known = self._known[row] = OneNode(self._cluster, row)
+            known = self._known[row] = NodeRow(self._cluster, row)
         return known
 
-    def every(self) -> Window:
+    def every(self) -> NodeRows:
         """Give all nodes; what they are as floats is kept up row by row."""
         touched, nodes = self._cluster.touched, self._cluster.nodes
-        window = Window(self._cluster, slice(0, nodes.length))
+        window = NodeRows(self._cluster, slice(0, nodes.length))
         rows = touched.since(self._every_read)
         self._every_read = touched.length
         if not nodes.exact_in_floats:
@@ -63,17 +63,17 @@ class RecentNodes:
         elif self._floats is None or self._floats[0].shape[1] != nodes.length or 2 * len(rows) > nodes.length:
             self._floats = window.floats
         elif len(rows):
-            some = Window(self._cluster, rows).floats
+            some = NodeRows(self._cluster, rows).floats
             if some is not None:
                 self._floats[0][:, rows], self._floats[1][:, rows] = some
         window.take_floats(self._floats)
         return window
 
 
-class RowTable:
+class RowPluginCache:
     """See the module's contract."""
 
-    def __init__(self, tier: NodeTier, rules: RowRules, recent: RecentNodes, spec: SpecClass) -> None:
+    def __init__(self, tier: NodePluginCache, rules: RowPlugins, recent: RecentNodes, spec: SpecClass) -> None:
         self._cluster, self._rules, self._recent = tier.cluster, rules, recent
         # Plugins that have nothing to say to one member have nothing to say to any.
         self._filters = [plugin for plugin in rules.pod_filters if not plugin.idle(spec)]
@@ -86,7 +86,7 @@ class RowTable:
         """How far in the log of touched rows each member is."""
         self._all_read = 0
         """How far all members are at least."""
-        self._specs = Specs()
+        self._specs = SpecColumns()
         self._place: dict[int, int] = {}
         self._keys: Ints = np.zeros((0, 0), dtype=np.int64)
         self._own: Ints | None = None
@@ -128,7 +128,7 @@ class RowTable:
             # Cheaper to ask anew, about each member when it is asked for.
             self._forget()
             return self._add(spec)
-        self._judge(rows)
+        self._evaluator(rows)
         self._all_read = touched.length
         self._read = [touched.length] * len(self._read)
         return place
@@ -148,19 +148,19 @@ class RowTable:
             self._ask(place, spec)
 
     def _forget(self) -> None:
-        self._specs, self._place, self._own = Specs(), {}, None
+        self._specs, self._place, self._own = SpecColumns(), {}, None
         self._versions, self._checked, self._read = [], [], []
         self._all_read = self._cluster.touched.length
 
-    def _judge(self, rows: Rows) -> None:
+    def _evaluator(self, rows: Rows) -> None:
         members = len(self._place)
-        keys = self.keys_in(Window(self._cluster, rows), self._specs)
+        keys = self.keys_in(NodeRows(self._cluster, rows), self._specs)
         if self._own is not None:
             # What cannot take the pod must stay so: scores are added to the others only.
             keys = np.where(keys >= 0, keys + self._own[:members, rows].T, keys)
         self._keys[:members, rows] = keys.T
 
-    def keys_in(self, window: Window, specs: Specs) -> Ints:
+    def keys_in(self, window: NodeRows, specs: SpecColumns) -> Ints:
         """Give the keys of some rows, as the window shows them: a column per spec, without scores of nodes alone."""
         self._cluster.meter.count += PLUGIN_PASS + PLUGIN_PASS_CELL * len(window) * len(specs)
         score: Ints | None = None

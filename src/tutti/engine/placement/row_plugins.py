@@ -9,12 +9,12 @@ import msgspec
 from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.placement.profile import Profile
 from tutti.engine.plugins.base import NodePlugin, PodPlugin
-from tutti.engine.plugins.node_affinity import NodeAffinity
+from tutti.engine.plugins.node_affinity import NodeAffinityPlugin
 
 _encode = msgspec.json.Encoder().encode
 
 
-class RowRules:
+class RowPlugins:
     """Node plugins look at nodes alone, pod plugins at the pods on them too."""
 
     def __init__(self, profile: Profile) -> None:
@@ -26,7 +26,7 @@ class RowRules:
         self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.scaled]
         self.pod_filters = [p for p, e in pods if e.filters and type(p).filter is not PodPlugin.filter]
         self.pod_scores = [(p, e.weight) for p, e in pods if e.weight and type(p).score is not PodPlugin.score]
-        self.narrows = any(isinstance(p, NodeAffinity) for p in self.node_filters)
+        self.narrows = any(isinstance(p, NodeAffinityPlugin) for p in self.node_filters)
         self._pod_plugins = [p for p, _ in pods]
 
     def node_key(self, spec: SpecClass) -> bytes:

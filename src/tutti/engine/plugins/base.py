@@ -47,7 +47,7 @@ class Area:
         return Area(self.mask & mask)
 
 
-class Asked:
+class IncomingPod:
     """The pod that is asked about."""
 
     __slots__ = ("cluster", "concerned", "labels", "pod", "row", "spec", "within")
@@ -55,7 +55,7 @@ class Asked:
     def __init__(self, cluster: Cluster, row: int, pod: Pod) -> None:
         self.cluster, self.row, self.pod = cluster, row, pod
         self.spec: SpecClass = cluster.spec_of(row)
-        self.labels: LabelClass = cluster.census.label_class_of(row)
+        self.labels: LabelClass = cluster.pod_counters.label_class_of(row)
         self.concerned: list[bool] = []
         """Which of the profile's cluster plugins can have anything to say about the pod."""
         self.within: Area | None = None
@@ -88,20 +88,20 @@ class Plugin:
     cures: ClassVar[frozenset[Event]] = EVERY
     """What may let a pod in that was refused, as kube-scheduler's queueing hints say it."""
 
-    def reason(self, asked: Asked, row: int, variant: int) -> Reason:
+    def reason(self, incoming: IncomingPod, row: int, variant: int) -> Reason:
         """Say why a row was refused with an answer."""
         return _reason(self.name, self.refusals[variant - 1])
 
-    def tally(self, asked: Asked, rows: Rows, variant: int) -> dict[str, int]:
+    def tally(self, incoming: IncomingPod, rows: Rows, variant: int) -> dict[str, int]:
         """Count the messages for the rows that were refused with an answer."""
         return {self.refusals[variant - 1].message: len(rows)}
 
-    def resolvable(self, asked: Asked, rows: Rows, variant: int) -> Bools:
+    def resolvable(self, incoming: IncomingPod, rows: Rows, variant: int) -> Bools:
         """Say for rows that were refused with an answer whether evicting pods could help there."""
         return np.full(len(rows), self.refusals[variant - 1].resolvable)
 
 
-class Window:
+class NodeRows:
     """Some rows of the node columns, gathered once for all plugins that look at them."""
 
     __slots__ = ("_alloc", "_floats", "_used", "cluster", "nodes", "rows")
@@ -150,7 +150,7 @@ class Window:
         self._floats = floats
 
 
-class OneNode:
+class NodeRow:
     """One row of the node columns, as plain numbers."""
 
     __slots__ = ("alloc", "balance", "cluster", "row", "used")
@@ -163,7 +163,7 @@ class OneNode:
         """How evenly the resources are used; NodeResourcesBalancedAllocation fills it when it first scores the node."""
 
 
-class Specs:
+class SpecColumns:
     """Spec classes that are judged together, a column each."""
 
     __slots__ = ("caches", "chosen", "members")
@@ -178,7 +178,7 @@ class Specs:
     def __len__(self) -> int:
         return len(self.members[self.chosen])
 
-    def only(self, place: int) -> Specs:
+    def only(self, place: int) -> SpecColumns:
         """Give one of the members alone, with what is known of all."""
         alone = copy(self)
         alone.chosen = slice(place, place + 1)
@@ -195,11 +195,11 @@ class NodePlugin(RowPlugin):
     scaled: ClassVar[str] = ""
     """How raw scores become 0..100 over the feasible nodes: "up" more is better, "down" less is better, "" they are."""
 
-    def filter(self, window: Window, spec: SpecClass) -> Variants | None:
+    def filter(self, window: NodeRows, spec: SpecClass) -> Variants | None:
         """Answer for each row, or None when every node passes."""
         return None
 
-    def score(self, window: Window, spec: SpecClass) -> Ints | None:
+    def score(self, window: NodeRows, spec: SpecClass) -> Ints | None:
         """Score each row, or None when the plugin does not score this pod."""
         return None
 
@@ -219,11 +219,11 @@ class PodPlugin(RowPlugin):
         """Say whether the filter passes every node for specs of this shape."""
         return False
 
-    def filter(self, window: Window, specs: Specs) -> Variants | None:
+    def filter(self, window: NodeRows, specs: SpecColumns) -> Variants | None:
         """Answer for each row and spec, or None when every node passes."""
         return None
 
-    def score(self, window: Window, specs: Specs) -> Ints | None:
+    def score(self, window: NodeRows, specs: SpecColumns) -> Ints | None:
         """Score each row and spec, or None when the plugin does not score such pods."""
         return None
 
@@ -231,25 +231,25 @@ class PodPlugin(RowPlugin):
         """Give what the filter wants left on a node: places of resources and amounts, if that is what it looks at."""
         return []
 
-    def fits(self, node: OneNode, spec: SpecClass) -> bool:
+    def fits(self, node: NodeRow, spec: SpecClass) -> bool:
         """Say of one node what `filter` says of many: for a single row plain numbers beat columns by far."""
-        answers = self.filter(Window(node.cluster, np.array([node.row])), Specs(spec))
+        answers = self.filter(NodeRows(node.cluster, np.array([node.row])), SpecColumns(spec))
         return answers is None or not answers[0, 0]
 
-    def points(self, node: OneNode, spec: SpecClass) -> int:
+    def points(self, node: NodeRow, spec: SpecClass) -> int:
         """Give for one node what `score` gives for many; 0 when the plugin does not score such pods."""
-        scored = self.score(Window(node.cluster, np.array([node.row])), Specs(spec))
+        scored = self.score(NodeRows(node.cluster, np.array([node.row])), SpecColumns(spec))
         return 0 if scored is None else int(scored[0, 0])
 
 
-class Prepared:
+class PreparedPlugin:
     """A cluster plugin's knowledge for one pod, as of the moment it was prepared."""
 
     def filter(self, rows: Selection) -> Variants:
         """Answer for each row."""
         raise NotImplementedError
 
-    def fork(self) -> Prepared:
+    def fork(self) -> PreparedPlugin:
         """Give a copy that `moved` may change."""
         return self
 
@@ -260,18 +260,18 @@ class Prepared:
 class ClusterPlugin(Plugin):
     """A rule that looks at the whole cluster."""
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, incoming: IncomingPod) -> bool:
         """Say whether the rule can have anything to say about the pod.
 
         The answer may change only with services, controllers and the terms that placed pods carry.
         """
         return True
 
-    def prepare(self, asked: Asked) -> Prepared | Reason | None:
+    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | Reason | None:
         """Look at the cluster for a pod: None when every node passes, a reason when none can."""
         return None
 
-    def score(self, asked: Asked, prepared: Prepared | None, rows: Selection) -> Ints | None:
+    def score(self, incoming: IncomingPod, prepared: PreparedPlugin | None, rows: Selection) -> Ints | None:
         """Score the feasible rows from 0 to 100, or None when the plugin does not score this pod."""
         return None
 

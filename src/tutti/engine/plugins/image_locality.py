@@ -7,7 +7,7 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.plugins.base import MAX_SCORE, NodePlugin, Window
+from tutti.engine.plugins.base import MAX_SCORE, NodePlugin, NodeRows
 
 _MIB = 1024 * 1024
 _SMALLEST = 23 * _MIB
@@ -19,7 +19,7 @@ class ImageLocality(NodePlugin):
 
     name = "ImageLocality"
 
-    def score(self, window: Window, spec: SpecClass) -> Ints | None:
+    def score(self, window: NodeRows, spec: SpecClass) -> Ints | None:
         """Scale the sum of the sizes from 23 MiB to 1000 MiB per image."""
         nodes = window.nodes
         if not any(image in nodes.image_rows for image in spec.images):

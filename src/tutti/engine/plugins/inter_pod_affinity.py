@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Ints
-from tutti.cluster.counters.domain_counts import DomainView, Tally
+from tutti.cluster.counters.domain_counts import DomainView, RowCounts
 from tutti.cluster.counters.label_classes import CounterKey, Role
 from tutti.cluster.counters.pod_terms import PodTerm
 from tutti.cluster.events import Event
 from tutti.cluster.node_table import NodeTable
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.plugins.base import MAX_SCORE, ClusterPlugin, IncomingPod, PreparedPlugin, Selection
 from tutti.engine.plugins.verdict import Refusal, Variants
 from tutti.kube.objects import Pod
 
@@ -37,18 +37,18 @@ class InterPodAffinity(ClusterPlugin):
     def __init__(self, *, hard_weight: int = 1, ignore_existing: bool = False) -> None:
         self._hard_weight, self._ignore_existing = hard_weight, ignore_existing
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, incoming: IncomingPod) -> bool:
         """Only pods with terms, and pods that the terms of placed pods look at."""
-        spec = asked.spec
+        spec = incoming.spec
         if spec.affinity or spec.anti_affinity or spec.preferred_pods:
             return True
-        return any(held.total for held in asked.cluster.labels.held_against(asked.labels))
+        return any(held.total for held in incoming.cluster.labels.held_against(incoming.labels))
 
-    def prepare(self, asked: Asked) -> Prepared | None:
+    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | None:
         """Count what attracts and what repels the pod."""
-        spec, nodes = asked.spec, asked.cluster.nodes
+        spec, nodes = incoming.spec, incoming.cluster.nodes
         repelled: Counts = {}
-        for held in asked.cluster.labels.held_against(asked.labels):
+        for held in incoming.cluster.labels.held_against(incoming.labels):
             if held.key.role == Role.REPELS and held.total:
                 _pool(repelled, held.view(held.key.term.topology_key, nodes))
         repelled = {key: counts for key, counts in repelled.items() if counts.any()}
@@ -56,22 +56,22 @@ class InterPodAffinity(ClusterPlugin):
             return None
         avoided: Counts = {}
         for term in spec.anti_affinity:
-            _pool(avoided, _counter(asked, (term,)).view(term.topology_key, nodes))
+            _pool(avoided, _counter(incoming, (term,)).view(term.topology_key, nodes))
         sought: Counts = {}
         if spec.affinity:
-            tally = _counter(asked, spec.affinity)
+            tally = _counter(incoming, spec.affinity)
             sought = {t.topology_key: tally.view(t.topology_key, nodes).counts for t in spec.affinity}
-        return _Affinity(asked, sought, avoided, repelled)
+        return _Affinity(incoming, sought, avoided, repelled)
 
-    def score(self, asked: Asked, prepared: Prepared | None, rows: Selection) -> Ints | None:
+    def score(self, incoming: IncomingPod, prepared: PreparedPlugin | None, rows: Selection) -> Ints | None:
         """Score the feasible nodes by the weights of all terms that hold there."""
-        spec, nodes = asked.spec, asked.cluster.nodes
+        spec, nodes = incoming.spec, incoming.cluster.nodes
         if self._ignore_existing and not spec.preferred_pods:
             return None
         weights: dict[str, Ints] = {}
         for weight, term in spec.preferred_pods:
-            _weigh(weights, _counter(asked, (term,)), term.topology_key, weight, nodes)
-        for held in asked.cluster.labels.held_against(asked.labels):
+            _weigh(weights, _counter(incoming, (term,)), term.topology_key, weight, nodes)
+        for held in incoming.cluster.labels.held_against(incoming.labels):
             role, term, weight = held.key
             if role == Role.ATTRACTS:
                 weight = self._hard_weight
@@ -106,8 +106,8 @@ def _scaled(raw: Ints) -> Ints:
     return (float(MAX_SCORE) * ((raw - low) / float(high - low))).astype(np.int64)
 
 
-def _counter(asked: Asked, terms: tuple[PodTerm, ...]) -> Tally:
-    return asked.cluster.census.counter(CounterKey(tuple((t.scope, t.selector) for t in terms), live=False))
+def _counter(incoming: IncomingPod, terms: tuple[PodTerm, ...]) -> RowCounts:
+    return incoming.cluster.pod_counters.counter(CounterKey(tuple((t.scope, t.selector) for t in terms), live=False))
 
 
 def _pool(pool: Counts, view: DomainView) -> None:
@@ -116,7 +116,7 @@ def _pool(pool: Counts, view: DomainView) -> None:
     pool[view.key] = view.counts if pooled is None else pooled + view.counts
 
 
-def _weigh(weights: dict[str, Ints], tally: Tally, key: str, weight: int, nodes: NodeTable) -> None:
+def _weigh(weights: dict[str, Ints], tally: RowCounts, key: str, weight: int, nodes: NodeTable) -> None:
     """Add a term's weight for every pod, per domain; the first entry is for nodes without the label."""
     if not tally.total:
         return
@@ -129,18 +129,18 @@ def _weigh(weights: dict[str, Ints], tally: Tally, key: str, weight: int, nodes:
     table[1:] += weight * counts
 
 
-class _Affinity(Prepared):
+class _Affinity(PreparedPlugin):
     """What attracts and repels one pod, per domain."""
 
-    def __init__(self, asked: Asked, sought: Counts, avoided: Counts, repelled: Counts) -> None:
-        self._asked = asked
+    def __init__(self, incoming: IncomingPod, sought: Counts, avoided: Counts, repelled: Counts) -> None:
+        self._incoming = incoming
         self._sought, self._avoided, self._repelled = sought, avoided, repelled
 
     def filter(self, rows: Selection) -> Variants:
         """Refuse nodes without wanted pods near (1), near avoided pods (2), or near pods that avoid this one (3)."""
         answers: Variants | None = None
         for key, table in self._tables().items():
-            said = table[self._asked.cluster.nodes.domains(key).digits[rows]]
+            said = table[self._incoming.cluster.nodes.domains(key).digits[rows]]
             if answers is None:
                 answers = said
             else:
@@ -167,13 +167,15 @@ class _Affinity(Prepared):
 
     def _is_first(self) -> bool:
         """Say whether the pod, the first of its kind, matches its own terms."""
-        asked = self._asked
-        return all(_concerns(asked, term, asked.pod, asked.labels.namespace) for term in asked.spec.affinity)
+        incoming = self._incoming
+        return all(
+            _concerns(incoming, term, incoming.pod, incoming.labels.namespace) for term in incoming.spec.affinity
+        )
 
     def fork(self) -> _Affinity:
         """Copy the counts, with room for terms that only a moved pod carries."""
         return _Affinity(
-            self._asked,
+            self._incoming,
             *(
                 {key: counts.copy() for key, counts in pool.items()}
                 for pool in (self._sought, self._avoided, self._repelled)
@@ -182,21 +184,21 @@ class _Affinity(Prepared):
 
     def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
         """Count a pod in or out."""
-        asked, namespace = self._asked, spec.namespace
-        labels_there = asked.cluster.namespace_labels(asked.labels.namespace)
+        incoming, namespace = self._incoming, spec.namespace
+        labels_there = incoming.cluster.namespace_labels(incoming.labels.namespace)
         for term in spec.anti_affinity:
-            if term.selector.matches(asked.own_labels) and term.scope.holds(asked.labels.namespace, labels_there):
+            if term.selector.matches(incoming.own_labels) and term.scope.holds(incoming.labels.namespace, labels_there):
                 self._count(self._repelled, term.topology_key, row, number)
-        own = asked.spec
-        if own.affinity and all(_concerns(asked, term, pod, namespace) for term in own.affinity):
+        own = incoming.spec
+        if own.affinity and all(_concerns(incoming, term, pod, namespace) for term in own.affinity):
             for key in {term.topology_key for term in own.affinity}:
                 self._count(self._sought, key, row, number)
         for term in own.anti_affinity:
-            if _concerns(asked, term, pod, namespace):
+            if _concerns(incoming, term, pod, namespace):
                 self._count(self._avoided, term.topology_key, row, number)
 
     def _count(self, counts: Counts, key: str, row: int, number: int) -> None:
-        column = self._asked.cluster.nodes.column(key)
+        column = self._incoming.cluster.nodes.column(key)
         domain = column.ids[row]
         if domain < 0:
             return
@@ -206,8 +208,8 @@ class _Affinity(Prepared):
         per_domain[domain] += number
 
 
-def _concerns(asked: Asked, term: PodTerm, pod: Pod, namespace: str) -> bool:
+def _concerns(incoming: IncomingPod, term: PodTerm, pod: Pod, namespace: str) -> bool:
     """Say whether a term of the asked pod matches another pod."""
     return term.selector.matches(pod.metadata.labels or {}) and term.scope.holds_known(
-        namespace, asked.cluster.namespace_labels(namespace)
+        namespace, incoming.cluster.namespace_labels(namespace)
     )

@@ -7,13 +7,13 @@ import numpy as np
 from tutti.cluster.columns import Ints
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.plugins.base import NodePlugin, Window
+from tutti.engine.plugins.base import NodePlugin, NodeRows
 from tutti.engine.plugins.verdict import Reason, Refusal, Variants
-from tutti.kube.objects import NodeAffinity as Affinity
+from tutti.kube.objects import NodeAffinity
 from tutti.kube.selectors import NODE_NAME_FIELD, parse_node_selector, parse_node_term
 
 
-class NodeAffinity(NodePlugin):
+class NodeAffinityPlugin(NodePlugin):
     """Required terms filter, preferred terms score."""
 
     name = "NodeAffinity"
@@ -24,12 +24,12 @@ class NodeAffinity(NodePlugin):
         Refusal("node(s) didn't match Pod's node affinity/selector", resolvable=False),
     )
 
-    def __init__(self, added: Affinity | None = None) -> None:
+    def __init__(self, added: NodeAffinity | None = None) -> None:
         self._added = parse_node_selector(added.required) if added else None
         parsed = ((p.weight, parse_node_term(p.preference)) for p in (added.preferred if added else None) or ())
         self._added_preferred = tuple((weight, term) for weight, term in parsed if term is not None and weight)
 
-    def filter(self, window: Window, spec: SpecClass) -> Variants | None:
+    def filter(self, window: NodeRows, spec: SpecClass) -> Variants | None:
         """Refuse nodes that the profile's, then the pod's own requirements leave out."""
         if self._added is None and spec.node_terms is None and not spec.node_labels:
             return None
@@ -42,7 +42,7 @@ class NodeAffinity(NodePlugin):
             answers[~nodes.in_any_term(self._added, window.rows)] = 1
         return answers
 
-    def score(self, window: Window, spec: SpecClass) -> Ints | None:
+    def score(self, window: NodeRows, spec: SpecClass) -> Ints | None:
         """Add up the weights of the preferred terms that hold."""
         affinity = spec.spec.affinity and spec.spec.affinity.node_affinity
         if not self._added_preferred and not (affinity and affinity.preferred):
@@ -73,5 +73,5 @@ def named_nodes(spec: SpecClass) -> frozenset[str] | Reason | None:
     if not terms:
         return None
     if not names:
-        return Reason(NodeAffinity.name, ("pod affinity terms conflict",), resolvable=False)
+        return Reason(NodeAffinityPlugin.name, ("pod affinity terms conflict",), resolvable=False)
     return frozenset(names)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.plugins.base import PodPlugin, Specs, Window
+from tutti.engine.plugins.base import NodeRows, PodPlugin, SpecColumns
 from tutti.engine.plugins.verdict import Refusal, Variants
 
 
@@ -25,7 +25,7 @@ class NodePorts(PodPlugin):
         """Only pods with ports need to be looked at."""
         return not spec.ports
 
-    def filter(self, window: Window, specs: Specs) -> Variants | None:
+    def filter(self, window: NodeRows, specs: SpecColumns) -> Variants | None:
         """Refuse where a port clashes."""
         ports = specs.members[0].ports
         if not ports:

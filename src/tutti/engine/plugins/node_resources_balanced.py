@@ -7,8 +7,8 @@ import numpy as np
 from tutti.cluster.columns import CPU, MEMORY, Floats, Ints
 from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.attached_cache import AttachedCache
-from tutti.engine.plugins.base import MAX_SCORE, OneNode, PodPlugin, Specs, Window
-from tutti.engine.plugins.node_resources_fit import NATIVE, Places, Stack
+from tutti.engine.plugins.base import MAX_SCORE, NodeRow, NodeRows, PodPlugin, SpecColumns
+from tutti.engine.plugins.node_resources_fit import NATIVE, Places, RequestStack
 
 _PLAIN = slice(CPU, MEMORY + 1)
 _DEFAULT = ("cpu", "memory")
@@ -21,20 +21,20 @@ class NodeResourcesBalancedAllocation(PodPlugin):
 
     def __init__(self, resources: tuple[str, ...] = _DEFAULT) -> None:
         self._resources = resources
-        self._amounts: AttachedCache[Specs, _Amounts] = AttachedCache(lambda _: _Amounts())
+        self._amounts: AttachedCache[SpecColumns, _Amounts] = AttachedCache(lambda _: _Amounts())
 
     def shape(self, spec: SpecClass) -> tuple[str, ...]:
         """Specs for which the same resources count; none for a pod that asks for nothing."""
         asked = {name: spec.balanced_requests.get(name, 0) for name in self._resources}
         return tuple(n for n, amount in asked.items() if amount or n in NATIVE) if any(asked.values()) else ()
 
-    def score(self, window: Window, specs: Specs) -> Ints | None:
+    def score(self, window: NodeRows, specs: SpecColumns) -> Ints | None:
         """Score 75 for no change, up to 100 for a better balance, down to 50 for a worse one."""
         known = self._amounts.of(specs)
         stack = known.stack
         if stack is None:
             names = list(self.shape(specs.members[0]))
-            stack = known.stack = Stack(window, names, dtype=np.float64)
+            stack = known.stack = RequestStack(window, names, dtype=np.float64)
         places, amounts = stack.places, stack.amounts(specs, lambda spec: spec.balanced_requests)
         if not len(amounts):
             return None
@@ -48,7 +48,7 @@ class NodeResourcesBalancedAllocation(PodPlugin):
         balance >>= 1
         return balance
 
-    def points(self, node: OneNode, spec: SpecClass) -> int:
+    def points(self, node: NodeRow, spec: SpecClass) -> int:
         """Score the change on one node."""
         cpu, memory = node.alloc[CPU], node.alloc[MEMORY]
         if self._resources != _DEFAULT or not (cpu and memory):
@@ -70,7 +70,7 @@ class _Amounts:
     __slots__ = ("stack",)
 
     def __init__(self) -> None:
-        self.stack: Stack | None = None
+        self.stack: RequestStack | None = None
 
 
 def _balance(first: float, second: float) -> int:
@@ -105,7 +105,7 @@ def _half_distance(parts: Floats) -> Floats:
     return distance
 
 
-def _deviations(window: Window, places: Places, amounts: Floats) -> tuple[Floats, Floats]:
+def _deviations(window: NodeRows, places: Places, amounts: Floats) -> tuple[Floats, Floats]:
     """Give the standard deviation of the used parts of any resources, without and with the pod."""
     capacity, used = window.alloc[places], window.used[places]
     with_pod = [_deviation(used + amounts[:, :, i], capacity) for i in range(amounts.shape[2])]

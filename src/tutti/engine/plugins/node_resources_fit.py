@@ -16,7 +16,7 @@ from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, PODS
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.attached_cache import AttachedCache
-from tutti.engine.plugins.base import MAX_SCORE, Asked, OneNode, PodPlugin, Specs, Window
+from tutti.engine.plugins.base import MAX_SCORE, IncomingPod, NodeRow, NodeRows, PodPlugin, SpecColumns
 from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 
 _NONZERO = {"cpu": NONZERO_CPU, "memory": NONZERO_MEMORY}
@@ -26,7 +26,7 @@ Places = slice | list[int]
 """Which of the stacked columns."""
 
 
-class Strategy(NamedTuple):
+class ScoringStrategy(NamedTuple):
     """How fullness is scored: the type, the resources with their weights, and the curve of RequestedToCapacityRatio."""
 
     type: str = "LeastAllocated"
@@ -35,7 +35,7 @@ class Strategy(NamedTuple):
     """Points (utilisation, score), both from 0 to 100."""
 
 
-_DEFAULT = Strategy()
+_DEFAULT = ScoringStrategy()
 
 
 class NodeResourcesFit(PodPlugin):
@@ -46,13 +46,13 @@ class NodeResourcesFit(PodPlugin):
     refusals = (Refusal("Insufficient resources", resolvable=True),)
 
     def __init__(
-        self, strategy: Strategy = _DEFAULT, *, ignored: Sequence[str] = (), ignored_groups: Sequence[str] = ()
+        self, strategy: ScoringStrategy = _DEFAULT, *, ignored: Sequence[str] = (), ignored_groups: Sequence[str] = ()
     ) -> None:
         self._strategy = strategy
         self._ignored, self._ignored_groups = frozenset(ignored), frozenset(ignored_groups)
         self._rooms: AttachedCache[Cluster, dict[int, list[tuple[int, int]]]] = AttachedCache(lambda _: {})
         """By the number of a spec: what `room` gives."""
-        self._amounts: AttachedCache[Specs, _Amounts] = AttachedCache(lambda _: _Amounts())
+        self._amounts: AttachedCache[SpecColumns, _Amounts] = AttachedCache(lambda _: _Amounts())
 
     def shape(self, spec: SpecClass) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Specs that want the same resources, whatever the amounts."""
@@ -71,16 +71,16 @@ class NodeResourcesFit(PodPlugin):
             return False
         return name in self._ignored or domain in self._ignored_groups
 
-    def _wanted(self, window: Window, specs: Specs) -> tuple[Places, Ints]:
+    def _wanted(self, window: NodeRows, specs: SpecColumns) -> tuple[Places, Ints]:
         """Give the places of the checked resources, and how much each spec wants of them."""
         known = self._amounts.of(specs)
         stack = known.wanted
         if stack is None:
             names = sorted(self._checked(specs.members[0]), key=window.cluster.resources.place)
-            stack = known.wanted = Stack(window, names)
+            stack = known.wanted = RequestStack(window, names)
         return stack.places, stack.amounts(specs, lambda spec: spec.requests)
 
-    def filter(self, window: Window, specs: Specs) -> Variants | None:
+    def filter(self, window: NodeRows, specs: SpecColumns) -> Variants | None:
         """Refuse nodes that have not enough left of everything that is wanted."""
         lacking: Bools = np.logical_or.reduce(self._lacking(window, specs))
         return lacking.view(np.uint8)
@@ -93,7 +93,7 @@ class NodeResourcesFit(PodPlugin):
             known[spec.number] = [(place(n), spec.requests[n]) for n in self._checked(spec)]
         return known[spec.number]
 
-    def fits(self, node: OneNode, spec: SpecClass) -> bool:
+    def fits(self, node: NodeRow, spec: SpecClass) -> bool:
         """Say whether enough is left of everything that is wanted."""
         try:
             wanted = self._rooms.of(node.cluster)[spec.number]  # `room` would be another call, on the hottest path
@@ -105,37 +105,37 @@ class NodeResourcesFit(PodPlugin):
                 return False
         return True
 
-    def _lacking(self, window: Window, specs: Specs) -> Bools:
+    def _lacking(self, window: NodeRows, specs: SpecColumns) -> Bools:
         """Say for each resource, row and spec whether too little is left."""
         places, amounts = self._wanted(window, specs)
         left = window.alloc[places] - window.used[places]
         lacking: Bools = left[:, :, np.newaxis] < amounts
         return lacking
 
-    def _short(self, asked: Asked, rows: Rows) -> list[tuple[str, Bools]]:
+    def _short(self, incoming: IncomingPod, rows: Rows) -> list[tuple[str, Bools]]:
         """Say for each resource which of the rows have not enough left."""
-        window, specs = Window(asked.cluster, rows), Specs(asked.spec)
+        window, specs = NodeRows(incoming.cluster, rows), SpecColumns(incoming.spec)
         short = self._lacking(window, specs)[:, :, 0]
-        names = asked.cluster.resources.names
+        names = incoming.cluster.resources.names
         numbers = np.arange(len(names))[self._wanted(window, specs)[0]].tolist()
         return list(zip((shortage(names, n) for n in numbers), short, strict=True))
 
-    def reason(self, asked: Asked, row: int, variant: int) -> Reason:
+    def reason(self, incoming: IncomingPod, row: int, variant: int) -> Reason:
         """Name every resource that the node lacks."""
         rows = np.array([row])
-        messages = tuple(message for message, lacks in self._short(asked, rows) if lacks[0])
-        return Reason(self.name, messages, bool(self.resolvable(asked, rows, variant)[0]))
+        messages = tuple(message for message, lacks in self._short(incoming, rows) if lacks[0])
+        return Reason(self.name, messages, bool(self.resolvable(incoming, rows, variant)[0]))
 
-    def tally(self, asked: Asked, rows: Rows, variant: int) -> dict[str, int]:
+    def tally(self, incoming: IncomingPod, rows: Rows, variant: int) -> dict[str, int]:
         """Count the nodes that lack each resource."""
-        return {message: int(lacks.sum()) for message, lacks in self._short(asked, rows) if lacks.any()}
+        return {message: int(lacks.sum()) for message, lacks in self._short(incoming, rows) if lacks.any()}
 
-    def resolvable(self, asked: Asked, rows: Rows, variant: int) -> Bools:
+    def resolvable(self, incoming: IncomingPod, rows: Rows, variant: int) -> Bools:
         """Evictions cannot help where the whole node is too small."""
-        window = Window(asked.cluster, rows)
-        places, amounts = self._wanted(window, Specs(asked.spec))
+        window = NodeRows(incoming.cluster, rows)
+        places, amounts = self._wanted(window, SpecColumns(incoming.spec))
         too_small = window.alloc[places] < amounts[:, :, 0]
-        too_small[np.arange(len(asked.cluster.resources))[places] == PODS] = False
+        too_small[np.arange(len(incoming.cluster.resources))[places] == PODS] = False
         hopeless: Bools = np.logical_or.reduce(too_small)
         return ~hopeless
 
@@ -145,7 +145,7 @@ class NodeResourcesFit(PodPlugin):
         """Give the scored resources and their weights; a scalar one that the pod does not want is not scored."""
         return [(n, w) for n, w in self._strategy.resources if n in NATIVE or spec.scored_requests.get(n, 0)]
 
-    def score(self, window: Window, specs: Specs) -> Ints | None:
+    def score(self, window: NodeRows, specs: SpecColumns) -> Ints | None:
         """Score how full the node would be."""
         known = self._amounts.of(specs)
         scored = known.scored
@@ -159,7 +159,7 @@ class NodeResourcesFit(PodPlugin):
         requested = window.used[scored.used][:, :, np.newaxis] + amounts
         return self._weigh(np.broadcast_to(capacity, requested.shape), requested, scored.weights)
 
-    def points(self, node: OneNode, spec: SpecClass) -> int:
+    def points(self, node: NodeRow, spec: SpecClass) -> int:
         """Score how full one node would be."""
         if self._strategy != _DEFAULT or not (node.alloc[CPU] and node.alloc[MEMORY]):
             return super().points(node, spec)
@@ -172,14 +172,14 @@ class NodeResourcesFit(PodPlugin):
         )
         return total >> 1
 
-    def _prepare_score(self, window: Window, specs: Specs) -> _Scored:
+    def _prepare_score(self, window: NodeRows, specs: SpecColumns) -> _Scored:
         counted = self._scored(specs.members[0])
         weights = np.array([w for _, w in counted], dtype=np.int64).reshape(len(counted), 1, 1)
         numbers = [_NONZERO.get(n, window.cluster.resources.place(n)) for n, _ in counted]
         plain = self._strategy == _DEFAULT
         names = [n for n, _ in counted]
-        hundredfold = Stack(window, names, dtype=np.float64, times=MAX_SCORE)
-        return _Scored(Stack(window, names), hundredfold, _places(numbers), weights, plain)
+        hundredfold = RequestStack(window, names, dtype=np.float64, times=MAX_SCORE)
+        return _Scored(RequestStack(window, names), hundredfold, _places(numbers), weights, plain)
 
     def _weigh(self, capacity: Ints, requested: Ints, weights: Ints) -> Ints:
         """Average the scores of the resources; one that a node lacks does not count there."""
@@ -218,15 +218,15 @@ class _Amounts:
     __slots__ = ("scored", "wanted")
 
     def __init__(self) -> None:
-        self.wanted: Stack | None = None
+        self.wanted: RequestStack | None = None
         self.scored: _Scored | None = None
 
 
 class _Scored(NamedTuple):
     """What is scored: how much each spec adds, to which sums, and how much each resource weighs."""
 
-    stack: Stack
-    hundredfold: Stack
+    stack: RequestStack
+    hundredfold: RequestStack
     used: Places
     weights: Ints
     plain: bool
@@ -256,21 +256,23 @@ def _places(numbers: list[int]) -> Places:
     return numbers
 
 
-class Stack:
+class RequestStack:
     """How much specs want of some resources, as an array that grows with the specs.
 
     The specs are the last axis (resources, rows, specs): numpy is fast along the last one, and where there are few rows
     there are many specs.
     """
 
-    def __init__(self, window: Window, names: list[str], *, dtype: type[np.generic] = np.int64, times: int = 1) -> None:
+    def __init__(
+        self, window: NodeRows, names: list[str], *, dtype: type[np.generic] = np.int64, times: int = 1
+    ) -> None:
         cluster = window.cluster
         self._names, self._times = names, times
         self.places = _places([cluster.resources.place(name) for name in names])
         cluster.fit_resources()
         self._amounts: Any = np.zeros((len(names), 1, 0), dtype=dtype)
 
-    def amounts(self, specs: Specs, of: Callable[[SpecClass], dict[str, int]]) -> Any:
+    def amounts(self, specs: SpecColumns, of: Callable[[SpecClass], dict[str, int]]) -> Any:
         """Give the amounts of all specs; those that joined since the last time are looked at now."""
         known = self._amounts.shape[2]
         if known < len(specs.members):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.plugins.base import NodePlugin, Window
+from tutti.engine.plugins.base import NodePlugin, NodeRows
 from tutti.engine.plugins.verdict import Refusal, Variants
 from tutti.kube.objects import Taint
 from tutti.kube.taints import tolerates
@@ -29,7 +29,7 @@ class NodeUnschedulable(NodePlugin):
     cures = frozenset((Event.NODE_ADDED, Event.NODE_TAINTS))
     refusals = (Refusal("node(s) were unschedulable", resolvable=False),)
 
-    def filter(self, window: Window, spec: SpecClass) -> Variants | None:
+    def filter(self, window: NodeRows, spec: SpecClass) -> Variants | None:
         """Refuse cordoned nodes."""
         if any(tolerates(t, _CORDON) for t in spec.tolerations):
             return None

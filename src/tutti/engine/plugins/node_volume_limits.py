@@ -13,9 +13,9 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Rows
 from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
-from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.plugins.base import ClusterPlugin, IncomingPod, PreparedPlugin, Selection
 from tutti.engine.plugins.verdict import Reason, Refusal, Variants
-from tutti.engine.plugins.volumes import Disk
+from tutti.engine.plugins.volumes import CsiVolume
 from tutti.kube.objects import CSIDriver, CSINode, PersistentVolumeClaim, Pod, Volume, VolumeAttachment
 
 
@@ -30,45 +30,45 @@ class NodeVolumeLimits(ClusterPlugin):
         Refusal("persistentvolumeclaim not found", resolvable=False),
     )
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, incoming: IncomingPod) -> bool:
         """Only pods with volumes."""
-        return bool(asked.spec.volumes)
+        return bool(incoming.spec.volumes)
 
-    def prepare(self, asked: Asked) -> Prepared | None:
+    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | None:
         """Look at pods with volumes that CSI drivers could be behind."""
-        if not any(v.persistent_volume_claim or v.ephemeral or volumes.in_tree(v) for v in asked.spec.volumes):
+        if not any(v.persistent_volume_claim or v.ephemeral or volumes.in_tree(v) for v in incoming.spec.volumes):
             return None
-        return _Limited(asked)
+        return _Limited(incoming)
 
-    def reason(self, asked: Asked, row: int, variant: int) -> Reason:
+    def reason(self, incoming: IncomingPod, row: int, variant: int) -> Reason:
         """Name the driver that is not installed, or the claim that is not there."""
         if variant == 3:
-            return Reason(self.name, (_Limited(asked).missing_claim,), resolvable=False)
+            return Reason(self.name, (_Limited(incoming).missing_claim,), resolvable=False)
         if variant == 2:
-            driver = _Limited(asked).missing_driver(row)
+            driver = _Limited(incoming).missing_driver(row)
             return Reason(self.name, (f"{driver} CSI driver is not installed on the node",), resolvable=True)
-        return super().reason(asked, row, variant)
+        return super().reason(incoming, row, variant)
 
-    def tally(self, asked: Asked, rows: Rows, variant: int) -> dict[str, int]:
+    def tally(self, incoming: IncomingPod, rows: Rows, variant: int) -> dict[str, int]:
         """Count by the driver that is missing."""
         counts: dict[str, int] = {}
         for row in rows.tolist():
-            for message in self.reason(asked, row, variant).messages:
+            for message in self.reason(incoming, row, variant).messages:
                 counts[message] = counts.get(message, 0) + 1
         return counts
 
 
-class _Limited(Prepared):
+class _Limited(PreparedPlugin):
     """The volumes of one pod, as CSI drivers count them."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked, self._cluster = asked, asked.cluster
+    def __init__(self, incoming: IncomingPod) -> None:
+        self._incoming, self._cluster = incoming, incoming.cluster
 
     @cached_property
     def missing_claim(self) -> str:
         """Which claim is not there; empty when all are, or when another one before it cannot be used at all."""
-        pod, namespace = self._asked.pod, self._asked.spec.namespace
-        for volume in self._asked.spec.volumes:
+        pod, namespace = self._incoming.pod, self._incoming.spec.namespace
+        for volume in self._incoming.spec.volumes:
             name = volumes.claim_name(pod, volume)
             wish = volumes.claim(self._cluster, namespace, name) if name is not None else None
             if name is not None and wish is None:
@@ -78,16 +78,16 @@ class _Limited(Prepared):
         return ""
 
     @cached_property
-    def _plain(self) -> set[Disk]:
+    def _plain(self) -> set[CsiVolume]:
         """The volumes on a node whose CSI drivers are not known: in-tree disks do not count there."""
-        return pod_disks(self._cluster, self._asked.pod, self._asked.spec.volumes, csi=False)
+        return pod_disks(self._cluster, self._incoming.pod, self._incoming.spec.volumes, csi=False)
 
     @cached_property
-    def _csi(self) -> set[Disk]:
-        return pod_disks(self._cluster, self._asked.pod, self._asked.spec.volumes, csi=True)
+    def _csi(self) -> set[CsiVolume]:
+        return pod_disks(self._cluster, self._incoming.pod, self._incoming.spec.volumes, csi=True)
 
     @cached_property
-    def _attached(self) -> dict[str, set[Disk]]:
+    def _attached(self) -> dict[str, set[CsiVolume]]:
         return _attached(self._cluster)
 
     def filter(self, rows: Selection) -> Variants:
@@ -117,7 +117,7 @@ class _Limited(Prepared):
         limits = {driver: count for driver, count in limits.items() if count is not None}
         if not limits:
             return 0
-        there: set[Disk] = set()
+        there: set[CsiVolume] = set()
         for pod in self._cluster.occupancy.volume_pods.get(row, ()):
             obj = self._cluster.pods.objects[pod]
             assert obj is not None
@@ -131,7 +131,7 @@ class _Limited(Prepared):
                 return 1
         return 0
 
-    def _missing(self, new: set[Disk], node: CSINode | None) -> str | None:
+    def _missing(self, new: set[CsiVolume], node: CSINode | None) -> str | None:
         installed = {d.name for d in (node.spec.drivers or ())} if node is not None else set()
         for driver in sorted({disk.driver for disk in new}):
             if driver not in installed and _insists(self._cluster, driver):
@@ -150,12 +150,12 @@ def _insists(cluster: Cluster, driver: str) -> bool:
     return isinstance(found, CSIDriver) and bool(found.spec.prevent_pod_scheduling_if_missing)
 
 
-def pod_disks(cluster: Cluster, pod: Pod, wanted: tuple[Volume, ...], *, csi: bool) -> set[Disk]:
+def pod_disks(cluster: Cluster, pod: Pod, wanted: tuple[Volume, ...], *, csi: bool) -> set[CsiVolume]:
     """Give a pod's volumes as CSI drivers count them; `csi` says that the node's drivers are known."""
-    disks: set[Disk] = set()
+    disks: set[CsiVolume] = set()
     for volume in wanted:
         name = volumes.claim_name(pod, volume)
-        disk: Disk | None = None
+        disk: CsiVolume | None = None
         if name is None:
             disk = volumes.migrated_disk(volume) if csi else None
         else:
@@ -170,12 +170,12 @@ def pod_disks(cluster: Cluster, pod: Pod, wanted: tuple[Volume, ...], *, csi: bo
     return disks
 
 
-def _claim_disk(cluster: Cluster, wish: PersistentVolumeClaim, *, csi: bool) -> Disk | None:
+def _claim_disk(cluster: Cluster, wish: PersistentVolumeClaim, *, csi: bool) -> CsiVolume | None:
     """Give the disk behind a claim; one that is still to be made counts under a name of its own."""
     found = volumes.volume(cluster, wish.spec.volume_name) if wish.spec.volume_name else None
     if found is not None:
         if found.spec.csi is not None:
-            return Disk(found.spec.csi.driver, found.spec.csi.volume_handle)
+            return CsiVolume(found.spec.csi.driver, found.spec.csi.volume_handle)
         return volumes.migrated_disk(found.spec, found.metadata.labels) if csi else None
     made_by = volumes.storage_class(cluster, volumes.class_name(wish))
     if made_by is None:
@@ -183,13 +183,13 @@ def _claim_disk(cluster: Cluster, wish: PersistentVolumeClaim, *, csi: bool) -> 
     handle = f"(to be made)-{wish.key}"
     moved = volumes.MIGRATED.get(made_by.provisioner)
     if moved is not None:
-        return Disk(moved.driver, handle) if csi else None
-    return Disk(made_by.provisioner, handle)
+        return CsiVolume(moved.driver, handle) if csi else None
+    return CsiVolume(made_by.provisioner, handle)
 
 
-def _attached(cluster: Cluster) -> dict[str, set[Disk]]:
+def _attached(cluster: Cluster) -> dict[str, set[CsiVolume]]:
     """Give the CSI volumes that are attached, by node."""
-    disks: dict[str, set[Disk]] = {}
+    disks: dict[str, set[CsiVolume]] = {}
     for attachment in cluster.objects["VolumeAttachment"].values():
         assert isinstance(attachment, VolumeAttachment)
         spec = attachment.spec
@@ -197,5 +197,5 @@ def _attached(cluster: Cluster) -> dict[str, set[Disk]]:
             continue
         found = volumes.volume(cluster, spec.source.persistent_volume_name)
         if found is not None and found.spec.csi is not None:
-            disks.setdefault(spec.node_name, set()).add(Disk(spec.attacher, found.spec.csi.volume_handle))
+            disks.setdefault(spec.node_name, set()).add(CsiVolume(spec.attacher, found.spec.csi.volume_handle))
     return disks

@@ -14,7 +14,7 @@ from tutti.cluster.columns import Ints
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass, SpreadConstraint
 from tutti.engine.plugins.attached_cache import AttachedCache
-from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection, controller
+from tutti.engine.plugins.base import ClusterPlugin, IncomingPod, PreparedPlugin, Selection, controller
 from tutti.engine.plugins.spread_counts import HOSTNAME, counted_view, soft_scores
 from tutti.engine.plugins.verdict import Refusal, Variants
 from tutti.kube.objects import Pod, ReplicaSet, ReplicationController, StatefulSet
@@ -51,53 +51,53 @@ class PodTopologySpread(ClusterPlugin):
         self._selectors: AttachedCache[Cluster, dict[_Like, tuple[int, Selector]]] = AttachedCache(lambda _: {})
         """The default selectors of like pods, with the version of the workloads that they were made of."""
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, incoming: IncomingPod) -> bool:
         """Only pods with constraints, of their own or by default."""
-        return bool(asked.spec.spread) or (bool(self._defaults) and not self._default_selector(asked).empty)
+        return bool(incoming.spec.spread) or (bool(self._defaults) and not self._default_selector(incoming).empty)
 
     # Constraints ------------------------------------------------------------------------------------------------------
 
-    def constraints(self, asked: Asked, *, hard: bool) -> list[SpreadConstraint]:
+    def constraints(self, incoming: IncomingPod, *, hard: bool) -> list[SpreadConstraint]:
         """Give the pod's own constraints, or the default ones, with their whole selectors."""
-        own = asked.spec.spread
+        own = incoming.spec.spread
         if own:
-            return [_joined(c, asked.labels.labels) for c in own if c.hard == hard]
+            return [_joined(c, incoming.labels.labels) for c in own if c.hard == hard]
         defaults = [c for c in self._defaults if c.hard == hard]
         if not defaults:
             return []
-        selector = self._default_selector(asked)
+        selector = self._default_selector(incoming)
         return [] if selector.empty else [c._replace(selector=selector) for c in defaults]
 
-    def _default_selector(self, asked: Asked) -> Selector:
+    def _default_selector(self, incoming: IncomingPod) -> Selector:
         """Give what the pod's Services and its controller select by; it selects everything when there are none."""
-        key = (asked.labels.number, controller(asked.pod))
-        version = asked.cluster.workloads_version
-        kept = self._selectors.of(asked.cluster)
+        key = (incoming.labels.number, controller(incoming.pod))
+        version = incoming.cluster.workloads_version
+        kept = self._selectors.of(incoming.cluster)
         known = kept.get(key)
         if known is None or known[0] != version:
-            known = kept[key] = (version, default_selector(asked.cluster, asked.pod))
+            known = kept[key] = (version, default_selector(incoming.cluster, incoming.pod))
         return known[1]
 
     # Filter -----------------------------------------------------------------------------------------------------------
 
-    def prepare(self, asked: Asked) -> Prepared | None:
+    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | None:
         """Count the pods in the domains of the hard constraints."""
-        constraints = self.constraints(asked, hard=True)
+        constraints = self.constraints(incoming, hard=True)
         if not constraints:
             return None
         keys = tuple(sorted({c.topology_key for c in constraints}))
-        return _Spread(asked, [_Counted(asked, c, keys) for c in constraints])
+        return _Spread(incoming, [_Counted(incoming, c, keys) for c in constraints])
 
     # Score ------------------------------------------------------------------------------------------------------------
 
-    def score(self, asked: Asked, prepared: Prepared | None, rows: Selection) -> Ints | None:
+    def score(self, incoming: IncomingPod, prepared: PreparedPlugin | None, rows: Selection) -> Ints | None:
         """Score the feasible nodes: the fewer like pods in their domains, the better."""
-        constraints = self.constraints(asked, hard=False)
+        constraints = self.constraints(incoming, hard=False)
         if not constraints:
             return None
         # Nodes without one of the keys are left out, but not where the system's default constraints apply.
-        strict = bool(asked.spec.spread) or not self._system
-        return soft_scores(asked, constraints, rows, strict=strict)
+        strict = bool(incoming.spec.spread) or not self._system
+        return soft_scores(incoming, constraints, rows, strict=strict)
 
 
 def _joined(constraint: SpreadConstraint, labels: dict[str, str]) -> SpreadConstraint:
@@ -131,11 +131,11 @@ class _Counted:
 
     __slots__ = ("constraint", "counts", "own", "view")
 
-    def __init__(self, asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
+    def __init__(self, incoming: IncomingPod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
         self.constraint = constraint
-        self.view = counted_view(asked, constraint, keys)
+        self.view = counted_view(incoming, constraint, keys)
         self.counts = self.view.counts
-        self.own = int(constraint.selector.matches(asked.own_labels))
+        self.own = int(constraint.selector.matches(incoming.own_labels))
 
     def answers(self) -> Variants:
         """Give the answer for every domain, and last the one for nodes without the label."""
@@ -148,11 +148,11 @@ class _Counted:
         return table
 
 
-class _Spread(Prepared):
+class _Spread(PreparedPlugin):
     """The hard constraints of one pod."""
 
-    def __init__(self, asked: Asked, counted: list[_Counted]) -> None:
-        self._asked, self._counted = asked, counted
+    def __init__(self, incoming: IncomingPod, counted: list[_Counted]) -> None:
+        self._incoming, self._counted = incoming, counted
 
     def filter(self, rows: Selection) -> Variants:
         """Refuse nodes without a label (1) and domains that would get too far ahead (2)."""
@@ -171,11 +171,11 @@ class _Spread(Prepared):
             twin.constraint, twin.view, twin.own = counted.constraint, counted.view, counted.own
             twin.counts = counted.counts.copy()
             twins.append(twin)
-        return _Spread(self._asked, twins)
+        return _Spread(self._incoming, twins)
 
     def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
         """Count a pod in or out, as kube-scheduler does: an empty selector and terminating pods count here."""
-        if spec.namespace != self._asked.labels.namespace:
+        if spec.namespace != self._incoming.labels.namespace:
             return
         labels = pod.metadata.labels or {}
         for counted in self._counted:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.cluster.columns import Ints, Rows
-from tutti.cluster.counters.domain_counts import DomainView, Eligibility, Tally
+from tutti.cluster.counters.domain_counts import DomainView, Eligibility, RowCounts
 from tutti.cluster.counters.label_classes import CounterKey
 from tutti.cluster.counters.pod_terms import Scope
 from tutti.cluster.spec_classes import SpreadConstraint
-from tutti.engine.plugins.base import MAX_SCORE, Asked, Selection
+from tutti.engine.plugins.base import MAX_SCORE, IncomingPod, Selection
 from tutti.kube.selectors import EVERYTHING, NOTHING, Selector
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -22,29 +22,29 @@ _MOST_CELLS = 4096
 """Combinations of counts up to which scores are worked out per combination and not per node."""
 
 
-def counted_view(asked: Asked, constraint: SpreadConstraint, keys: tuple[str, ...]) -> DomainView:
+def counted_view(incoming: IncomingPod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> DomainView:
     """Give the counts per domain over the nodes that a constraint counts."""
-    spec = asked.spec
+    spec = incoming.spec
     eligible = Eligibility(
         keys=keys,
         labels=spec.node_labels if constraint.honor_affinity else (),
         terms=spec.node_terms if constraint.honor_affinity else None,
         tolerations=spec.tolerations if constraint.honor_taints else None,
     )
-    tally = matching(asked, constraint.selector)
-    return tally.view(constraint.topology_key, asked.cluster.nodes, eligible=eligible)
+    tally = matching(incoming, constraint.selector)
+    return tally.view(constraint.topology_key, incoming.cluster.nodes, eligible=eligible)
 
 
-def matching(asked: Asked, selector: Selector) -> Tally:
+def matching(incoming: IncomingPod, selector: Selector) -> RowCounts:
     """Give the tally of live pods of the pod's namespace that a constraint counts; an empty selector counts none."""
     counted = NOTHING if selector == EVERYTHING else selector
-    scope = Scope(frozenset((asked.labels.namespace,)))
-    return asked.cluster.census.counter(CounterKey(((scope, counted),), live=True))
+    scope = Scope(frozenset((incoming.labels.namespace,)))
+    return incoming.cluster.pod_counters.counter(CounterKey(((scope, counted),), live=True))
 
 
-def soft_scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selection, *, strict: bool) -> Ints:
+def soft_scores(incoming: IncomingPod, constraints: list[SpreadConstraint], rows: Selection, *, strict: bool) -> Ints:
     """Score feasible nodes from 0 to 100 by their counts; `strict` leaves out nodes that lack one of the labels."""
-    nodes = asked.cluster.nodes
+    nodes = incoming.cluster.nodes
     keys = tuple(sorted({c.topology_key for c in constraints})) if strict else ()
     lacking = [key for key in keys if not nodes.domains(key).everywhere]
     if lacking:
@@ -54,17 +54,17 @@ def soft_scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selecti
         scores = np.zeros(len(has_all), dtype=np.int64)
         some = np.arange(nodes.size)[rows][has_all]
         if len(some):
-            scores[has_all] = _scores(asked, constraints, some, keys)
+            scores[has_all] = _scores(incoming, constraints, some, keys)
         return scores
-    return _scores(asked, constraints, rows, keys)
+    return _scores(incoming, constraints, rows, keys)
 
 
-def _scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selection, keys: tuple[str, ...]) -> Ints:
+def _scores(incoming: IncomingPod, constraints: list[SpreadConstraint], rows: Selection, keys: tuple[str, ...]) -> Ints:
     if isinstance(rows, slice) and len(constraints) == 2:
-        scores = _sparse_scores(asked, constraints, rows, keys)
+        scores = _sparse_scores(incoming, constraints, rows, keys)
         if scores is not None:
             return scores
-    parts = [_part(asked, constraint, rows, keys) for constraint in constraints]
+    parts = [_part(incoming, constraint, rows, keys) for constraint in constraints]
     cells = math.prod(len(part.values) for part in parts)
     if cells > _MOST_CELLS:
         raw = sum((part.values[part.digits] for part in parts), start=np.zeros(len(parts[0].digits)))
@@ -84,7 +84,7 @@ def _scores(asked: Asked, constraints: list[SpreadConstraint], rows: Selection, 
 
 
 def _sparse_scores(
-    asked: Asked, constraints: list[SpreadConstraint], rows: slice, keys: tuple[str, ...]
+    incoming: IncomingPod, constraints: list[SpreadConstraint], rows: slice, keys: tuple[str, ...]
 ) -> Ints | None:
     """Score by host and one more label when all nodes are feasible and few have any of the pods.
 
@@ -93,14 +93,14 @@ def _sparse_scores(
     host, other = constraints if constraints[0].topology_key == HOSTNAME else reversed(constraints)
     if host.topology_key != HOSTNAME or other.topology_key == HOSTNAME:
         return None
-    nodes, busy = asked.cluster.nodes, matching(asked, host.selector).some
+    nodes, busy = incoming.cluster.nodes, matching(incoming, host.selector).some
     domains = nodes.domains(other.topology_key)
     if len(busy) > _FEW or len(domains.nodes_in) > _FEW or not nodes.domains(HOSTNAME).everywhere:
         return None
     digits = domains.digits[rows]
     weight = math.log(np.count_nonzero(domains.nodes_in) + 2)
     extra = other.max_skew - 1
-    values = [0.0, *(count * weight + extra for count in counted_view(asked, other, keys).counts.tolist())]
+    values = [0.0, *(count * weight + extra for count in counted_view(incoming, other, keys).counts.tolist())]
     weight, extra = math.log(len(digits) + 2), host.max_skew - 1
     # Floats add the same in either order, so the order of the two constraints does not matter.
     where = np.fromiter(busy, np.intp, len(busy))
@@ -136,15 +136,15 @@ class _Part(NamedTuple):
     values: NDArray[np.float64]
 
 
-def _part(asked: Asked, constraint: SpreadConstraint, rows: Selection, keys: tuple[str, ...]) -> _Part:
+def _part(incoming: IncomingPod, constraint: SpreadConstraint, rows: Selection, keys: tuple[str, ...]) -> _Part:
     """Score counts times the logarithm of the number of domains, plus the skew; without the label nothing."""
-    nodes = asked.cluster.nodes
+    nodes = incoming.cluster.nodes
     extra = constraint.max_skew - 1
     domains = nodes.domains(constraint.topology_key)
     digits = domains.digits[rows]
     if constraint.topology_key == HOSTNAME:
         # Pods on the node itself, whatever the policies say.
-        tally = matching(asked, constraint.selector)
+        tally = matching(incoming, constraint.selector)
         counts = tally.column[rows]
         most = tally.total if tally.total < _FEW else int(counts.max())
         values: NDArray[np.float64] = np.arange(most + 2, dtype=np.float64) * math.log(len(counts) + 2) + extra
@@ -152,7 +152,7 @@ def _part(asked: Asked, constraint: SpreadConstraint, rows: Selection, keys: tup
         if domains.everywhere:
             return _Part(counts, values)
         return _Part(np.where(digits == 0, most + 1, counts), values)
-    view = counted_view(asked, constraint, keys)
+    view = counted_view(incoming, constraint, keys)
     if isinstance(rows, slice):
         number = np.count_nonzero(domains.nodes_in)
     else:

@@ -7,7 +7,7 @@ import numpy as np
 from tutti.cluster.columns import Ints
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.plugins.base import NodePlugin, Window
+from tutti.engine.plugins.base import NodePlugin, NodeRows
 from tutti.engine.plugins.verdict import Refusal, Variants
 from tutti.kube.objects import Taint, Toleration
 from tutti.kube.taints import first_untolerated, tolerates
@@ -21,7 +21,7 @@ class TaintToleration(NodePlugin):
     scaled = "down"
     refusals = (Refusal("node(s) had untolerated taint(s)", resolvable=False),)
 
-    def filter(self, window: Window, spec: SpecClass) -> Variants | None:
+    def filter(self, window: NodeRows, spec: SpecClass) -> Variants | None:
         """Refuse nodes with a taint that the pod does not bear."""
         sets = window.nodes.taint_sets
         refused = (first_untolerated(taints, spec.tolerations) is not None for taints in sets)
@@ -29,7 +29,7 @@ class TaintToleration(NodePlugin):
         answers: Variants = table[window.nodes.taints[window.rows]]
         return answers
 
-    def score(self, window: Window, spec: SpecClass) -> Ints | None:
+    def score(self, window: NodeRows, spec: SpecClass) -> Ints | None:
         """Count the soft taints that the pod does not bear."""
         soft = tuple(t for t in spec.tolerations if t.effect in (None, "", "PreferNoSchedule"))
         sets = window.nodes.taint_sets

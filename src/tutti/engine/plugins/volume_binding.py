@@ -19,7 +19,7 @@ from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Edit, Put
 from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
-from tutti.engine.plugins.base import MAX_SCORE, Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.plugins.base import MAX_SCORE, ClusterPlugin, IncomingPod, PreparedPlugin, Selection
 from tutti.engine.plugins.node_resources_fit import Shape, broken_line
 from tutti.engine.plugins.verdict import AttemptError, Reason, Refusal, Variants
 from tutti.kube.objects import (
@@ -54,7 +54,7 @@ _MESSAGES = {
 }
 
 
-class Found(NamedTuple):
+class VolumeMatch(NamedTuple):
     """How a pod's claims can be met on a node: free volumes to bind, and claims for which one is made."""
 
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
@@ -75,19 +75,19 @@ class VolumeBinding(ClusterPlugin):
     def __init__(self, shape: Shape = ((0, MAX_SCORE), (MAX_SCORE, 0))) -> None:
         self._line = broken_line(shape)
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, incoming: IncomingPod) -> bool:
         """Only pods with volumes."""
-        return bool(asked.spec.volumes)
+        return bool(incoming.spec.volumes)
 
-    def prepare(self, asked: Asked) -> Prepared | Reason | None:
+    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | Reason | None:
         """Sort the pod's claims; one that is missing, lost or should be bound by now ends the attempt."""
         wishes: list[PersistentVolumeClaim] = []
-        for volume in asked.spec.volumes:
-            name = volumes.claim_name(asked.pod, volume)
+        for volume in incoming.spec.volumes:
+            name = volumes.claim_name(incoming.pod, volume)
             if name is None:
                 continue
-            wish = volumes.claim(asked.cluster, asked.spec.namespace, name)
-            problem = _problem(asked, wish, name, ephemeral=volume.ephemeral is not None)
+            wish = volumes.claim(incoming.cluster, incoming.spec.namespace, name)
+            problem = _problem(incoming, wish, name, ephemeral=volume.ephemeral is not None)
             if problem is not None or wish is None:
                 return Reason(self.name, (problem or "",), resolvable=False)
             wishes.append(wish)
@@ -95,20 +95,20 @@ class VolumeBinding(ClusterPlugin):
             return None
         bound = [w for w in wishes if _is_bound(w)]
         waiting = [w for w in wishes if not _is_bound(w)]
-        if any(w.spec.volume_name or not _waits(asked.cluster, w) for w in waiting):
+        if any(w.spec.volume_name or not _waits(incoming.cluster, w) for w in waiting):
             return Reason(self.name, ("pod has unbound immediate PersistentVolumeClaims",), resolvable=False)
-        return _Claims(asked, bound, waiting)
+        return _Claims(incoming, bound, waiting)
 
-    def reason(self, asked: Asked, row: int, variant: int) -> Reason:
+    def reason(self, incoming: IncomingPod, row: int, variant: int) -> Reason:
         """Give every message of the row."""
-        prepared = self.prepare(asked)
+        prepared = self.prepare(incoming)
         assert isinstance(prepared, _Claims)
         found = prepared.found(row)
         return Reason(self.name, tuple(_MESSAGES[r] for r in sorted(found.refusals)), resolvable=False)
 
-    def tally(self, asked: Asked, rows: Rows, variant: int) -> dict[str, int]:
+    def tally(self, incoming: IncomingPod, rows: Rows, variant: int) -> dict[str, int]:
         """Count every message."""
-        prepared = self.prepare(asked)
+        prepared = self.prepare(incoming)
         assert isinstance(prepared, _Claims)
         counts: dict[str, int] = {}
         for row in rows.tolist():
@@ -116,20 +116,20 @@ class VolumeBinding(ClusterPlugin):
                 counts[_MESSAGES[refusal]] = counts.get(_MESSAGES[refusal], 0) + 1
         return counts
 
-    def score(self, asked: Asked, prepared: Prepared | None, rows: Selection) -> Ints | None:
+    def score(self, incoming: IncomingPod, prepared: PreparedPlugin | None, rows: Selection) -> Ints | None:
         """Prefer nodes where the volumes leave little unused; pods without claims get 0."""
-        numbers = np.arange(asked.cluster.nodes.size)[rows].tolist()
+        numbers = np.arange(incoming.cluster.nodes.size)[rows].tolist()
         if not isinstance(prepared, _Claims) or not prepared.waiting:
             return np.zeros(len(numbers), dtype=np.int64)
         return np.fromiter((self._fullness(prepared.found(row)) for row in numbers), np.int64, len(numbers))
 
-    def _fullness(self, found: Found) -> int:
+    def _fullness(self, found: VolumeMatch) -> int:
         classes: dict[str, tuple[int, int]] = {}
         if found.bindings:
             for wish, volume in found.bindings:
-                asked, size = classes.get(volume.spec.storage_class_name or "", (0, 0))
+                incoming, size = classes.get(volume.spec.storage_class_name or "", (0, 0))
                 classes[volume.spec.storage_class_name or ""] = (
-                    asked + _requested(wish), size + value((volume.spec.capacity or {}).get("storage", 0))
+                    incoming + _requested(wish), size + value((volume.spec.capacity or {}).get("storage", 0))
                 )  # fmt: skip
         else:
             for wish, capacity in found.provisions:
@@ -141,12 +141,12 @@ class VolumeBinding(ClusterPlugin):
         if not classes:
             return 0
         total = 0
-        for asked, size in classes.values():
-            total += int(self._line[MAX_SCORE if size == 0 or asked > size else asked * MAX_SCORE // size])
+        for incoming, size in classes.values():
+            total += int(self._line[MAX_SCORE if size == 0 or incoming > size else incoming * MAX_SCORE // size])
         return int(total / len(classes) + 0.5)
 
 
-def reserve(asked: Asked, prepared: list[Prepared | None], row: int) -> list[Edit]:
+def reserve(incoming: IncomingPod, prepared: list[PreparedPlugin | None], row: int) -> list[Edit]:
     """Give the edits by which a placed pod takes its volumes: free ones bound, new ones bound to come on the node."""
     claims = next((p for p in prepared if isinstance(p, _Claims)), None)
     if claims is None or not claims.waiting:
@@ -165,14 +165,14 @@ def reserve(asked: Asked, prepared: list[Prepared | None], row: int) -> list[Edi
         meta = msgspec.structs.replace(volume.metadata, annotations=note)
         edits.append(Put(msgspec.structs.replace(volume, metadata=meta, spec=spec)))
     for wish, _ in found.provisions:
-        note = {**(wish.metadata.annotations or {}), SELECTED_NODE: asked.cluster.nodes.names[row]}
+        note = {**(wish.metadata.annotations or {}), SELECTED_NODE: incoming.cluster.nodes.names[row]}
         edits.append(
             Put(msgspec.structs.replace(wish, metadata=msgspec.structs.replace(wish.metadata, annotations=note)))
         )
     return edits
 
 
-def _problem(asked: Asked, wish: PersistentVolumeClaim | None, name: str, *, ephemeral: bool) -> str | None:
+def _problem(incoming: IncomingPod, wish: PersistentVolumeClaim | None, name: str, *, ephemeral: bool) -> str | None:
     if wish is None:
         if ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
@@ -181,7 +181,7 @@ def _problem(asked: Asked, wish: PersistentVolumeClaim | None, name: str, *, eph
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{wish.spec.volume_name or ""}"'
     if wish.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
-    return volumes.not_created_for(asked.pod, wish) if ephemeral else None
+    return volumes.not_created_for(incoming.pod, wish) if ephemeral else None
 
 
 def _is_bound(wish: PersistentVolumeClaim) -> bool:
@@ -207,13 +207,15 @@ def _size(quantities: dict[str, str | int | float] | None) -> int:
     return parse_nano((quantities or {}).get("storage", 0))
 
 
-class _Claims(Prepared):
+class _Claims(PreparedPlugin):
     """The claims of one pod: those that are bound, and those that wait."""
 
-    def __init__(self, asked: Asked, bound: list[PersistentVolumeClaim], waiting: list[PersistentVolumeClaim]) -> None:
-        self._asked, self._cluster = asked, asked.cluster
+    def __init__(
+        self, incoming: IncomingPod, bound: list[PersistentVolumeClaim], waiting: list[PersistentVolumeClaim]
+    ) -> None:
+        self._incoming, self._cluster = incoming, incoming.cluster
         self.bound, self.waiting = bound, waiting
-        self._found: dict[int, Found] = {}
+        self._found: dict[int, VolumeMatch] = {}
         self._fits: dict[str, list[PersistentVolume]] = {}
         self._reached: dict[str, Bools] = {}
         self._capacities: dict[str, Bools] = {}
@@ -237,7 +239,7 @@ class _Claims(Prepared):
             return refused
         return np.fromiter((_variant(self.found(row).refusals) for row in numbers), np.uint8, len(numbers))
 
-    def found(self, row: int) -> Found:
+    def found(self, row: int) -> VolumeMatch:
         """Say how the claims can be met on a row."""
         group = row if self._groups is None else int(self._groups[row])
         found = self._found.get(group)
@@ -289,7 +291,7 @@ class _Claims(Prepared):
             reached = self._reached[name] = reachable(self._cluster, volume)
         return reached
 
-    def _find(self, row: int) -> Found:
+    def _find(self, row: int) -> VolumeMatch:
         refusals: set[int] = set()
         wrong, gone = self._bound_refusals if self.bound else (None, None)
         if wrong is not None and wrong[row]:
@@ -305,12 +307,12 @@ class _Claims(Prepared):
             elif selected == node:
                 provisioning.append(wish)
             else:
-                return Found(refusals=frozenset(refusals | {_NO_VOLUME}))
+                return VolumeMatch(refusals=frozenset(refusals | {_NO_VOLUME}))
         bindings, unmatched = self._match(matching, row)
         refused, provisions = self._provision([*provisioning, *unmatched], row)
         if refused:
             refusals.add(refused)
-        return Found(tuple(bindings), tuple(provisions), frozenset(refusals))
+        return VolumeMatch(tuple(bindings), tuple(provisions), frozenset(refusals))
 
     def _match(
         self, wishes: list[PersistentVolumeClaim], row: int

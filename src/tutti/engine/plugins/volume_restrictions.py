@@ -7,7 +7,7 @@ import numpy as np
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins import volumes
-from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.plugins.base import ClusterPlugin, IncomingPod, PreparedPlugin, Selection
 from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import GceDisk, IscsiDisk, Pod, RbdDisk, Volume
 
@@ -26,15 +26,15 @@ class VolumeRestrictions(ClusterPlugin):
         ),
     )
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, incoming: IncomingPod) -> bool:
         """Only pods with volumes."""
-        return bool(asked.spec.volumes)
+        return bool(incoming.spec.volumes)
 
-    def prepare(self, asked: Asked) -> Prepared | Reason | None:
+    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | Reason | None:
         """Find the pod's disks and single-use claims; a claim that does not exist ends the attempt."""
-        cluster, namespace = asked.cluster, asked.spec.namespace
+        cluster, namespace = incoming.cluster, incoming.spec.namespace
         single: set[str] = set()
-        for volume in asked.spec.volumes:
+        for volume in incoming.spec.volumes:
             if volume.persistent_volume_claim is None:
                 continue
             name = volume.persistent_volume_claim.claim_name
@@ -43,24 +43,24 @@ class VolumeRestrictions(ClusterPlugin):
                 return Reason(self.name, (f'persistentvolumeclaim "{name}" not found',), resolvable=False)
             if "ReadWriteOncePod" in (wish.spec.access_modes or ()):
                 single.add(name)
-        disks = [v for v in asked.spec.volumes if _is_disk(v)]
+        disks = [v for v in incoming.spec.volumes if _is_disk(v)]
         users = sum(f"{namespace}/{name}" in cluster.occupancy.claim_users for name in single)
-        return _Restricted(asked, disks, single, users) if disks or users else None
+        return _Restricted(incoming, disks, single, users) if disks or users else None
 
 
 def _is_disk(volume: Volume) -> bool:
     return any((volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd))
 
 
-class _Restricted(Prepared):
+class _Restricted(PreparedPlugin):
     """The disks and single-use claims of one pod."""
 
-    def __init__(self, asked: Asked, disks: list[Volume], single: set[str], users: int) -> None:
-        self._asked, self._disks, self._single, self._users = asked, disks, single, users
+    def __init__(self, incoming: IncomingPod, disks: list[Volume], single: set[str], users: int) -> None:
+        self._incoming, self._disks, self._single, self._users = incoming, disks, single, users
 
     def filter(self, rows: Selection) -> Variants:
         """Refuse nodes where a disk is mounted (1), and all nodes while a single-use claim is in use (2)."""
-        cluster = self._asked.cluster
+        cluster = self._incoming.cluster
         answers = np.full(len(cluster.nodes.on[rows]), 2 if self._users > 0 else 0, dtype=np.uint8)
         if self._disks:
             taken = np.zeros(cluster.nodes.size, dtype=bool)
@@ -76,7 +76,7 @@ class _Restricted(Prepared):
 
     def fork(self) -> _Restricted:
         """Copy the count."""
-        return _Restricted(self._asked, self._disks, self._single, self._users)
+        return _Restricted(self._incoming, self._disks, self._single, self._users)
 
     def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
         """Count the uses of a claim of that name; kube-scheduler does not look at the namespace here."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
-from tutti.engine.plugins.base import Asked, ClusterPlugin, Prepared, Selection
+from tutti.engine.plugins.base import ClusterPlugin, IncomingPod, PreparedPlugin, Selection
 from tutti.engine.plugins.verdict import Reason, Refusal, Variants
 from tutti.kube.objects import PersistentVolume, PersistentVolumeClaim
 from tutti.kube.selectors import Requirement
@@ -25,36 +25,36 @@ class VolumeZone(ClusterPlugin):
     cures = frozenset((Event.NODE_ADDED, Event.NODE_LABELS, Event.VOLUMES))
     refusals = (Refusal("node(s) had no available volume zone", resolvable=False),)
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, incoming: IncomingPod) -> bool:
         """Only pods with volumes."""
-        return bool(asked.spec.volumes)
+        return bool(incoming.spec.volumes)
 
-    def prepare(self, asked: Asked) -> Prepared | Reason | None:
+    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | Reason | None:
         """Collect the zones of the pod's bound volumes; a volume that is missing ends the attempt."""
         wanted: list[Requirement] = []
-        for volume in asked.spec.volumes:
+        for volume in incoming.spec.volumes:
             if volume.persistent_volume_claim is None:
                 continue
             name = volume.persistent_volume_claim.claim_name
-            wish = volumes.claim(asked.cluster, asked.spec.namespace, name)
+            wish = volumes.claim(incoming.cluster, incoming.spec.namespace, name)
             if wish is None:
                 return self._refuse(f'persistentvolumeclaim "{name}" not found')
             if not wish.spec.volume_name:
-                problem = self._unbound(asked, wish)
+                problem = self._unbound(incoming, wish)
                 if problem is not None:
                     return problem
                 continue
-            found = volumes.volume(asked.cluster, wish.spec.volume_name)
+            found = volumes.volume(incoming.cluster, wish.spec.volume_name)
             if found is None:
                 return self._refuse(f'persistentvolume "{wish.spec.volume_name}" not found')
             wanted += _zones(found)
-        return _Zoned(asked, wanted) if wanted else None
+        return _Zoned(incoming, wanted) if wanted else None
 
-    def _unbound(self, asked: Asked, wish: PersistentVolumeClaim) -> Reason | None:
+    def _unbound(self, incoming: IncomingPod, wish: PersistentVolumeClaim) -> Reason | None:
         name = volumes.class_name(wish)
         if not name:
             return self._refuse("PersistentVolumeClaim had no pv name and storageClass name")
-        found = volumes.storage_class(asked.cluster, name)
+        found = volumes.storage_class(incoming.cluster, name)
         if found is None:
             return self._refuse(f'storageclass.storage.k8s.io "{name}" not found')
         if found.volume_binding_mode is None:
@@ -78,15 +78,15 @@ def _zones(found: PersistentVolume) -> list[Requirement]:
     return wanted
 
 
-class _Zoned(Prepared):
+class _Zoned(PreparedPlugin):
     """The zones that one pod's volumes are in."""
 
-    def __init__(self, asked: Asked, wanted: list[Requirement]) -> None:
-        self._asked, self._wanted = asked, wanted
+    def __init__(self, incoming: IncomingPod, wanted: list[Requirement]) -> None:
+        self._incoming, self._wanted = incoming, wanted
 
     def filter(self, rows: Selection) -> Variants:
         """Refuse nodes of other zones; nodes without any zone label are those of a single-zone cluster."""
-        nodes = self._asked.cluster.nodes
+        nodes = self._incoming.cluster.nodes
         zoned = np.zeros(len(nodes.on[rows]), dtype=bool)
         for key in _LABELS:
             zoned |= nodes.column(key).ids[rows] >= 0

@@ -13,14 +13,14 @@ MIGRATED_ANNOTATION = "storage.alpha.kubernetes.io/migrated-plugins"
 WAIT_FOR_CONSUMER = "WaitForFirstConsumer"
 
 
-class Disk(NamedTuple):
+class CsiVolume(NamedTuple):
     """A volume as its CSI driver knows it."""
 
     driver: str
     handle: str
 
 
-class Migrated(NamedTuple):
+class MigratedDriver(NamedTuple):
     """A driver that was part of Kubernetes and is a CSI driver now."""
 
     plugin: str
@@ -28,11 +28,11 @@ class Migrated(NamedTuple):
     zone_key: str
 
 
-AWS = Migrated("kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone")
-GCE = Migrated("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone")
-AZURE = Migrated("kubernetes.io/azure-disk", "disk.csi.azure.com", "topology.disk.csi.azure.com/zone")
-CINDER = Migrated("kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone")
-PORTWORX = Migrated("kubernetes.io/portworx-volume", "pxd.portworx.com", "")
+AWS = MigratedDriver("kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone")
+GCE = MigratedDriver("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone")
+AZURE = MigratedDriver("kubernetes.io/azure-disk", "disk.csi.azure.com", "topology.disk.csi.azure.com/zone")
+CINDER = MigratedDriver("kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone")
+PORTWORX = MigratedDriver("kubernetes.io/portworx-volume", "pxd.portworx.com", "")
 MIGRATED = {m.plugin: m for m in (AWS, GCE, AZURE, CINDER, PORTWORX)}
 
 
@@ -98,7 +98,7 @@ def owned_or_error(pod: Pod, wish: PersistentVolumeClaim) -> None:
         raise AttemptError(problem)
 
 
-def in_tree(source: Volume | VolumeSpec) -> Migrated | None:
+def in_tree(source: Volume | VolumeSpec) -> MigratedDriver | None:
     """Say which driver a disk was of before it moved to CSI."""
     if source.aws_elastic_block_store is not None:
         return AWS
@@ -113,22 +113,22 @@ def in_tree(source: Volume | VolumeSpec) -> Migrated | None:
     return None
 
 
-def migrated_disk(source: Volume | VolumeSpec, labels: dict[str, str] | None = None) -> Disk | None:
+def migrated_disk(source: Volume | VolumeSpec, labels: dict[str, str] | None = None) -> CsiVolume | None:
     """Give a disk as its CSI driver knows it; `labels` are those of the volume object, which tell a disk's zone."""
     driver = in_tree(source)
     if driver is None:
         return None
     if source.aws_elastic_block_store is not None:
         identity = source.aws_elastic_block_store.volume_id
-        return Disk(driver.driver, identity.rsplit("/", 1)[-1] if identity.startswith("aws://") else identity)
+        return CsiVolume(driver.driver, identity.rsplit("/", 1)[-1] if identity.startswith("aws://") else identity)
     if source.gce_persistent_disk is not None:
-        return Disk(driver.driver, _gce_handle(source.gce_persistent_disk.pd_name, labels or {}))
+        return CsiVolume(driver.driver, _gce_handle(source.gce_persistent_disk.pd_name, labels or {}))
     if source.azure_disk is not None:
-        return Disk(driver.driver, source.azure_disk.disk_uri)
+        return CsiVolume(driver.driver, source.azure_disk.disk_uri)
     if source.cinder is not None:
-        return Disk(driver.driver, source.cinder.volume_id)
+        return CsiVolume(driver.driver, source.cinder.volume_id)
     assert source.portworx_volume is not None
-    return Disk(driver.driver, source.portworx_volume.volume_id)
+    return CsiVolume(driver.driver, source.portworx_volume.volume_id)
 
 
 def _gce_handle(name: str, labels: dict[str, str]) -> str:

@@ -18,8 +18,8 @@ from tutti.cluster.columns import Bools, Rows
 from tutti.cluster.edits import Bind, Unbind
 from tutti.cluster.pod_table import NOT_STARTED
 from tutti.engine.placement.engine import Engine
-from tutti.engine.placement.evaluator import Filtered, Judge, States
-from tutti.engine.plugins.base import Asked
+from tutti.engine.placement.evaluator import Evaluator, FilterResult, States
+from tutti.engine.plugins.base import IncomingPod
 from tutti.engine.plugins.node_resources_fit import shortage
 from tutti.engine.plugins.verdict import PASS, AttemptError, Reason
 from tutti.engine.preemption.disruption_budgets import Budgets
@@ -40,7 +40,7 @@ class Candidate(msgspec.Struct, frozen=True):
     """How many of the evictions break a disruption budget."""
 
 
-class Preemption(msgspec.Struct, frozen=True):
+class PreemptionResult(msgspec.Struct, frozen=True):
     """All candidates, and the nodes (equally good ones, by name) that are best."""
 
     candidates: tuple[Candidate, ...] = ()
@@ -51,42 +51,42 @@ class Preemption(msgspec.Struct, frozen=True):
     """Why the pod may not preempt, or need not."""
 
 
-def preempt(engine: Engine, pod: str) -> Preemption:
+def preempt(engine: Engine, pod: str) -> PreemptionResult:
     """Say what evictions would make a pod fit that fits nowhere."""
-    nodes, judge = engine.cluster.nodes, engine.judge
-    asked = judge.ask(engine.cluster.pod_row(pod))
+    nodes, evaluator = engine.cluster.nodes, engine.evaluator
+    incoming = evaluator.incoming_pod(engine.cluster.pod_row(pod))
     if not engine.profile.preempts:
-        return Preemption(ineligible="the profile does not preempt.")
-    if asked.pod.spec.preemption_policy == "Never":
-        return Preemption(ineligible=NEVER)
-    stopped = engine.stopped(asked)
+        return PreemptionResult(ineligible="the profile does not preempt.")
+    if incoming.pod.spec.preemption_policy == "Never":
+        return PreemptionResult(ineligible=NEVER)
+    stopped = engine.stopped(incoming)
     if stopped is not None:
-        return Preemption(failed={NO_HELP: nodes.count})
+        return PreemptionResult(failed={NO_HELP: nodes.count})
     try:
-        filtered = judge.filter(asked)
+        filtered = evaluator.filter(incoming)
     except AttemptError as error:
-        return Preemption(ineligible=str(error))
+        return PreemptionResult(ineligible=str(error))
     if isinstance(filtered, Reason):
         # No pre-filter refuses all nodes for a reason that evictions could cure.
-        return Preemption(failed={NO_HELP: nodes.count})
+        return PreemptionResult(failed={NO_HELP: nodes.count})
     if filtered.feasible.any():
-        return Preemption(ineligible="the pod fits without.")
-    curable = judge.curable(asked, filtered)
-    if not _may_preempt(engine.cluster, asked, curable):
-        return Preemption(ineligible=LEAVING)
+        return PreemptionResult(ineligible="the pod fits without.")
+    curable = evaluator.curable(incoming, filtered)
+    if not _may_preempt(engine.cluster, incoming, curable):
+        return PreemptionResult(ineligible=LEAVING)
     rows = np.flatnonzero(curable)
     failed = {NO_HELP: nodes.count - len(rows)} if len(rows) < nodes.count else {}
-    return _Evictions(judge, asked, filtered, failed).run(rows)
+    return _Evictions(evaluator, incoming, filtered, failed).run(rows)
 
 
-def _may_preempt(cluster: Cluster, asked: Asked, curable: Bools) -> bool:
+def _may_preempt(cluster: Cluster, incoming: IncomingPod, curable: Bools) -> bool:
     """Say no while pods that the pod has already had evicted are still leaving its node."""
-    hold = cluster.holds.get(asked.pod.key)
-    name = hold.node if hold is not None else asked.pod.status.nominated_node_name
+    hold = cluster.holds.get(incoming.pod.key)
+    name = hold.node if hold is not None else incoming.pod.status.nominated_node_name
     row = cluster.nodes.row_of.get(name) if name else None
     if row is None or not curable[row]:
         return True
-    priority = asked.pod.spec.priority or 0
+    priority = incoming.pod.spec.priority or 0
     return not any(cluster.pods.priority[p] < priority and _leaving(cluster, p) for p in cluster.on_node[row])
 
 
@@ -104,12 +104,14 @@ def _leaving(cluster: Cluster, pod: int) -> bool:
 class _Evictions:
     """The dry runs for one pod."""
 
-    def __init__(self, judge: Judge, asked: Asked, filtered: Filtered, failed: dict[str, int]) -> None:
-        self._judge, self._asked, self._filtered, self._failed = judge, asked, filtered, failed
-        self._cluster = judge.cluster
-        self._budgets = Budgets(judge.cluster)
+    def __init__(
+        self, evaluator: Evaluator, incoming: IncomingPod, filtered: FilterResult, failed: dict[str, int]
+    ) -> None:
+        self._evaluator, self._incoming, self._filtered, self._failed = evaluator, incoming, filtered, failed
+        self._cluster = evaluator.cluster
+        self._budgets = Budgets(evaluator.cluster)
 
-    def run(self, rows: Rows) -> Preemption:
+    def run(self, rows: Rows) -> PreemptionResult:
         """Try every row that evictions could help."""
         pods = self._lower(rows)
         taken = np.zeros(self._cluster.nodes.size, dtype=bool)
@@ -118,9 +120,9 @@ class _Evictions:
         if len(there) < len(rows):
             self._fail((NO_VICTIMS,), len(rows) - len(there))
         # Where nothing but room decides, and no room is held, room can be reckoned without moving pods.
-        only_room = not any(self._filtered.states) and not self._asked.spec.ports
-        room = _Room(self._judge, self._asked) if only_room and not self._cluster.held_on else None
-        welcome = self._judge.row_table(self._asked).tier.base >= 0
+        only_room = not any(self._filtered.states) and not self._incoming.spec.ports
+        room = _Room(self._evaluator, self._incoming) if only_room and not self._cluster.held_on else None
+        welcome = self._evaluator.row_table(self._incoming).tier.base >= 0
         if room is not None:
             hopeless = welcome & room.lacking(pods, there, self._fail, welcome)
             pods = pods[~hopeless[self._cluster.pods.node[pods]]]
@@ -136,18 +138,18 @@ class _Evictions:
                 candidates.append(found)
         candidates.sort(key=lambda c: c.node)
         if not candidates:
-            return Preemption(failed=self._failed)
+            return PreemptionResult(failed=self._failed)
         costs = [self._cost(c) for c in candidates]
         least = min(costs)
         chosen = tuple(c for c, cost in zip(candidates, costs, strict=True) if cost == least)
-        return Preemption(tuple(candidates), chosen, self._failed)
+        return PreemptionResult(tuple(candidates), chosen, self._failed)
 
     def _lower(self, rows: Rows) -> Rows:
         """Give the pods of lower priority on some rows."""
         pods, length = self._cluster.pods, self._cluster.pods.length
         wanted = np.zeros(self._cluster.nodes.size + 1, dtype=bool)
         wanted[rows] = True  # a pod without a node has -1, which picks the last
-        lower = pods.priority[:length] < (self._asked.pod.spec.priority or 0)
+        lower = pods.priority[:length] < (self._incoming.pod.spec.priority or 0)
         return np.flatnonzero(wanted[pods.node[:length]] & lower)
 
     def _by_row(self, chosen: Rows) -> dict[int, list[int]]:
@@ -167,20 +169,20 @@ class _Evictions:
 
     def _try(self, row: int, lower: list[int]) -> Candidate | tuple[str, ...]:
         """Take all lower pods away, and put back those that need not go; or say why that does not help."""
-        cluster, judge, asked = self._cluster, self._judge, self._asked
+        cluster, evaluator, incoming = self._cluster, self._evaluator, self._incoming
         states = [state.fork() if state is not None else None for state in self._filtered.states]
         mark = cluster.mark()
         try:
             for pod in lower:
                 self._move(states, pod, row, -1)
-            verdict = judge.judge_with_holds(asked, states, row)
+            verdict = evaluator.filter_row_with_holds(incoming, states, row)
             if verdict != PASS:
-                return judge.reason(asked, row, verdict).messages
+                return evaluator.reason(incoming, row, verdict).messages
             broken = self._budgets.violating(lower)
             victims = set()
             for pod in _in_turn(lower, broken):
                 self._move(states, pod, row, 1)
-                if judge.judge_with_holds(asked, states, row) != PASS:
+                if evaluator.filter_row_with_holds(incoming, states, row) != PASS:
                     self._move(states, pod, row, -1)
                     victims.add(pod)
         finally:
@@ -225,9 +227,9 @@ def _candidate(cluster: Cluster, row: int, lower: list[int], victims: set[int], 
 class _Room:
     """What is left on nodes, for a pod that is refused for want of room alone."""
 
-    def __init__(self, judge: Judge, asked: Asked) -> None:
-        self._cluster = judge.cluster
-        wanted = judge.room_wanted(asked)
+    def __init__(self, evaluator: Evaluator, incoming: IncomingPod) -> None:
+        self._cluster = evaluator.cluster
+        wanted = evaluator.room_wanted(incoming)
         self._places = [place for place, _ in wanted]
         self._amounts = [amount for _, amount in wanted]
         self._usages: dict[int, list[int]] = {}

@@ -14,16 +14,16 @@ import numpy as np
 
 from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Unbind
-from tutti.cluster.meter import GANG_POD, VICTIM
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import GANG_POD, VICTIM
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision
 from tutti.engine.preemption.disruption_budgets import Budgets
-from tutti.engine.preemption.victim_proposals import Proposals
+from tutti.engine.preemption.victim_proposals import VictimProposals
 from tutti.engine.preemption.victim_subsets import ranked_sets
-from tutti.engine.preemption.victims import Loss, Unit, Victims
+from tutti.engine.preemption.victims import EvictionUnit, EvictionUnits, Loss
 from tutti.kube.times import micros
 
 _EXACT = 14
@@ -103,7 +103,7 @@ class GangPreemption:
         cluster, whom = self._cluster, self._whom
         with Trial(cluster):
             leaving = () if self._move else self._without_leaving()
-            victims = Victims(cluster, self._gangs, Budgets(cluster), self._priority, equals=self._move, but=whom)
+            victims = EvictionUnits(cluster, self._gangs, Budgets(cluster), self._priority, equals=self._move, but=whom)
             self.weaker = len(victims)
             best = self._best(victims)
             if best is None:
@@ -114,7 +114,7 @@ class GangPreemption:
             return self._evictions(victims, best, ())
         return found
 
-    def _evictions(self, victims: Victims, best: Sequence[Unit], leaving: tuple[str, ...]) -> Evictions:
+    def _evictions(self, victims: EvictionUnits, best: Sequence[EvictionUnit], leaving: tuple[str, ...]) -> Evictions:
         pods = self._cluster.pods
         decisions, moves = self._after[_pods_of(best)]
         rows = victims.rows(best)
@@ -151,7 +151,7 @@ class GangPreemption:
 
     # Trying -----------------------------------------------------------------------------------------------------------
 
-    def _fits(self, units: Iterable[Unit]) -> bool:
+    def _fits(self, units: Iterable[EvictionUnit]) -> bool:
         """Say whether the gang fits without some units; what it looks like then is kept."""
         cluster = self._cluster
         units = tuple(units)
@@ -175,7 +175,7 @@ class GangPreemption:
     def _is_exhausted(self) -> bool:
         return self._remaining <= 0 or self._budget.is_exhausted()
 
-    def _moved(self, units: Sequence[Unit]) -> list[Decision] | None:
+    def _moved(self, units: Sequence[EvictionUnit]) -> list[Decision] | None:
         """Give all units another place, each on another node than before, or none."""
         moves: list[Decision] = []
         for unit in units:
@@ -189,7 +189,7 @@ class GangPreemption:
             moves += found
         return moves
 
-    def _tried(self, victims: Victims, units: Sequence[Unit]) -> bool:
+    def _tried(self, victims: EvictionUnits, units: Sequence[EvictionUnit]) -> bool:
         """Try a set; sets within one that was not enough are not tried."""
         ids = frozenset(map(id, units))
         if any(ids <= failed for failed in self._failed) or not victims.is_allowed(units):
@@ -203,10 +203,10 @@ class GangPreemption:
 
     # Choosing ---------------------------------------------------------------------------------------------------------
 
-    def _best(self, victims: Victims) -> tuple[Unit, ...] | None:
+    def _best(self, victims: EvictionUnits) -> tuple[EvictionUnit, ...] | None:
         if not len(victims):
             return None
-        proposals = Proposals(self._placer, self._need, victims)
+        proposals = VictimProposals(self._placer, self._need, victims)
         if proposals.hopeless():
             return None
         useful = proposals.useful() if not self._move else victims.units
@@ -214,7 +214,7 @@ class GangPreemption:
             least = self._least_of(victims, useful, proposals)
             if least is not None or self._tries > 0:
                 return least
-        best: tuple[Loss, tuple[Unit, ...]] | None = None
+        best: tuple[Loss, tuple[EvictionUnit, ...]] | None = None
         for proposed in proposals.proposed():
             found = self._improved(victims, proposed, proposals)
             if found is not None:
@@ -229,7 +229,9 @@ class GangPreemption:
             return self._improved(victims, _whole(useful), proposals)
         return best[1]
 
-    def _improved(self, victims: Victims, shortlist: Sequence[Unit], proposals: Proposals) -> tuple[Unit, ...] | None:
+    def _improved(
+        self, victims: EvictionUnits, shortlist: Sequence[EvictionUnit], proposals: VictimProposals
+    ) -> tuple[EvictionUnit, ...] | None:
         """Find the best set among a shortlist; where that is too long, one from which nobody can be spared."""
         if len(shortlist) <= _SHORT:
             return self._least_of(victims, shortlist, proposals)
@@ -241,7 +243,7 @@ class GangPreemption:
             in_turn = self._by_place(in_turn)
         return self._spared(victims, in_turn, list(shortlist), proposals)
 
-    def _by_place(self, units: Sequence[Unit]) -> list[Unit]:
+    def _by_place(self, units: Sequence[EvictionUnit]) -> list[EvictionUnit]:
         """Sort units by the domains in which they may keep others away, so that those of one stand together."""
         cluster, nodes = self._cluster, self._cluster.nodes
         rows = [*self._need.everybody, *(unit.rows[0] for unit in units)]
@@ -249,15 +251,19 @@ class GangPreemption:
         keys = sorted({term.topology_key for row in specs for term in cluster.spec_of(row).anti_affinity})
         columns = [nodes.domains(key).digits for key in keys]
 
-        def place(unit: Unit) -> tuple[int, ...]:
+        def place(unit: EvictionUnit) -> tuple[int, ...]:
             row = int(cluster.pods.node[min(unit.rows, key=cluster.pods.keys.__getitem__)])
             return *(int(column[row]) for column in columns), int(nodes.rank[row])
 
         return sorted(units, key=place)
 
     def _spared(
-        self, victims: Victims, in_turn: Sequence[Unit], kept: list[Unit], proposals: Proposals
-    ) -> tuple[Unit, ...] | None:
+        self,
+        victims: EvictionUnits,
+        in_turn: Sequence[EvictionUnit],
+        kept: list[EvictionUnit],
+        proposals: VictimProposals,
+    ) -> tuple[EvictionUnit, ...] | None:
         """Spare as many units as possible, many at once if it can; None when the budget is exhausted before that."""
         todo = [list(in_turn)]
         while todo:
@@ -272,7 +278,9 @@ class GangPreemption:
                 todo += [some[len(some) // 2 :], some[: len(some) // 2]]
         return tuple(kept)
 
-    def _least_of(self, victims: Victims, units: Sequence[Unit], proposals: Proposals) -> tuple[Unit, ...] | None:
+    def _least_of(
+        self, victims: EvictionUnits, units: Sequence[EvictionUnit], proposals: VictimProposals
+    ) -> tuple[EvictionUnit, ...] | None:
         """Try all sets of units, the least loss first."""
         units = sorted(units, key=victims.names)
         if self._move:
@@ -288,7 +296,7 @@ class GangPreemption:
                 return chosen
         return None
 
-    def _with_the_needed(self, victims: Victims, units: Sequence[Unit], masks: Ints) -> Ints:
+    def _with_the_needed(self, victims: EvictionUnits, units: Sequence[EvictionUnit], masks: Ints) -> Ints:
         """Leave out the sets that lack a pod without whose eviction nothing fits; all of them, if nothing does.
 
         Only for gangs that look at nobody else: for those more evictions never do harm.
@@ -296,23 +304,23 @@ class GangPreemption:
         if len(units) <= _FEW:
             return masks
         every = {row for unit in units for row in unit.rows}
-        if not self._fits([Unit(tuple(sorted(every)), 0)]):
+        if not self._fits([EvictionUnit(tuple(sorted(every)), 0)]):
             return masks[:0]
         if len(units) <= _SHORT:
             return masks
         for row in sorted(every):
             holding = sum(1 << bit for bit, unit in enumerate(units) if row in unit.rows)
-            if (masks & holding == 0).any() and not self._fits([Unit(tuple(sorted(every - {row})), 0)]):
+            if (masks & holding == 0).any() and not self._fits([EvictionUnit(tuple(sorted(every - {row})), 0)]):
                 masks = masks[masks & holding != 0]
         return masks
 
 
-def _whole(units: Iterable[Unit]) -> list[Unit]:
+def _whole(units: Iterable[EvictionUnit]) -> list[EvictionUnit]:
     """Leave out the single members of gangs that can go whole."""
     units = list(units)
     gangs = {unit.gang for unit in units if unit.whole and unit.gang is not None}
     return [unit for unit in units if unit.whole or unit.gang not in gangs]
 
 
-def _pods_of(units: Iterable[Unit]) -> frozenset[int]:
+def _pods_of(units: Iterable[EvictionUnit]) -> frozenset[int]:
     return frozenset(row for unit in units for row in unit.rows)

@@ -11,21 +11,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.engine.gangs.areas import Kind
+from tutti.engine.gangs.areas import PodKind
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.plugins.base import Area
-from tutti.engine.preemption.victims import Unit, Victims
+from tutti.engine.preemption.victims import EvictionUnit, EvictionUnits
 
 _FURTHER = 3
 """Units beside a guess that are worth a look: those that come nearest to doing as well."""
 
 
-class Greedy:
+class GreedyVictims:
     """Guesses for one gang in one area."""
 
-    def __init__(self, placer: GangPlacer, victims: Victims, numbers: Rows, area: Area | None) -> None:
+    def __init__(self, placer: GangPlacer, victims: EvictionUnits, numbers: Rows, area: Area | None) -> None:
         cluster = self._cluster = placer.engine.cluster
-        self._capacity, self._judge, self._victims = placer.capacity, placer.engine.judge, victims
+        self._capacity, self._evaluator, self._victims = placer.capacity, placer.engine.evaluator, victims
         self._inside: Bools = cluster.nodes.on if area is None else cluster.nodes.on & area.mask
         self._units = [victims.units[n] for n in numbers.tolist()]
         place = np.full(len(victims), -1)
@@ -43,13 +43,13 @@ class Greedy:
         self.one_is_enough = False
         """Whether one unit alone was found to make room enough."""
 
-    def everybody(self) -> list[Unit]:
+    def everybody(self) -> list[EvictionUnit]:
         """Give all units of the area."""
         return self._allowed(np.unique(self._owner).tolist())
 
     # By gain ----------------------------------------------------------------------------------------------------------
 
-    def by_gain(self, kind: Kind, count: int) -> list[Unit] | None:
+    def by_gain(self, kind: PodKind, count: int) -> list[EvictionUnit] | None:
         """Take the units that make room for most, until all fit; with some that would do nearly as well."""
         nodes = self._cluster.nodes
         free = nodes.alloc - nodes.used
@@ -60,13 +60,13 @@ class Greedy:
         chosen: list[int] = []
         further: list[int] = []
         while True:
-            copies = np.where(self._inside, self._capacity.count(kind.asked, free, slice(None)), 0)
+            copies = np.where(self._inside, self._capacity.count(kind.incoming, free, slice(None)), 0)
             missing = count - int(np.minimum(copies, count).sum())
             if missing <= 0:
                 self.one_is_enough = len(chosen) == 1
                 return self._allowed([*chosen, *further])
             with_room = free[:, row] + freed.T
-            gain_of_pair = self._capacity.count(kind.asked, with_room, row) - copies[row]
+            gain_of_pair = self._capacity.count(kind.incoming, with_room, row) - copies[row]
             gain = np.bincount(unit, weights=np.maximum(gain_of_pair, 0), minlength=len(self._units)).astype(np.int64)
             gain[chosen] = 0
             useful = np.minimum(gain, missing)
@@ -82,7 +82,7 @@ class Greedy:
 
     # One by one -------------------------------------------------------------------------------------------------------
 
-    def one_by_one(self, wanted: Sequence[tuple[Kind, int]]) -> list[Unit] | None:
+    def one_by_one(self, wanted: Sequence[tuple[PodKind, int]]) -> list[EvictionUnit] | None:
         """Give each pod the node where the least has to go."""
         nodes = self._cluster.nodes
         free = nodes.alloc - nodes.used
@@ -91,11 +91,11 @@ class Greedy:
         rows, owner, usage = self._rows[order], self._owner[order], self._usage[order].copy()
         starts = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]]) if len(rows) else np.zeros(0, dtype=np.intp)
         gone: set[int] = set()
-        for kind, count in sorted(wanted, key=lambda pair: -self._capacity.share(pair[0].asked)):
-            need = self._judge.room_wanted(kind.asked)
+        for kind, count in sorted(wanted, key=lambda pair: -self._capacity.share(pair[0].incoming)):
+            need = self._evaluator.room_wanted(kind.incoming)
             left = count
             while left:
-                copies = np.where(self._inside, self._capacity.count(kind.asked, free, slice(None)), 0)
+                copies = np.where(self._inside, self._capacity.count(kind.incoming, free, slice(None)), 0)
                 taken = self._take(copies, left)
                 if taken.any():
                     for place, amount in need:
@@ -122,14 +122,14 @@ class Greedy:
         return taken
 
     def _cheapest(
-        self, kind: Kind, free: Ints, entries: tuple[Rows, Rows, Ints, Rows], need: list[tuple[int, int]]
+        self, kind: PodKind, free: Ints, entries: tuple[Rows, Rows, Ints, Rows], need: list[tuple[int, int]]
     ) -> int | None:
         """Give the end of the cheapest prefix of pods on a row without which one more pod fits there."""
         rows, owner, usage, starts = entries
         if not len(rows):
             return None
         lengths = np.diff(np.r_[starts, len(rows)])
-        enough = self._capacity.welcome(kind.asked, slice(None))[rows]
+        enough = self._capacity.welcome(kind.incoming, slice(None))[rows]
         for place, amount in need:
             total = np.cumsum(usage[:, place])
             before = np.repeat(total[starts] - usage[starts, place], lengths)
@@ -157,10 +157,10 @@ class Greedy:
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def _allowed(self, numbers: Sequence[int]) -> list[Unit]:
+    def _allowed(self, numbers: Sequence[int]) -> list[EvictionUnit]:
         """Give units that may go together: a gang that would lose more than its surplus goes whole."""
         units = [self._units[n] for n in dict.fromkeys(numbers)]
-        found: list[Unit] = []
+        found: list[EvictionUnit] = []
         whole = {unit.gang: unit for unit in self._units if unit.gang is not None and unit.whole}
         for gang in dict.fromkeys(unit.gang for unit in units):
             mine = [unit for unit in units if unit.gang == gang]

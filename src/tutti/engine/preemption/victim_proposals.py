@@ -12,34 +12,34 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.engine.gangs.areas import Kind, lacking
+from tutti.engine.gangs.areas import PodKind, lacking
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.capacity import MANY, sum_by
 from tutti.engine.plugins.base import Area
-from tutti.engine.preemption.greedy_victims import Greedy
-from tutti.engine.preemption.victims import Unit, Victims
+from tutti.engine.preemption.greedy_victims import GreedyVictims
+from tutti.engine.preemption.victims import EvictionUnit, EvictionUnits
 
 _DOMAINS = 6
 """Domains for which victims are proposed: those that lack least."""
 
 
-class Proposals:
+class VictimProposals:
     """See the module's contract."""
 
-    def __init__(self, placer: GangPlacer, need: Need, victims: Victims) -> None:
+    def __init__(self, placer: GangPlacer, need: Need, victims: EvictionUnits) -> None:
         self._placer, self._need, self._victims = placer, need, victims
         self._cluster = placer.engine.cluster
         areas = placer.areas
         self._groups = [(areas.kinds(each.everybody), each.least) for each in lacking(need)]
         """The kinds of pods of the gang and of each of its parts, and how many are needed."""
         self._kinds = self._groups[0][0]
-        self.plain = not any(any(kind.asked.concerned) for kind in self._kinds)
+        self.plain = not any(any(kind.incoming.concerned) for kind in self._kinds)
         """Whether the gang's pods look at nobody else."""
         self._pods, self._unit = victims.pods, victims.owner
 
     @staticmethod
-    def _flattened(units: Sequence[Unit]) -> tuple[Rows, Rows]:
+    def _flattened(units: Sequence[EvictionUnit]) -> tuple[Rows, Rows]:
         """Give the pods of all units, and the unit of each."""
         pods = [row for unit in units for row in unit.rows]
         owner = [number for number, unit in enumerate(units) for _ in unit.rows]
@@ -64,7 +64,7 @@ class Proposals:
         for kinds, count in self._groups:
             fits = np.zeros(length, dtype=np.int64)
             for kind in kinds:
-                copies = self._placer.capacity.count(kind.asked, free, slice(None))
+                copies = self._placer.capacity.count(kind.incoming, free, slice(None))
                 fits += np.minimum(sum_by(digits, np.minimum(copies, len(kind.rows)), length), len(kind.rows))
             spare = np.minimum(spare, fits - count)
         return np.where(allowed, spare, -(2**40))
@@ -88,12 +88,12 @@ class Proposals:
         """Say whether not even evicting everybody could make room."""
         return bool((self._spare(self._free(self._pods)) < 0).all())
 
-    def enough(self, units: Sequence[Unit]) -> bool:
+    def enough(self, units: Sequence[EvictionUnit]) -> bool:
         """Say whether evicting some units could make room."""
         pods, _ = self._flattened(units)
         return bool((self._spare(self._free(pods)) >= 0).any())
 
-    def enough_sets(self, units: Sequence[Unit]) -> Ints:
+    def enough_sets(self, units: Sequence[EvictionUnit]) -> Ints:
         """Give the numbers of the sets of units (see `sets.py`) that could make room."""
         masks = np.arange(1, 1 << len(units))
         if not self.plain:
@@ -118,7 +118,7 @@ class Proposals:
         for kinds, count in self._groups:
             fits = np.zeros(short.shape, dtype=np.int64)
             for kind in kinds:
-                steady = self._placer.capacity.count(kind.asked, free, slice(None))
+                steady = self._placer.capacity.count(kind.incoming, free, slice(None))
                 steady[rows] = 0
                 base = sum_by(digits, np.minimum(steady, len(kind.rows)), length)
                 sums = np.repeat(base[np.newaxis], len(masks), axis=0)
@@ -130,30 +130,30 @@ class Proposals:
             short |= fits < count
         return masks[~short.all(axis=1)]
 
-    def _copies(self, kind: Kind, left: Ints, row: int) -> Ints:
+    def _copies(self, kind: PodKind, left: Ints, row: int) -> Ints:
         """How many copies fit a row, for each line of what is left."""
-        if not self._placer.capacity.welcome(kind.asked, slice(row, row + 1))[0]:
+        if not self._placer.capacity.welcome(kind.incoming, slice(row, row + 1))[0]:
             return np.zeros(len(left), dtype=np.int64)
-        most = np.full(len(left), 1 if kind.asked.spec.ports else MANY, dtype=np.int64)
-        for place, amount in self._placer.engine.judge.room_wanted(kind.asked):
+        most = np.full(len(left), 1 if kind.incoming.spec.ports else MANY, dtype=np.int64)
+        for place, amount in self._placer.engine.evaluator.room_wanted(kind.incoming):
             np.minimum(most, left[:, place] // amount, out=most)
         return np.maximum(most, 0)
 
     # Who --------------------------------------------------------------------------------------------------------------
 
-    def useful(self) -> list[Unit]:
+    def useful(self) -> list[EvictionUnit]:
         """Give the units whose eviction can help: those in the way, for pods that look at nobody else."""
         if not self.plain:
             return self._victims.units
         welcome = np.zeros(self._cluster.nodes.size, dtype=bool)
         for kind in self._kinds:
-            welcome |= self._placer.capacity.welcome(kind.asked, slice(None))
+            welcome |= self._placer.capacity.welcome(kind.incoming, slice(None))
         digits, _, allowed = self._domains()
         welcome &= allowed[digits]
         wanted = welcome[self._cluster.pods.node[self._pods]]
         return [self._victims.units[number] for number in np.unique(self._unit[wanted]).tolist()]
 
-    def proposed(self) -> Iterator[list[Unit]]:
+    def proposed(self) -> Iterator[list[EvictionUnit]]:
         """Give shortlists of units, the most promising first."""
         for allowed in self._rounds():
             kept = self._up_to_enough(allowed)
@@ -202,8 +202,8 @@ class Proposals:
         for digit in order[possible[order]][:_DOMAINS].tolist():
             yield self._placer.areas.domain(key, digit)
 
-    def _in_area(self, numbers: Rows, area: Area | None) -> Iterator[list[Unit]]:
-        greedy = Greedy(self._placer, self._victims, numbers, area)
+    def _in_area(self, numbers: Rows, area: Area | None) -> Iterator[list[EvictionUnit]]:
+        greedy = GreedyVictims(self._placer, self._victims, numbers, area)
         wanted = self._wanted()
         if len(wanted) == 1:
             by_gain = greedy.by_gain(*wanted[0])
@@ -217,7 +217,7 @@ class Proposals:
         elif not self.plain or self._need.parts:
             yield greedy.everybody()
 
-    def _wanted(self) -> list[tuple[Kind, int]]:
+    def _wanted(self) -> list[tuple[PodKind, int]]:
         """Choose pods for a first guess: for each part, the inner ones first, as they come."""
         taken: dict[int, int] = {}
         for kinds, count in reversed(self._groups):

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
-from tutti.engine.preemption.victims import Unit, Victims
+from tutti.engine.preemption.victims import EvictionUnit, EvictionUnits
 
 _NONE = -(2**62)
 
 
-def ranked_sets(victims: Victims, units: Sequence[Unit], masks: Ints, *, fewest: bool) -> Iterator[tuple[Unit, ...]]:
+def ranked_sets(
+    victims: EvictionUnits, units: Sequence[EvictionUnit], masks: Ints, *, fewest: bool
+) -> Iterator[tuple[EvictionUnit, ...]]:
     """Give the allowed sets among those with the given numbers, the least loss first; or the fewest pods first."""
     if not len(masks):
         return
@@ -34,7 +36,7 @@ def ranked_sets(victims: Victims, units: Sequence[Unit], masks: Ints, *, fewest:
 
 
 class _Sets:
-    def __init__(self, victims: Victims, units: Sequence[Unit], masks: Ints) -> None:
+    def __init__(self, victims: EvictionUnits, units: Sequence[EvictionUnit], masks: Ints) -> None:
         self._victims, self._units = victims, units
         self._holds: Bools = (masks[:, np.newaxis] >> np.arange(len(units))) & 1 == 1
         pods = victims.cluster.pods
@@ -45,7 +47,7 @@ class _Sets:
             if unit.gang is not None:
                 self._gangs.setdefault(unit.gang, []).append(place)
 
-    def units_of(self, mask: int) -> tuple[Unit, ...]:
+    def units_of(self, mask: int) -> tuple[EvictionUnit, ...]:
         """Give the units of one set."""
         return tuple(unit for bit, unit in enumerate(self._units) if mask >> bit & 1)
 
@@ -100,7 +102,7 @@ class _Sets:
             found &= self._by_pattern(places, lambda units: int(self._victims.is_allowed(units))) == 1
         return found
 
-    def _by_pattern(self, places: list[int], ask: Callable[[tuple[Unit, ...]], int]) -> Ints:
+    def _by_pattern(self, places: list[int], ask: Callable[[tuple[EvictionUnit, ...]], int]) -> Ints:
         """Ask once for each way in which sets hold the units at some places."""
         numbers = self._holds[:, places] @ (1 << np.arange(len(places)))
         patterns, inverse = np.unique(numbers, return_inverse=True)

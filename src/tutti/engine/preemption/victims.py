@@ -20,13 +20,13 @@ from tutti.cluster.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import Gangs, names_below
 from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.preemption.disruption_budgets import Budgets
-from tutti.kube.gangs.gang import Disruption, Gang, Part
+from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart
 
 Loss = tuple[int, int, int, int, int, int, tuple[str, ...]]
 """How much a set of victims matters: see the module."""
 
 
-class Unit(msgspec.Struct, frozen=True, eq=False, gc=False):
+class EvictionUnit(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Pods that are evicted together."""
 
     rows: tuple[int, ...]
@@ -36,7 +36,7 @@ class Unit(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Whether this is a gang with all of its pods, or a pod on its own."""
 
 
-class Running(msgspec.Struct, frozen=True, eq=False, gc=False):
+class RunningGang(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A gang that runs: how many of its pods could go without breaking it."""
 
     gang: Gang
@@ -54,7 +54,7 @@ class Running(msgspec.Struct, frozen=True, eq=False, gc=False):
         if len(left) < self.gang.minimum or not self.gang.parts:
             return len(left) < self.gang.minimum
         parts = self.gangs.parts_of(self.gang.key)
-        whole = Part("", 0, self.gang.topology, self.gang.parts, self.gang.parts_needed)
+        whole = GangPart("", 0, self.gang.topology, self.gang.parts, self.gang.parts_needed)
         return _falls_short(whole, [parts[row] for row in left])
 
 
@@ -63,25 +63,25 @@ class _KnownUnits:
 
     def __init__(self, gangs: Gangs) -> None:
         self._gangs = gangs
-        self._known: dict[str, tuple[list[int], Gang, int, Running, list[Unit]]] = {}
+        self._known: dict[str, tuple[list[int], Gang, int, RunningGang, list[EvictionUnit]]] = {}
         """By gang: the rows, the record and the priority of which the rest was made."""
         gangs.watch(self._forget)
 
     def _forget(self, key: str) -> None:
         self._known.pop(key, None)
 
-    def of(self, gang: Gang, rows: list[int], priority: int) -> tuple[Running, list[Unit]]:
+    def of(self, gang: Gang, rows: list[int], priority: int) -> tuple[RunningGang, list[EvictionUnit]]:
         """Give the units of a gang that runs with these pods."""
         known = self._known.get(gang.key)
         if known is not None and known[0] == rows and known[1] is gang and known[2] == priority:
             return known[3], known[4]
-        running = Running(gang, rows, self._gangs)
-        single = gang.disruption is Disruption.SINGLE
-        units: list[Unit] = []
-        if single or (gang.disruption is Disruption.WHOLE and running.spare > 0):
-            units += [Unit((row,), priority, gang.key, whole=False) for row in rows]
+        running = RunningGang(gang, rows, self._gangs)
+        single = gang.disruption is DisruptionMode.SINGLE
+        units: list[EvictionUnit] = []
+        if single or (gang.disruption is DisruptionMode.WHOLE and running.spare > 0):
+            units += [EvictionUnit((row,), priority, gang.key, whole=False) for row in rows]
         if not single:
-            units.append(Unit(tuple(rows), priority, gang.key))
+            units.append(EvictionUnit(tuple(rows), priority, gang.key))
         self._known[gang.key] = rows, gang, priority, running, units
         return running, units
 
@@ -89,7 +89,7 @@ class _KnownUnits:
 _KNOWN_UNITS: AttachedCache[Gangs, _KnownUnits] = AttachedCache(_KnownUnits)
 
 
-def _falls_short(part: Part, running: list[str]) -> bool:
+def _falls_short(part: GangPart, running: list[str]) -> bool:
     """Say whether a part falls below its minimum with pods running in the parts of these names."""
     names = {part.name, *names_below(part)}
     if sum(name in names for name in running) < part.minimum:
@@ -98,7 +98,7 @@ def _falls_short(part: Part, running: list[str]) -> bool:
     return reached < (len(part.parts) if part.parts_needed is None else part.parts_needed)
 
 
-class Victims:
+class EvictionUnits:
     """All units of a cluster that matter less than a priority."""
 
     def __init__(
@@ -106,15 +106,15 @@ class Victims:
     ) -> None:
         """Find the units; `but` is the gang that they are to make room for, which is no victim of its own."""
         self.cluster, self._budgets, self._but = cluster, budgets, but
-        self.running: dict[str, Running] = {}
-        self.units: list[Unit] = []
+        self.running: dict[str, RunningGang] = {}
+        self.units: list[EvictionUnit] = []
         pods, length = cluster.pods, cluster.pods.length
         limit = below + 1 if equals else below
         live = (pods.node[:length] >= 0) & ~pods.terminating[:length]
         live[live] = cluster.nodes.on[pods.node[:length][live]]
         alone = np.flatnonzero(live & (pods.group[:length] == NO_GROUP) & (pods.priority[:length] < limit))
         for row, priority in zip(alone.tolist(), pods.priority[alone].tolist(), strict=True):
-            self.units.append(Unit((row,), priority))
+            self.units.append(EvictionUnit((row,), priority))
         self._add_gangs(gangs, np.flatnonzero(live & (pods.group[:length] != NO_GROUP)), limit)
         # In the order of their names, so that ties do not depend on the order in which pods came.
         self.units.sort(key=lambda unit: (unit.gang or pods.keys[unit.rows[0]], unit.whole, pods.keys[unit.rows[0]]))
@@ -182,15 +182,15 @@ class Victims:
     def __len__(self) -> int:
         return len(self.units)
 
-    def is_allowed(self, units: Sequence[Unit]) -> bool:
+    def is_allowed(self, units: Sequence[EvictionUnit]) -> bool:
         """Say whether units may be evicted together: a gang goes whole or without its surplus, not half."""
-        by_gang: dict[str, list[Unit]] = {}
+        by_gang: dict[str, list[EvictionUnit]] = {}
         for unit in units:
             if unit.gang is not None:
                 by_gang.setdefault(unit.gang, []).append(unit)
         for key, mine in by_gang.items():
             running = self.running[key]
-            if running.gang.disruption is Disruption.SINGLE:
+            if running.gang.disruption is DisruptionMode.SINGLE:
                 continue
             if len(mine) > 1 and any(unit.whole for unit in mine):
                 return False
@@ -198,25 +198,25 @@ class Victims:
                 return False
         return True
 
-    def rows(self, units: Iterable[Unit]) -> list[int]:
+    def rows(self, units: Iterable[EvictionUnit]) -> list[int]:
         """Give the pods of units, the most important first."""
         pods = self.cluster.pods
         rows = {row for unit in units for row in unit.rows}
         return sorted(rows, key=lambda row: (-int(pods.priority[row]), int(pods.start[row]), pods.keys[row]))
 
-    def names(self, unit: Unit) -> tuple[str, ...]:
+    def names(self, unit: EvictionUnit) -> tuple[str, ...]:
         """Give the names of a unit's pods."""
         return tuple(sorted(self.cluster.pods.keys[row] for row in unit.rows))
 
-    def protected(self, unit: Unit) -> bool:
+    def protected(self, unit: EvictionUnit) -> bool:
         """Say whether a disruption budget covers a pod of a unit."""
         return bool(self._budgets) and self._budgets.protects(unit.rows)
 
-    def violations(self, units: Iterable[Unit]) -> int:
+    def violations(self, units: Iterable[EvictionUnit]) -> int:
         """Count the evictions that break a disruption budget."""
         return len(self._budgets.violating(self.rows(units))) if self._budgets else 0
 
-    def broken(self, units: Iterable[Unit]) -> int:
+    def broken(self, units: Iterable[EvictionUnit]) -> int:
         """Count the gangs, those of one pod included, that do not go on."""
         total = 0
         gone: dict[str, list[int]] = {}
@@ -227,7 +227,7 @@ class Victims:
                 gone.setdefault(unit.gang, []).extend(unit.rows)
         return total + sum(self.running[key].broken_without(rows) for key, rows in gone.items())
 
-    def loss(self, units: Sequence[Unit]) -> Loss:
+    def loss(self, units: Sequence[EvictionUnit]) -> Loss:
         """Say how much a set of victims matters."""
         pods = self.cluster.pods
         rows = self.rows(units)

@@ -13,7 +13,7 @@ from tutti.engine.gangs.areas import lacking
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision
-from tutti.engine.placement.evaluator import Judge
+from tutti.engine.placement.evaluator import Evaluator
 from tutti.engine.plugins.base import Area
 from tutti.engine.reasons.pod_failure import fit_error
 
@@ -24,7 +24,7 @@ _UNKNOWN = frozenset(("?",))
 """No plugin, so that anything may be a cure."""
 
 
-class Lack(msgspec.Struct, frozen=True):
+class GangShortage(msgspec.Struct, frozen=True):
     """What a gang lacks."""
 
     message: str
@@ -46,11 +46,11 @@ class Lack(msgspec.Struct, frozen=True):
         """Whether room would help."""
         return "NodeResourcesFit" in self.plugins
 
-    def cures(self, judge: Judge) -> frozenset[Event]:
+    def cures(self, evaluator: Evaluator) -> frozenset[Event]:
         """Give the events after which it may fit."""
         if not self.plugins:
             return frozenset()
-        return judge.cures(self.plugins) | (_ANYWHERE if self.near else _HERE)
+        return evaluator.cures(self.plugins) | (_ANYWHERE if self.near else _HERE)
 
 
 class _Leaf(NamedTuple):
@@ -59,31 +59,31 @@ class _Leaf(NamedTuple):
     where: tuple[tuple[str, str], ...]
 
 
-class LeftOver(NamedTuple):
+class UnplacedPod(NamedTuple):
     """The first pod that does not fit, and where most of its like would."""
 
     leaf: _Leaf
     decision: Decision
 
 
-def why(placer: GangPlacer, need: Need) -> Lack:
+def why(placer: GangPlacer, need: Need) -> GangShortage:
     """Say what stops a gang that cannot start now."""
     impossible = _impossible(placer, need)
     if impossible is not None:
-        return Lack(impossible, {}, frozenset(("NodeAffinity",)), 0, need.least, near=True)
+        return GangShortage(impossible, {}, frozenset(("NodeAffinity",)), 0, need.least, near=True)
     return _worded(placer, need, *as_many_as_fit(placer, need))
 
 
-def as_many_as_fit(placer: GangPlacer, need: Need, within: Area | None = None) -> tuple[int, LeftOver | None]:
+def as_many_as_fit(placer: GangPlacer, need: Need, within: Area | None = None) -> tuple[int, UnplacedPod | None]:
     """Say how many of the pods that are needed fit one by one, and why the first of the others does not; a what-if."""
     placed = 0
-    left: LeftOver | None = None
+    left: UnplacedPod | None = None
     with Trial(placer.engine.cluster):
         for leaf in _leaves(placer, need, within, ()):
             bound, refused = _bound_of(placer, leaf)
             placed += bound
             if refused is not None and (left is None or leaf.need.lack > bound):
-                left = LeftOver(leaf, refused)
+                left = UnplacedPod(leaf, refused)
     return min(placed, need.least), left
 
 
@@ -129,11 +129,11 @@ def _leaves(placer: GangPlacer, need: Need, within: Area | None, where: tuple[tu
         yield _Leaf(need, within, where)
 
 
-def _worded(placer: GangPlacer, need: Need, placed: int, left: LeftOver | None) -> Lack:
+def _worded(placer: GangPlacer, need: Need, placed: int, left: UnplacedPod | None) -> GangShortage:
     wanted = need.least
     if left is None:
         text = f"{placed} of {wanted} pods fit one by one, but not all in the way that it asks for"
-        return Lack(text, {}, _UNKNOWN, placed, wanted)
+        return GangShortage(text, {}, _UNKNOWN, placed, wanted)
     leaf, decision = left
     place = "".join(f" in {key} {value}" if value else f" where {key} is set" for key, value in leaf.where)
     nodes = placer.engine.cluster.nodes
@@ -146,4 +146,4 @@ def _worded(placer: GangPlacer, need: Need, placed: int, left: LeftOver | None) 
     text = f"{fits} {fit_error(said)}"
     plugins = frozenset((decision.refused.plugin,)) if decision.refused is not None else decision.plugins
     near = any(each.topology.required for each in lacking(need))
-    return Lack(text, decision.reasons, plugins or _UNKNOWN, placed, wanted, leaf.where, decision, near)
+    return GangShortage(text, decision.reasons, plugins or _UNKNOWN, placed, wanted, leaf.where, decision, near)

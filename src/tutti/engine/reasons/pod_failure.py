@@ -22,7 +22,7 @@ def fit_error(decision: Decision, after: str = "") -> str:
     return " ".join((text, *(f"{part}." for part in (why,) if part), *(part for part in (after,) if part)))
 
 
-class Failure(NamedTuple):
+class PodFailure(NamedTuple):
     """A refusal, and whom the pod could have evicted; `after` says why nobody."""
 
     decision: Decision
@@ -38,16 +38,16 @@ class Failure(NamedTuple):
         return fit_error(self.decision, self.after)
 
 
-def failure(engine: Engine, decision: Decision) -> Failure:
+def failure(engine: Engine, decision: Decision) -> PodFailure:
     """Look for evictions that would cure a refusal; the cluster is as before afterwards."""
     if not engine.profile.preempts or decision.error is not None or decision.held is not None:
-        return Failure(decision)
+        return PodFailure(decision)
     found = preempt(engine, decision.pod)
     if found.ineligible is not None:
-        return Failure(decision, after=f"preemption: {found.ineligible}", eligible=False)
+        return PodFailure(decision, after=f"preemption: {found.ineligible}", eligible=False)
     if found.chosen:
-        return Failure(decision, found.candidates, found.chosen[0])
-    return Failure(decision, after=_preemption_failed(found.failed, decision))
+        return PodFailure(decision, found.candidates, found.chosen[0])
+    return PodFailure(decision, after=_preemption_failed(found.failed, decision))
 
 
 def _preemption_failed(counts: dict[str, int], decision: Decision) -> str:

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from tutti.cluster.edits import Release
 from tutti.cluster.events import Event
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision, Engine
@@ -106,7 +106,7 @@ class SessionContext:
 
     def pod_kind(self, row: int) -> tuple[int, int]:
         """Return what tells the pod in a row from others, except for its owner."""
-        labels = self.cluster.census.label_class_of(row)
+        labels = self.cluster.pod_counters.label_class_of(row)
         return int(self.cluster.pods.spec[row]), labels.number
 
 

@@ -12,12 +12,12 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from tutti.cluster.meter import POD_TRIED
-from tutti.engine.gangs.gang_state import Need, Standing
+from tutti.cluster.work.meter import POD_TRIED
+from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions
-from tutti.engine.reasons.gang_shortage import Lack, why
+from tutti.engine.reasons.gang_shortage import GangShortage, why
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
 from tutti.engine.session.plan import GangPlan, Turn, Unschedulable
 
@@ -30,7 +30,7 @@ class GangAttempts:
     def __init__(self, context: SessionContext) -> None:
         self._context, self._engine, self._cluster = context, context.engine, context.cluster
         self._gangs, self._placer, self._plan = context.gangs, context.placer, context.plan
-        self._lacks: FailureCache[Lack] = FailureCache(context)
+        self._lacks: FailureCache[GangShortage] = FailureCache(context)
 
     def attempt(self, turn: Turn) -> FailedAttempt | None:
         """Take the turn of a gang; return why it failed."""
@@ -43,7 +43,7 @@ class GangAttempts:
         self._note(turn, standing)
         stopped = self._stopped(standing, need)
         if stopped is not None:
-            return self._gang_refused(turn, standing, Lack(stopped))
+            return self._gang_refused(turn, standing, GangShortage(stopped))
         if not need.least:
             return None
         kind = self._kind(turn, standing)
@@ -53,14 +53,14 @@ class GangAttempts:
         placed = self._place(turn, standing, need)
         if placed is None:
             return None
-        if isinstance(placed, Lack):
+        if isinstance(placed, GangShortage):
             if kind is not None:
                 self._lacks.put(kind, placed)
             return self._gang_refused(turn, standing, placed)
         self._refuse_rest(turn, standing.waiting, f"its gang {placed.message}")
         return placed
 
-    def _stopped(self, standing: Standing, need: Need) -> str | None:
+    def _stopped(self, standing: GangState, need: Need) -> str | None:
         """Return why a gang cannot start, however much room there is."""
         gang, there = standing.gang, len(standing.waiting)
         if gang.problem is not None:
@@ -74,7 +74,7 @@ class GangAttempts:
             return f"{have} of {gang.minimum} pods are there: it waits for {need.least - there} more"
         return None if need.has_pods else "a part of it has too few pods: it waits for them"
 
-    def _place(self, turn: Turn, standing: Standing, need: Need) -> FailedAttempt | Lack | None:
+    def _place(self, turn: Turn, standing: GangState, need: Need) -> FailedAttempt | GangShortage | None:
         """Bind what a gang needs, evicting others if necessary; otherwise return what it waits for or lacks."""
         context = self._context
         decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH))
@@ -98,19 +98,19 @@ class GangAttempts:
         lack = why(self._placer, need)
         return replace(lack, message=f"{lack.message}{_NOT_ENOUGH}") if not_enough else lack
 
-    def _standing(self, turn: Turn) -> Standing:
+    def _standing(self, turn: Turn) -> GangState:
         assert turn.gang is not None
         pods = self._cluster.pods
         waiting = [row for row in map(self._cluster.pod_row, turn.pods) if pods.node_names[row] is None]
         return self._gangs.standing(turn.gang, waiting)
 
-    def _may_preempt(self, standing: Standing) -> bool:
+    def _may_preempt(self, standing: GangState) -> bool:
         if not self._context.policy.preemption or not self._engine.profile.preempts or standing.gang.preempts is False:
             return False
         pods = [self._cluster.pods.objects[row] for row in standing.waiting]
         return all(pod is not None and pod.spec.preemption_policy != "Never" for pod in pods)
 
-    def _kind(self, turn: Turn, standing: Standing) -> tuple[object, ...] | None:
+    def _kind(self, turn: Turn, standing: GangState) -> tuple[object, ...] | None:
         """Return what tells a gang that has not started from others; None if its failure says nothing about others."""
         if standing.running or any(pod in self._cluster.holds for pod in turn.pods):
             return None
@@ -135,7 +135,7 @@ class GangAttempts:
             refused = why_not or refused
         return refused
 
-    def _join(self, turn: Turn, standing: Standing, rows: list[int]) -> tuple[Standing, FailedAttempt | None]:
+    def _join(self, turn: Turn, standing: GangState, rows: list[int]) -> tuple[GangState, FailedAttempt | None]:
         """Let pods of one kind join: when one finds no room, neither do the others. Return the gang as it is then."""
         refused: FailedAttempt | None = None
         while rows:
@@ -145,11 +145,11 @@ class GangAttempts:
             row, need = rows[0], standing.one_more(rows[0])
             kind = (self._context.pod_kind(row), standing.part_of[row], turn.gang)
             placed = self._lacks.get(kind) or self._place(turn, standing, need)
-            if isinstance(placed, Lack):
+            if isinstance(placed, GangShortage):
                 self._lacks.put(kind, placed)
                 self._context.release(self._cluster.pods.keys[each] for each in rows)
                 self._refuse_rest(turn, rows, placed.message, placed.reasons)
-                cures = placed.cures(self._engine.judge)
+                cures = placed.cures(self._engine.evaluator)
                 return standing, FailedAttempt(placed.message, cures, tuple(self._cluster.events), placed.room)
             refused = placed or refused
             joined = [row]
@@ -176,7 +176,7 @@ class GangAttempts:
 
     # The plan ---------------------------------------------------------------------------------------------------------
 
-    def _note(self, turn: Turn, standing: Standing) -> None:
+    def _note(self, turn: Turn, standing: GangState) -> None:
         gang = standing.gang
         if gang.key not in self._plan.gangs:
             running = len(standing.running)
@@ -185,7 +185,7 @@ class GangAttempts:
             )
 
     def _note_success(
-        self, turn: Turn, standing: Standing, found: Evictions | None = None, waits: FailedAttempt | None = None
+        self, turn: Turn, standing: GangState, found: Evictions | None = None, waits: FailedAttempt | None = None
     ) -> None:
         before = self._plan.gangs[turn.key]
         self._plan.gangs[turn.key] = replace(
@@ -197,7 +197,7 @@ class GangAttempts:
             reasons={},
         )
 
-    def _shared_domain(self, standing: Standing) -> dict[str, str]:
+    def _shared_domain(self, standing: GangState) -> dict[str, str]:
         """Return the topology labels that all running pods of a gang share, with their values."""
         pods, topology = self._cluster.pods, standing.gang.topology
         keys = [key for key in (topology.required, *topology.preferred) if key is not None]
@@ -209,11 +209,11 @@ class GangAttempts:
                 found[key] = self._placer.areas.name(key, values.pop())
         return found
 
-    def _gang_refused(self, turn: Turn, standing: Standing, lack: Lack) -> FailedAttempt:
+    def _gang_refused(self, turn: Turn, standing: GangState, lack: GangShortage) -> FailedAttempt:
         self._plan.gangs[turn.key] = replace(self._plan.gangs[turn.key], message=lack.message, reasons=lack.reasons)
         self._context.release(self._cluster.pods.keys[row] for row in standing.waiting)
         self._refuse_rest(turn, standing.waiting, lack.message, lack.reasons)
-        return FailedAttempt(lack.message, lack.cures(self._engine.judge), tuple(self._cluster.events), lack.room)
+        return FailedAttempt(lack.message, lack.cures(self._engine.evaluator), tuple(self._cluster.events), lack.room)
 
     def _refuse_rest(
         self, turn: Turn, rows: Iterable[int], message: str, reasons: dict[str, int] | None = None

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.meter import TURN
+from tutti.cluster.work.meter import TURN
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError, SessionContext
 from tutti.engine.session.gang_attempts import GangAttempts

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Hold, Release
-from tutti.cluster.meter import EXPECTED_END
+from tutti.cluster.work.meter import EXPECTED_END
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError

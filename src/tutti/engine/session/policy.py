@@ -41,7 +41,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     patience: Patience | None = Patience()
     """None: no backoff and no reservations; every pending pod is tried, and no queue is kept."""
     budget: int | None = None
-    """How much work a session may do, in the meter's unit (`cluster.meter`); None: as much as it takes."""
+    """How much work a session may do, in the meter's unit (`cluster.work.meter`); None: as much as it takes."""
 
 
 OFFLINE = Policy(victims="vanish", passes=100, patience=None)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from tutti.cluster.events import Event
-from tutti.cluster.meter import POD_TRIED, PREEMPTION_NODE
+from tutti.cluster.work.meter import POD_TRIED, PREEMPTION_NODE
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.engine import Decision
 from tutti.engine.plugins.base import controller
 from tutti.engine.preemption.gang_preemption import Evictions
-from tutti.engine.reasons.pod_failure import Failure, failure
+from tutti.engine.reasons.pod_failure import PodFailure, failure
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
 from tutti.engine.session.plan import Unschedulable
 
@@ -28,7 +28,7 @@ class SinglePodAttempts:
 
     def __init__(self, context: SessionContext) -> None:
         self._context, self._engine, self._cluster = context, context.engine, context.cluster
-        self._failed: FailureCache[tuple[Failure, FailedAttempt]] = FailureCache(context)
+        self._failed: FailureCache[tuple[PodFailure, FailedAttempt]] = FailureCache(context)
 
     def attempt(self, pods: Sequence[str]) -> dict[str, FailedAttempt]:
         """Try pods in this order; return those that were refused."""
@@ -61,7 +61,7 @@ class SinglePodAttempts:
             if failed:
                 found = self._failure(failed[0])
                 pod = todo.pop(0)
-                if isinstance(found, Failure):
+                if isinstance(found, PodFailure):
                     known = self._failed.put(kind, (found, self._failed_attempt(found)))
                     return refused | self._refuse((pod, *todo), *known)
                 priority = int(self._cluster.pods.priority[self._cluster.pod_row(pod)])
@@ -70,12 +70,12 @@ class SinglePodAttempts:
                 size = 1
         return refused
 
-    def _failure(self, decision: Decision) -> Failure | Evictions:
+    def _failure(self, decision: Decision) -> PodFailure | Evictions:
         """Find victims for a pod; gangs that would have to leave for it leave as gangs do."""
         cluster, policy = self._cluster, self._context.policy
         row = cluster.pod_row(decision.pod)
         if not policy.preemption:
-            return Failure(decision)
+            return PodFailure(decision)
         never = cluster.pod(decision.pod).spec.preemption_policy == "Never"
         if not never and self._engine.profile.preempts and (policy.consolidation or self._gangs_below(row)):
             need = Need(decision.pod, 1, (row,), ())
@@ -96,14 +96,14 @@ class SinglePodAttempts:
         lower = (pods.node[:length] >= 0) & (pods.group[:length] >= 0) & (pods.priority[:length] < pods.priority[row])
         return bool(lower.any())
 
-    def _failed_attempt(self, found: Failure) -> FailedAttempt:
+    def _failed_attempt(self, found: PodFailure) -> FailedAttempt:
         """Return a failure with the events that may cure it."""
         decision = found.decision
         plugins = {decision.refused.plugin} if decision.refused is not None else decision.plugins
-        cures = self._engine.judge.cures(plugins) if plugins else frozenset(Event)
+        cures = self._engine.evaluator.cures(plugins) if plugins else frozenset(Event)
         return FailedAttempt(found.message, cures, tuple(self._cluster.events), "NodeResourcesFit" in plugins)
 
-    def _refuse(self, pods: Iterable[str], found: Failure, refusal: FailedAttempt) -> dict[str, FailedAttempt]:
+    def _refuse(self, pods: Iterable[str], found: PodFailure, refusal: FailedAttempt) -> dict[str, FailedAttempt]:
         """Note pods that fail for one reason; return them with it."""
         decision, table = found.decision, self._cluster.pods
         reasons = decision.reasons
@@ -120,8 +120,8 @@ class SinglePodAttempts:
         return refused
 
 
-def _without_victims(told: Failure) -> Failure:
+def _without_victims(told: PodFailure) -> PodFailure:
     """Return the failure of a pod where a victim exists, but not the whole gang of that victim can be evicted."""
     if told.candidate is None:
         return told
-    return Failure(told.decision, after="preemption: the victims are parts of gangs that cannot go whole.")
+    return PodFailure(told.decision, after="preemption: the victims are parts of gangs that cannot go whole.")

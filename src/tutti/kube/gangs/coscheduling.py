@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from tutti.exceptions import InputError
 from tutti.kube.gangs.dialect import (
-    AbsentError,
     Dialect,
     Find,
+    NoGroupError,
     Texts,
     agreed,
     created,
@@ -55,7 +55,7 @@ class Coscheduling(Dialect):
         group = found(find, CoschedulingPodGroup, key)
         said = agreed(members, _old_minimum, what="sizes")
         if group is None and said is None:
-            raise AbsentError(f"PodGroup {key} is not there")
+            raise NoGroupError(f"PodGroup {key} is not there")
         minimum = said or 1 if group is None else min_member(group)
         if said is not None and said != minimum:
             raise InputError(f"its pods name the size {said}, its PodGroup says {minimum}")

@@ -14,7 +14,7 @@ from typing import ClassVar, TypeVar
 
 from tutti.exceptions import InputError
 from tutti.kube.admission.pod_admission import SYSTEM_PRIORITIES
-from tutti.kube.gangs.gang import Disruption, Gang, Part
+from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart
 from tutti.kube.objects import Object, Pod, PriorityClass
 from tutti.kube.times import micros
 
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 _LARGEST = 2**31 - 1
 
 
-class AbsentError(InputError):
+class NoGroupError(InputError):
     """Nobody describes the group: its object is not there, or its pods say nothing."""
 
 
@@ -41,7 +41,7 @@ class Dialect:
     """Labels and annotations of which every pod that names a group has at least one."""
     STATES_SIZE: ClassVar[bool] = True
     """Whether a minimum is said, rather than counted from the pods."""
-    DISRUPTION: ClassVar[Disruption] = Disruption.WHOLE
+    DISRUPTION: ClassVar[DisruptionMode] = DisruptionMode.WHOLE
     """How a gang is evicted that says nothing of it."""
 
     def names(self, pod: Pod, labels: Texts, annotations: Texts) -> Sequence[str]:
@@ -76,7 +76,7 @@ def required(find: Find, kind: type[_Some], key: str) -> _Some:
     """The object of a kind with a key, which must be there."""
     obj = found(find, kind, key)
     if obj is None:
-        raise AbsentError(f"{kind.WIRE_KIND} {key} is not there")
+        raise NoGroupError(f"{kind.WIRE_KIND} {key} is not there")
     return obj
 
 
@@ -161,7 +161,7 @@ def waiting_or_running(members: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in members if pod.status.phase not in ("Succeeded", "Failed")]
 
 
-def least(minimum: int, parts: Sequence[Part], parts_needed: int | None) -> int:
+def least(minimum: int, parts: Sequence[GangPart], parts_needed: int | None) -> int:
     """How many pods a gang, or a part, starts with at the very least: its minimum, or what the parts it needs need."""
     inner = sorted(least(part.minimum, part.parts, part.parts_needed) for part in parts)
     return max(minimum, sum(inner if parts_needed is None else inner[:parts_needed]))

@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Disruption(StrEnum):
+class DisruptionMode(StrEnum):
     """How a running gang may be evicted."""
 
     SINGLE = "single"
@@ -23,7 +23,7 @@ class Disruption(StrEnum):
     """All members together."""
 
 
-class Topology(msgspec.Struct, frozen=True, gc=False):
+class GangTopology(msgspec.Struct, frozen=True, gc=False):
     """How near to each other members are to run: node labels whose values they share."""
 
     required: str | None = None
@@ -32,13 +32,13 @@ class Topology(msgspec.Struct, frozen=True, gc=False):
     """The same if one value has room, the narrowest label first; otherwise anywhere."""
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class GangPart(msgspec.Struct, frozen=True, gc=False):
     """Some members of a gang, with a minimum of their own."""
 
     name: str
     minimum: int = 0
-    topology: Topology = Topology()
-    parts: tuple[Part, ...] = ()
+    topology: GangTopology = GangTopology()
+    parts: tuple[GangPart, ...] = ()
     parts_needed: int | None = None
     """How many of the parts must reach their minimum; None stands for all."""
 
@@ -52,11 +52,11 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     minimum: int = 1
     maximum: int | None = None
     """Members above this number stay pending."""
-    topology: Topology = Topology()
-    parts: tuple[Part, ...] = ()
+    topology: GangTopology = GangTopology()
+    parts: tuple[GangPart, ...] = ()
     parts_needed: int | None = None
     """How many of the parts must reach their minimum; None stands for all."""
-    disruption: Disruption = Disruption.WHOLE
+    disruption: DisruptionMode = DisruptionMode.WHOLE
     priority: int | None = None
     """None stands for the highest of the members'."""
     preempts: bool | None = None

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from tutti.exceptions import InputError
 from tutti.kube.admission.pod_admission import SYSTEM_PRIORITIES
 from tutti.kube.gangs.dialect import Dialect, Find, Texts, created, found, priority_named, required, within
-from tutti.kube.gangs.gang import Gang, Part, Topology
+from tutti.kube.gangs.gang import Gang, GangPart, GangTopology
 from tutti.kube.objects import KaiPodGroup, KaiSubGroup, KaiTopology, Object, Pod
 
 _NAME = "pod-group-name"
@@ -65,14 +65,14 @@ class Kai(Dialect):
         )
 
 
-def _topology(constraint: KaiTopology | None) -> Topology:
+def _topology(constraint: KaiTopology | None) -> GangTopology:
     if constraint is None:
-        return Topology()
+        return GangTopology()
     wanted = constraint.preferred_topology_level
-    return Topology(constraint.required_topology_level or None, (wanted,) if wanted else ())
+    return GangTopology(constraint.required_topology_level or None, (wanted,) if wanted else ())
 
 
-def _parts(groups: Sequence[KaiSubGroup]) -> tuple[Part, ...]:
+def _parts(groups: Sequence[KaiSubGroup]) -> tuple[GangPart, ...]:
     """The tree of sub-groups, from the list in which each names its parent."""
     names = {group.name for group in groups}
     below: dict[str, list[KaiSubGroup]] = {}
@@ -89,13 +89,13 @@ def _parts(groups: Sequence[KaiSubGroup]) -> tuple[Part, ...]:
     return parts
 
 
-def _part(group: KaiSubGroup, below: Mapping[str, Sequence[KaiSubGroup]], made: list[str]) -> Part:
+def _part(group: KaiSubGroup, below: Mapping[str, Sequence[KaiSubGroup]], made: list[str]) -> GangPart:
     if group.name in made:
         raise InputError(f"it has two sub-groups of the name {group.name}")
     made.append(group.name)
     inner = tuple(_part(each, below, made) for each in below.get(group.name, ()))
     least = 0 if inner else 1
-    return Part(
+    return GangPart(
         name=group.name,
         minimum=least if group.min_member is None else within(group.min_member, f"minMember of {group.name}"),
         topology=_topology(group.topology_constraint),
@@ -104,7 +104,7 @@ def _part(group: KaiSubGroup, below: Mapping[str, Sequence[KaiSubGroup]], made: 
     )
 
 
-def _needed(said: int | None, parts: Sequence[Part]) -> int | None:
+def _needed(said: int | None, parts: Sequence[GangPart]) -> int | None:
     if said is not None and within(said, "minSubGroup") > len(parts):
         raise InputError(f"minSubGroup {said} is more than the {len(parts)} sub-groups")
     return said

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tutti.exceptions import InputError
-from tutti.kube.gangs.dialect import AbsentError, Dialect, Find, Texts, agreed, annotation_of, number
-from tutti.kube.gangs.gang import Gang, Part, Topology
+from tutti.kube.gangs.dialect import Dialect, Find, NoGroupError, Texts, agreed, annotation_of, number
+from tutti.kube.gangs.gang import Gang, GangPart, GangTopology
 from tutti.kube.gangs.tutti_annotations import SUB_GROUP
 from tutti.kube.objects import Pod
 
@@ -50,7 +50,7 @@ class Kueue(Dialect):
         """What the pods say."""
         count = agreed(members, _count, what="sizes")
         if count is None:
-            raise AbsentError(f"no pod of it says {_COUNT}")
+            raise NoGroupError(f"no pod of it says {_COUNT}")
         sets: dict[str, list[Pod]] = {}
         for pod in members:
             _check_understood(pod)
@@ -58,10 +58,10 @@ class Kueue(Dialect):
         topologies = {name: _topology(pods) for name, pods in sorted(sets.items())}
         if len(topologies) == 1:
             return Gang(key=key, dialect=self.NAME, minimum=count, topology=next(iter(topologies.values())))
-        if topologies.pop("", Topology()) != Topology():
+        if topologies.pop("", GangTopology()) != GangTopology():
             raise InputError(f"its pods ask for a topology, and only some of them say {_ROLE}")
-        parts = tuple(Part(name, 0, topology) for name, topology in topologies.items())
-        asked = any(part.topology != Topology() for part in parts)
+        parts = tuple(GangPart(name, 0, topology) for name, topology in topologies.items())
+        asked = any(part.topology != GangTopology() for part in parts)
         return Gang(key=key, dialect=self.NAME, minimum=count, parts=parts if asked else ())
 
 
@@ -70,11 +70,11 @@ def _count(pod: Pod) -> int | None:
     return None if text is None else number(text, "pod-group-total-count", least=1)
 
 
-def _topology(pods: Sequence[Pod]) -> Topology:
+def _topology(pods: Sequence[Pod]) -> GangTopology:
     """What the pods of one set ask for."""
     needed = agreed(pods, lambda pod: annotation_of(pod, _REQUIRED), what="required topologies")
     wanted = agreed(pods, lambda pod: annotation_of(pod, _PREFERRED), what="preferred topologies")
-    return Topology(needed, (wanted,) if wanted else ())
+    return GangTopology(needed, (wanted,) if wanted else ())
 
 
 def _check_understood(pod: Pod) -> None:

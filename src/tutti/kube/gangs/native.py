@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from tutti.exceptions import InputError
 from tutti.kube.gangs.dialect import Dialect, Find, Texts, created, found, required
-from tutti.kube.gangs.gang import Disruption, Gang
+from tutti.kube.gangs.gang import DisruptionMode, Gang
 from tutti.kube.gangs.native_composite import DEEPEST, chain, read_composite
 from tutti.kube.gangs.native_policy import (
     check_alike,
@@ -32,7 +32,7 @@ class Native(Dialect):
     """See the module's contract."""
 
     NAME = "native"
-    DISRUPTION = Disruption.SINGLE
+    DISRUPTION = DisruptionMode.SINGLE
 
     def names(self, pod: Pod, labels: Texts, annotations: Texts) -> Sequence[str]:
         """The group that a pod names."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from tutti.exceptions import InputError
 from tutti.kube.gangs.dialect import Find, created, found, required
-from tutti.kube.gangs.gang import Disruption, Gang, Part
+from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart
 from tutti.kube.gangs.native_policy import (
     check_alike,
     completed,
@@ -69,14 +69,14 @@ def read_composite(key: str, pods: Mapping[str, Sequence[Pod]], find: Find, *, d
     spec = completed(root, find)
     for leaf, members in pods.items():
         check_alike(members, priority_of(specs[leaf, True], members, find))
-    whole = any(disruption_of(each) is Disruption.ALL for each in (spec, *specs.values()))
+    whole = any(disruption_of(each) is DisruptionMode.ALL for each in (spec, *specs.values()))
     return Gang(
         key=key,
         dialect=dialect,
         topology=topology_of(spec),
         parts=_parts(key, below, specs),
         parts_needed=groups_needed(spec),
-        disruption=Disruption.ALL if whole else Disruption.SINGLE,
+        disruption=DisruptionMode.ALL if whole else DisruptionMode.SINGLE,
         priority=priority_of(spec, [pod for each in pods.values() for pod in each], find),
         preempts=preempts(spec),
         created=created(root),
@@ -92,16 +92,16 @@ def _spec(group: _Group, find: Find) -> GroupSpec:
     return completed(obj, find)
 
 
-def _parts(key: str, below: Mapping[str, set[_Group]], specs: Mapping[_Group, GroupSpec]) -> tuple[Part, ...]:
+def _parts(key: str, below: Mapping[str, set[_Group]], specs: Mapping[_Group, GroupSpec]) -> tuple[GangPart, ...]:
     return tuple(_part(group, below, specs) for group in sorted(below[key]))
 
 
-def _part(group: _Group, below: Mapping[str, set[_Group]], specs: Mapping[_Group, GroupSpec]) -> Part:
+def _part(group: _Group, below: Mapping[str, set[_Group]], specs: Mapping[_Group, GroupSpec]) -> GangPart:
     key, is_leaf = group
     spec, name = specs[group], key.partition("/")[2]
     try:
         if is_leaf:
-            return Part(name, minimum_of(spec), topology_of(spec))
-        return Part(name, 0, topology_of(spec), _parts(key, below, specs), groups_needed(spec))
+            return GangPart(name, minimum_of(spec), topology_of(spec))
+        return GangPart(name, 0, topology_of(spec), _parts(key, below, specs), groups_needed(spec))
     except InputError as error:
         raise InputError(f"group {key}: {error.problem}") from None

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tutti.exceptions import InputError
 from tutti.kube.gangs.dialect import Find, agreed, priority_named, required, waiting_or_running, within
-from tutti.kube.gangs.gang import Disruption, Topology
+from tutti.kube.gangs.gang import DisruptionMode, GangTopology
 from tutti.kube.objects import (
     CompositePodGroup,
     GangPolicy,
@@ -26,7 +26,12 @@ from tutti.kube.objects import (
 )
 
 _PREEMPTS = {"PreemptLowerPriority": True, "Never": False, "": None, None: None}
-_MODES = {"single": Disruption.SINGLE, "pod": Disruption.SINGLE, "all": Disruption.ALL, "podgroup": Disruption.ALL}
+_MODES = {
+    "single": DisruptionMode.SINGLE,
+    "pod": DisruptionMode.SINGLE,
+    "all": DisruptionMode.ALL,
+    "podgroup": DisruptionMode.ALL,
+}
 
 
 def completed(group: PodGroup | CompositePodGroup, find: Find) -> GroupSpec:
@@ -79,7 +84,7 @@ def _gang(spec: GroupSpec) -> GangPolicy | None:
     return policy.gang
 
 
-def topology_of(spec: GroupSpec) -> Topology:
+def topology_of(spec: GroupSpec) -> GangTopology:
     """The node label whose value a group shares."""
     constraints = spec.scheduling_constraints
     keys = [each.key for each in (constraints.topology if constraints else None) or ()]
@@ -87,14 +92,14 @@ def topology_of(spec: GroupSpec) -> Topology:
         raise InputError(f"it has {len(keys)} topology constraints, and one is understood")
     if keys and not keys[0]:
         raise InputError("its topology constraint has no key")
-    return Topology(required=keys[0] if keys else None)
+    return GangTopology(required=keys[0] if keys else None)
 
 
-def disruption_of(spec: GroupSpec) -> Disruption:
+def disruption_of(spec: GroupSpec) -> DisruptionMode:
     """How a group may be evicted."""
     mode = spec.disruption_mode
     if not mode:
-        return Disruption.SINGLE
+        return DisruptionMode.SINGLE
     said = next(iter(mode)) if isinstance(mode, dict) and len(mode) == 1 else mode
     known = _MODES.get(said.lower()) if isinstance(said, str) else None
     if known is None:

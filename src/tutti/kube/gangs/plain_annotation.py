@@ -16,7 +16,7 @@ from tutti.kube.objects import Pod
 _DASH, _UNDERSCORE = "pod-group", "pod_group"
 
 
-class Annotation(Dialect):
+class PlainAnnotation(Dialect):
     """See the module's contract."""
 
     NAME = "annotation"

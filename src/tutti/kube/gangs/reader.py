@@ -16,14 +16,14 @@ from msgspec.structs import replace
 
 from tutti.exceptions import InputError
 from tutti.kube.gangs.coscheduling import Coscheduling
-from tutti.kube.gangs.dialect import AbsentError, Dialect, Find, least
+from tutti.kube.gangs.dialect import Dialect, Find, NoGroupError, least
 from tutti.kube.gangs.fluence import Fluence
-from tutti.kube.gangs.gang import Gang, Membership, Part
+from tutti.kube.gangs.gang import Gang, GangPart, Membership
 from tutti.kube.gangs.kai import Kai
 from tutti.kube.gangs.kueue import Kueue
 from tutti.kube.gangs.native import Native
 from tutti.kube.gangs.native_composite import chain
-from tutti.kube.gangs.plain_annotation import Annotation
+from tutti.kube.gangs.plain_annotation import PlainAnnotation
 from tutti.kube.gangs.tutti_annotations import SUB_GROUP, additions_of, with_additions
 from tutti.kube.gangs.volcano import Volcano
 from tutti.kube.gangs.yunikorn import YuniKorn
@@ -44,7 +44,7 @@ GROUP_KINDS: tuple[str, ...] = tuple(
 )
 """Kinds whose objects say something about gangs; a PriorityClass is looked up as well."""
 DIALECTS: tuple[Dialect, ...] = (
-    Native(), Kai(), Volcano(), YuniKorn(), Kueue(), Fluence(), Coscheduling(), Annotation(),
+    Native(), Kai(), Volcano(), YuniKorn(), Kueue(), Fluence(), Coscheduling(), PlainAnnotation(),
 )  # fmt: skip
 """Every dialect, the more specific ones first."""
 
@@ -199,7 +199,7 @@ def _check_sizes(gang: Gang, named: Sequence[_Named], find: Find) -> None:
     for dialect, pods in speakers.items():
         try:
             other = dialect.read(gang.key, pods, find)
-        except AbsentError:
+        except NoGroupError:
             continue  # it only borrows the name
         if other.minimum not in (1, gang.minimum):  # 1 is what a group has that says nothing
             sizes = f"{gang.minimum} ({gang.dialect}) and {other.minimum} ({dialect.NAME})"
@@ -225,7 +225,7 @@ def _check_parts(gang: Gang, named: Sequence[_Named]) -> None:
             raise InputError(f"pod {pod.metadata.name} is in two parts: {part} and {says.part}")
 
 
-def _part_names(parts: Iterable[Part]) -> list[str]:
+def _part_names(parts: Iterable[GangPart]) -> list[str]:
     return [name for part in parts for name in (part.name, *_part_names(part.parts))]
 
 

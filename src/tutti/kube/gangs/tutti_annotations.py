@@ -5,7 +5,7 @@ tutti.dev/min-member         how many members start together, where the dialect 
 tutti.dev/max-member         how many members run at most
 tutti.dev/topology-required  node label whose value all members share
 tutti.dev/topology-preferred node labels, the narrowest first, separated by commas
-tutti.dev/disruption         single, whole or all (`Disruption`)
+tutti.dev/disruption         single, whole or all (`DisruptionMode`)
 tutti.dev/duration           how long the gang runs: 90m, 3600
 tutti.dev/sub-groups         JSON: ``[{"name": "master", "minMember": 1, "topology": {"required": "rack"}}]``
 ============================ ================================================================================
@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from tutti.exceptions import InputError
 from tutti.kube.durations import duration
 from tutti.kube.gangs.dialect import number, waiting_or_running, within
-from tutti.kube.gangs.gang import Disruption, Gang, Part, Topology
+from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart, GangTopology
 from tutti.kube.objects import Object, Pod
 
 DOMAIN = "tutti.dev/"
@@ -110,39 +110,39 @@ def _same(said: int | str, before: int | str, what: str) -> None:
         raise InputError(f"{what} {said} contradicts the {before} of its group")
 
 
-def _topology(topology: Topology, said: dict[str, str]) -> Topology:
+def _topology(topology: GangTopology, said: dict[str, str]) -> GangTopology:
     needed, wanted = said.get(REQUIRED), _keys(said.get(PREFERRED, ""))
     if needed and topology.required:
         _same(needed, topology.required, REQUIRED)
     if wanted and topology.preferred:
         _same(",".join(wanted), ",".join(topology.preferred), PREFERRED)
-    return Topology(needed or topology.required, wanted or topology.preferred)
+    return GangTopology(needed or topology.required, wanted or topology.preferred)
 
 
 def _keys(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key.strip() for key in text.split(",") if key.strip()))
 
 
-def _disruption(text: str, gang: Gang) -> Disruption:
+def _disruption(text: str, gang: Gang) -> DisruptionMode:
     try:
-        said = Disruption(text)
+        said = DisruptionMode(text)
     except ValueError:
         raise InputError(f'{DISRUPTION} "{text}" is none of single, whole, all') from None
-    if gang.disruption is Disruption.ALL:
+    if gang.disruption is DisruptionMode.ALL:
         _same(said, gang.disruption, DISRUPTION)
     return said
 
 
-def _parts(text: str) -> tuple[Part, ...]:
+def _parts(text: str) -> tuple[GangPart, ...]:
     try:
         found = _SUB_GROUPS.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"{SUB_GROUPS} cannot be read: {error}") from None
     return tuple(
-        Part(
+        GangPart(
             name=each.name,
             minimum=within(each.min_member, f"minMember of sub-group {each.name}"),
-            topology=Topology(each.topology.required or None, _keys(each.topology.preferred)),
+            topology=GangTopology(each.topology.required or None, _keys(each.topology.preferred)),
         )
         for each in found
     )

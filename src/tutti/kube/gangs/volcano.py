@@ -15,9 +15,9 @@ from typing import Any
 
 from tutti.exceptions import InputError
 from tutti.kube.gangs.dialect import (
-    AbsentError,
     Dialect,
     Find,
+    NoGroupError,
     Texts,
     agreed,
     annotation_of,
@@ -28,7 +28,7 @@ from tutti.kube.gangs.dialect import (
     priority_named,
     within,
 )
-from tutti.kube.gangs.gang import Gang, Part
+from tutti.kube.gangs.gang import Gang, GangPart
 from tutti.kube.objects import Object, Pod, VolcanoPodGroup
 
 _NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
@@ -79,7 +79,7 @@ class Volcano(Dialect):
     def _read_pods(self, key: str, members: Sequence[Pod]) -> Gang:
         minimum = agreed(members, _said_minimum, what="sizes")
         if minimum is None:
-            raise AbsentError(f"PodGroup {key} is not there")
+            raise NoGroupError(f"PodGroup {key} is not there")
         if agreed(members, lambda pod: annotation_of(pod, _MODE), what="network topologies") not in (None, "soft"):
             raise InputError("its network topology is hard, and hyper nodes are not read")
         return Gang(key=key, dialect=self.NAME, minimum=minimum)
@@ -90,7 +90,7 @@ def _said_minimum(pod: Pod) -> int | None:
     return None if text is None else number(text, _MINIMUM, least=1)
 
 
-def _tasks(group: VolcanoPodGroup, minimum: int, members: Sequence[Pod]) -> tuple[Part, ...]:
+def _tasks(group: VolcanoPodGroup, minimum: int, members: Sequence[Pod]) -> tuple[GangPart, ...]:
     """Tasks with a minimum, and those without that pods are in."""
     said = {
         name: within(count, f"minTaskMember of {name}") for name, count in (group.spec.min_task_member or {}).items()
@@ -98,7 +98,7 @@ def _tasks(group: VolcanoPodGroup, minimum: int, members: Sequence[Pod]) -> tupl
     if not said or sum(said.values()) > minimum:
         return ()
     named = {annotation_of(pod, _TASK) for pod in members} - {None}
-    return tuple(Part(name, said.get(name, 0)) for name in sorted(said.keys() | {name for name in named if name}))
+    return tuple(GangPart(name, said.get(name, 0)) for name in sorted(said.keys() | {name for name in named if name}))
 
 
 def _check_idle(policy: dict[str, Any]) -> None:

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import msgspec
 
 from tutti.exceptions import InputError
-from tutti.kube.gangs.dialect import AbsentError, Dialect, Find, Texts, agreed, annotation_of, distinct, within
-from tutti.kube.gangs.gang import Gang, Part
+from tutti.kube.gangs.dialect import Dialect, Find, NoGroupError, Texts, agreed, annotation_of, distinct, within
+from tutti.kube.gangs.gang import Gang, GangPart
 from tutti.kube.objects import Pod
 
 _DOMAIN = "yunikorn.apache.org/"
@@ -58,11 +58,11 @@ class YuniKorn(Dialect):
         """What the pods say of their task groups."""
         text = agreed(members, lambda pod: annotation_of(pod, _TASK_GROUPS), what="lists of task groups")
         if text is None:
-            raise AbsentError(f"no pod of it says {_TASK_GROUPS}")
+            raise NoGroupError(f"no pod of it says {_TASK_GROUPS}")
         try:
             groups = _DECODER.decode(text)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise InputError(f"{_TASK_GROUPS} cannot be read: {error}") from None
-        parts = tuple(Part(each.name, within(each.min_member, f"minMember of {each.name}")) for each in groups)
+        parts = tuple(GangPart(each.name, within(each.min_member, f"minMember of {each.name}")) for each in groups)
         minimum = max(1, sum(part.minimum for part in parts))
         return Gang(key=key, dialect=self.NAME, minimum=minimum, parts=parts)

@@ -15,7 +15,7 @@ defaults, so equal bytes mean that the scheduler cannot tell two specs apart. Qu
 from tutti.kube.objects.affinity import (Affinity, NodeAffinity, PodAffinity, PodAffinityTerm,
     PreferredSchedulingTerm, Toleration, TopologySpreadConstraint, WeightedPodAffinityTerm)
 from tutti.kube.objects.containers import (Container, ContainerPort, ResourceRequirements)
-from tutti.kube.objects.karpenter import (Disruption, DisruptionBudget, KarpenterPool, KarpenterPoolSpec,
+from tutti.kube.objects.karpenter import (NodePoolDisruption, DisruptionBudget, KarpenterPool, KarpenterPoolSpec,
     PoolRequirement, PoolTemplate, PoolTemplateSpec)
 from tutti.kube.objects.kinds import (KINDS)
 from tutti.kube.objects.meta import (Count, Int32, Object, ObjectMeta, OwnerReference, Quantities, Quantity, Wire)
@@ -74,7 +74,6 @@ __all__ = [
     "CsiSource",
     "DaemonSet",
     "Deployment",
-    "Disruption",
     "DisruptionBudget",
     "EmptyDir",
     "EphemeralVolume",
@@ -107,6 +106,7 @@ __all__ = [
     "Node",
     "NodeAffinity",
     "NodeImage",
+    "NodePoolDisruption",
     "NodeSelector",
     "NodeSelectorTerm",
     "NodeSpec",

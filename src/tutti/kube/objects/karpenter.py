@@ -36,7 +36,7 @@ class DisruptionBudget(Wire, frozen=True):
     duration: str | None = None
 
 
-class Disruption(Wire, frozen=True):
+class NodePoolDisruption(Wire, frozen=True):
     """When Karpenter gives nodes of a pool back."""
 
     budgets: list[DisruptionBudget] | None = None
@@ -50,7 +50,7 @@ class KarpenterPoolSpec(Wire, frozen=True):
     template: PoolTemplate = PoolTemplate()
     limits: Quantities | None = None
     weight: Int32 | None = None
-    disruption: Disruption | None = None
+    disruption: NodePoolDisruption | None = None
 
 
 class KarpenterPool(Object, frozen=True):

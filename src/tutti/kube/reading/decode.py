@@ -27,7 +27,7 @@ for _cls in KINDS.values():
     _BY_GROUP.setdefault(_cls.WIRE_KIND, {})[_cls.API_VERSION.rpartition("/")[0]] = _cls.KIND
 
 
-class Decoded:
+class DecodedFile:
     """The objects of one file, with the kinds that it has and counts of what was left out."""
 
     def __init__(self, file: str) -> None:
@@ -60,9 +60,9 @@ def _known(kind: str, api_version: str | None) -> str | None:
     return groups.get(str(api_version).rpartition("/")[0])
 
 
-def decode_objects(parsed: ParsedFile) -> Decoded:
+def decode_objects(parsed: ParsedFile) -> DecodedFile:
     """All objects of a parsed file."""
-    decoded = Decoded(parsed.source.name)
+    decoded = DecodedFile(parsed.source.name)
     try:
         for document in parsed.json:
             _add_json(decoded, document, source=parsed.source)
@@ -75,7 +75,7 @@ def decode_objects(parsed: ParsedFile) -> Decoded:
     return decoded
 
 
-def _add_json(decoded: Decoded, document: JsonDocument, *, source: Source) -> None:
+def _add_json(decoded: DecodedFile, document: JsonDocument, *, source: Source) -> None:
     header = document.header
     kind = header.kind or "List"
     listed = kind.removesuffix("List")
@@ -99,7 +99,7 @@ def _kind_of(item: msgspec.Raw, source: Source) -> tuple[str | None, str | None]
 
 
 def _add_item(
-    decoded: Decoded, item: msgspec.Raw | memoryview, *, what: tuple[str | None, str | None], source: Source
+    decoded: DecodedFile, item: msgspec.Raw | memoryview, *, what: tuple[str | None, str | None], source: Source
 ) -> None:
     kind = decoded.claim(*what)
     if kind is None:
@@ -114,7 +114,7 @@ def _add_item(
 # Trees ----------------------------------------------------------------------------------------------------------------
 
 
-def _add_tree(decoded: Decoded, tree: Any, *, source: Source) -> None:
+def _add_tree(decoded: DecodedFile, tree: Any, *, source: Source) -> None:
     if isinstance(tree, list):
         tree = {"kind": "List", "items": tree}
     if not isinstance(tree, dict):

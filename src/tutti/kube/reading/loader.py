@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from tutti.exceptions import InputError
 from tutti.kube.generated_names import suffixed
 from tutti.kube.objects import KINDS, Object
-from tutti.kube.reading.decode import Decoded, decode_objects
+from tutti.kube.reading.decode import DecodedFile, decode_objects
 from tutti.kube.reading.parsed_file import ParsedFile
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.validation import validate
@@ -58,7 +58,7 @@ def load_files(files: Iterable[ParsedFile]) -> Snapshot:
     )
 
 
-def _checked(decoded: Decoded, file: str, without_namespace: Counter[str]) -> dict[_Key, Object]:
+def _checked(decoded: DecodedFile, file: str, without_namespace: Counter[str]) -> dict[_Key, Object]:
     """The objects of one file by kind and key, each of them sound."""
     objects: dict[_Key, Object] = {}
     for place, obj in enumerate(decoded.objects):

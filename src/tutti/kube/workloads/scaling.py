@@ -35,7 +35,7 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-class Scaling(msgspec.Struct, frozen=True):
+class ScalingChange(msgspec.Struct, frozen=True):
     """What changes when a workload is scaled."""
 
     objects: list[Object]
@@ -52,7 +52,7 @@ def scale(
     pods: Iterable[Pod],
     replica_sets: Sequence[ReplicaSet] = (),
     claims: Iterable[PersistentVolumeClaim] = (),
-) -> Scaling:
+) -> ScalingChange:
     """The workload with so many pods; a Job with so many at once."""
     owned = OwnedPods(pods)
     match workload:
@@ -65,7 +65,7 @@ def scale(
         case Job():
             sized = replace(workload, spec=replace(workload.spec, parallelism=replicas))
             active = owned.of(workload)
-            return Scaling(
+            return ScalingChange(
                 [sized], job_pods(sized, owned), going_first(active, active)[: max(len(active) - replicas, 0)]
             )
     raise InputError("it has no number of pods that could be scaled", obj=f"{workload.KIND.lower()} {workload.key}")
@@ -92,7 +92,7 @@ def going_first(pods: Iterable[Pod], related: Iterable[Pod]) -> list[Pod]:
 
 def _scale_deployment(
     workload: Deployment, replicas: int, *, owned: OwnedPods, replica_sets: Sequence[ReplicaSet]
-) -> Scaling:
+) -> ScalingChange:
     sized = replace(workload, spec=replace(workload.spec, replicas=replicas))
     mine = replica_sets_of(workload, replica_sets) or [replica_set_of(sized, owned)]
     every = [pod for each in mine for pod in owned.of(each)]
@@ -101,10 +101,10 @@ def _scale_deployment(
     elsewhere = sum(len(owned.of(each)) for each in older)
     grown = replace(current, spec=replace(current.spec, replicas=max(replicas - elsewhere, 0)))
     added = [] if removed else replica_pods(grown, owned)
-    return Scaling([sized, grown], added, removed)
+    return ScalingChange([sized, grown], added, removed)
 
 
-def _scale_replicas(workload: ReplicaSet | ReplicationController, replicas: int, *, owned: OwnedPods) -> Scaling:
+def _scale_replicas(workload: ReplicaSet | ReplicationController, replicas: int, *, owned: OwnedPods) -> ScalingChange:
     sized: ReplicaSet | ReplicationController
     if isinstance(workload, ReplicaSet):
         sized = replace(workload, spec=replace(workload.spec, replicas=replicas))
@@ -112,19 +112,19 @@ def _scale_replicas(workload: ReplicaSet | ReplicationController, replicas: int,
         sized = replace(workload, spec=replace(workload.spec, replicas=replicas))
     active = owned.of(workload)
     removed = going_first(active, active)[: max(len(active) - replicas, 0)]
-    return Scaling([sized], replica_pods(sized, owned), removed)
+    return ScalingChange([sized], replica_pods(sized, owned), removed)
 
 
 def _scale_stateful_set(
     workload: StatefulSet, replicas: int, *, owned: OwnedPods, claims: Iterable[PersistentVolumeClaim]
-) -> Scaling:
+) -> ScalingChange:
     sized = replace(workload, spec=replace(workload.spec, replicas=replicas))
     kept = {f"{workload.metadata.name}-{ordinal}" for ordinal in ordinals(sized)}
     removed = [pod for pod in owned.of(workload) if pod.metadata.name not in kept]
     removed.sort(key=lambda pod: (-_ordinal(pod), pod.key))
     added, needed = stateful_pods(sized, owned)
     known = {claim.key for claim in claims}
-    return Scaling([sized], added, removed, [claim for claim in needed if claim.key not in known])
+    return ScalingChange([sized], added, removed, [claim for claim in needed if claim.key not in known])
 
 
 def _ordinal(pod: Pod) -> int:

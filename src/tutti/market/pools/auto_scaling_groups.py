@@ -23,7 +23,7 @@ from tutti.kube.quantity import parse_nano
 from tutti.kube.resource_names import is_gpu
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, in_zone, template_name, template_node
 from tutti.market.offerings import DownRules, NodePool, Offering
-from tutti.market.pool_context import Market, label_of, unpriced_note
+from tutti.market.pool_context import PoolContext, label_of, unpriced_note
 from tutti.market.pool_limits import nodes_limit
 from tutti.market.pool_members import members_of
 from tutti.market.pool_membership import best_example, is_ready
@@ -96,7 +96,7 @@ class _UnknownTypeError(PoolError):
     """A group of which nobody knows what its nodes are."""
 
 
-def read_groups(trees: Sequence[Any], market: Market) -> tuple[list[NodePool], list[str]]:
+def read_groups(trees: Sequence[Any], market: PoolContext) -> tuple[list[NodePool], list[str]]:
     """The pools of these groups, and notes about them."""
     groups = sorted((_group(tree) for tree in trees), key=lambda each: each.auto_scaling_group_name)
     enabled = [group for group in groups if _ENABLED in group.tagged()]
@@ -144,7 +144,7 @@ def _types(group: _Group) -> list[str]:
     return [tagged] if tagged else named or there[:1]
 
 
-def _pool(group: _Group, market: Market) -> NodePool:
+def _pool(group: _Group, market: PoolContext) -> NodePool:
     name, types = group.auto_scaling_group_name, _types(group)
     ids = {each.instance_id for each in group.instances or () if each.instance_id}
     mine = [node for node in market.nodes if (node.spec.provider_id or "").rpartition("/")[2] in ids]
@@ -205,7 +205,7 @@ def _capacity_type(group: _Group) -> str:
     return SPOT if all_spot else ON_DEMAND
 
 
-def _made(group: _Group, template: str, *, zone: str, instance_type: str, market: Market) -> Node:
+def _made(group: _Group, template: str, *, zone: str, instance_type: str, market: PoolContext) -> Node:
     """A node from the group's tags, as Cluster Autoscaler makes it up for an empty group."""
     who, tags = f"group {group.auto_scaling_group_name}", group.tagged()
     machine = market.machine(instance_type)

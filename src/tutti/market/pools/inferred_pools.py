@@ -14,12 +14,12 @@ from tutti.cluster.node_edits import like
 from tutti.kube.objects import Node
 from tutti.market.instance_types import INSTANCE_TYPE, ZONE, amounts, in_zone, template_name
 from tutti.market.offerings import NodePool, Offering
-from tutti.market.pool_context import Market, label_of, region_of_node, unpriced_note
+from tutti.market.pool_context import PoolContext, label_of, region_of_node, unpriced_note
 from tutti.market.pool_members import members_of
 from tutti.market.pool_membership import best_example, capacity_type_of, pool_of
 
 
-def infer_pools(market: Market) -> tuple[list[NodePool], list[str]]:
+def infer_pools(market: PoolContext) -> tuple[list[NodePool], list[str]]:
     """The pools that the nodes of a cluster form, and notes about them."""
     members: dict[str, list[Node]] = {}
     sizes: dict[str, str] = {}
@@ -53,7 +53,7 @@ def _likeness(node: Node, sizes: dict[str, str]) -> str:
     return f"nodes-like-{kind or sizes.setdefault(size, node.metadata.name)}"
 
 
-def _pool(name: str, nodes: Sequence[Node], *, market: Market) -> NodePool:
+def _pool(name: str, nodes: Sequence[Node], *, market: PoolContext) -> NodePool:
     kinds: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         kinds.setdefault((label_of(node, INSTANCE_TYPE), capacity_type_of(node)), []).append(node)

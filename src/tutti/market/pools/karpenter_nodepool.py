@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import KarpenterPool, PoolRequirement
-from tutti.market.instance_types import INSTANCE_TYPE, OLD_KEYS, REGION, ZONE, InstanceType, Offer
+from tutti.market.instance_types import INSTANCE_TYPE, OLD_KEYS, REGION, ZONE, InstanceOffer, InstanceType
 from tutti.market.offerings import NodePool
-from tutti.market.pool_context import Market, region_hint, unpriced_note
+from tutti.market.pool_context import PoolContext, region_hint, unpriced_note
 from tutti.market.pool_members import members_of
 from tutti.market.pools.karpenter_disruption import down_rules
 from tutti.market.pools.karpenter_offerings import POOL, karpenter_pool
@@ -43,12 +43,12 @@ _FAMILY = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+)?")
 _MIB = 2**20
 
 
-def read_karpenter(pools: Iterable[KarpenterPool], market: Market) -> tuple[list[NodePool], list[str]]:
+def read_karpenter(pools: Iterable[KarpenterPool], market: PoolContext) -> tuple[list[NodePool], list[str]]:
     """The pools of these objects, and notes about them."""
     made, notes = [], []
     pools = sorted(pools, key=lambda each: each.metadata.name)
     if not market.region:
-        market = Market(market.book, region=_region(pools), nodes=market.nodes)
+        market = PoolContext(market.book, region=_region(pools), nodes=market.nodes)
     for pool in pools:
         name, spec = pool.metadata.name, pool.spec.template.spec
         requirements, left_out = _readable(spec.requirements or ())
@@ -99,7 +99,7 @@ def _region(pools: Iterable[KarpenterPool]) -> str:
     return min(places, key=lambda place: (-places[place], place)) if places else ""
 
 
-def _why_nothing(market: Market) -> str:
+def _why_nothing(market: PoolContext) -> str:
     """Why nothing is offered in a pool."""
     if hint := region_hint(market.region, market.book.regions):
         where = f"in region {market.region}" if market.region else "without a region"
@@ -118,7 +118,7 @@ def _readable(requirements: Iterable[PoolRequirement]) -> tuple[list[PoolRequire
     return kept, left_out
 
 
-def _types(requirements: Sequence[PoolRequirement], market: Market) -> list[InstanceType]:
+def _types(requirements: Sequence[PoolRequirement], market: PoolContext) -> list[InstanceType]:
     zones = _zones(requirements, market)
     auto = any(each.key.startswith("eks.amazonaws.com/") for each in requirements)
     provider = _PROVIDERS[1] if auto else _PROVIDERS[0]
@@ -137,7 +137,7 @@ def _types(requirements: Sequence[PoolRequirement], market: Market) -> list[Inst
     ]
 
 
-def _zones(requirements: Iterable[PoolRequirement], market: Market) -> list[str]:
+def _zones(requirements: Iterable[PoolRequirement], market: PoolContext) -> list[str]:
     for each in requirements:
         if each.key == ZONE and each.operator == "In":
             return sorted(each.values or ())
@@ -146,7 +146,7 @@ def _zones(requirements: Iterable[PoolRequirement], market: Market) -> list[str]
     return [f"{market.region}{letter}" for letter in "abc"] if market.region else [""]
 
 
-def _type(name: str, market: Market, *, zones: Iterable[str], provider: str) -> InstanceType | None:
+def _type(name: str, market: PoolContext, *, zones: Iterable[str], provider: str) -> InstanceType | None:
     machine = market.machine(name)
     if machine is None:
         return None
@@ -155,7 +155,7 @@ def _type(name: str, market: Market, *, zones: Iterable[str], provider: str) -> 
     if shape is not None:
         labels |= _labels(name, shape, provider=provider)
     offers = [
-        Offer(zone=zone, capacity_type=kind, price=price)
+        InstanceOffer(zone=zone, capacity_type=kind, price=price)
         for zone in zones
         for kind in (ON_DEMAND, SPOT)
         if (price := market.price(name, zone=zone, capacity_type=kind)) is not None or kind == ON_DEMAND

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tutti.kube.objects import LabelSelectorRequirement, Node, Quantities, Taint
 from tutti.market.instance_types import InstanceType, template_name, template_node
-from tutti.market.offerings import NODES, Limit, NodePool, Offering
+from tutti.market.offerings import NODES, NodePool, Offering, PoolLimit
 from tutti.market.pool_limits import resource_limit
 from tutti.market.pools.karpenter_requirements import choices
 
@@ -65,5 +65,5 @@ def karpenter_pool(
     )
 
 
-def _most_nodes(limits: Quantities, made: Iterable[Limit]) -> int | None:
+def _most_nodes(limits: Quantities, made: Iterable[PoolLimit]) -> int | None:
     return int(limits[NODES]) if NODES in limits and any(limit.what == NODES for limit in made) else None

@@ -16,17 +16,17 @@ from msgspec.structs import replace
 from tutti.exceptions import InputError
 from tutti.kube.objects import LabelSelectorRequirement, NodeSelectorTerm
 from tutti.kube.selectors import Requirement, parse_node_term
-from tutti.market.instance_types import INSTANCE_TYPE, OLD_KEYS, ZONE, InstanceType, Offer
+from tutti.market.instance_types import INSTANCE_TYPE, OLD_KEYS, ZONE, InstanceOffer, InstanceType
 
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _INCLUSIVE = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 
 
-class Choice(NamedTuple):
+class RequirementChoice(NamedTuple):
     """One thing that meets the requirements, with the labels that its node bears for them."""
 
     type: InstanceType
-    offer: Offer
+    offer: InstanceOffer
     labels: dict[str, str]
     variant: str
     """The values that tell it from other choices of the same type and offer."""
@@ -34,7 +34,7 @@ class Choice(NamedTuple):
 
 def choices(
     requirements: Iterable[LabelSelectorRequirement], types: Sequence[InstanceType], *, labels: Mapping[str, str]
-) -> Iterator[Choice]:
+) -> Iterator[RequirementChoice]:
     """Every type and offer that meets the requirements; `labels` are the pool's own."""
     wanted = [_parsed(requirement) for requirement in requirements]
     known = {key for each in types for key in each.labels} | {INSTANCE_TYPE, ZONE, CAPACITY_TYPE}
@@ -51,7 +51,7 @@ def choices(
             if all(each.holds(node.get(each.key)) for each in wanted):
                 for variant in variants:
                     more = "-".join(variant.values()) if len(variants) > 1 else ""
-                    yield Choice(instance_type, offer, {**node, **variant}, more)
+                    yield RequirementChoice(instance_type, offer, {**node, **variant}, more)
 
 
 def _variants(wanted: Sequence[Requirement], labels: Mapping[str, str]) -> Iterator[dict[str, str]]:

@@ -22,7 +22,7 @@ from tutti.kube.reading.sources import Source
 from tutti.kube.reading.validation import validate
 from tutti.kube.reading.yaml_text import parse_yaml
 from tutti.market.offerings import Catalogue
-from tutti.market.pool_context import Market
+from tutti.market.pool_context import PoolContext
 from tutti.market.pool_members import members_of
 from tutti.market.pools.auto_scaling_groups import read_groups
 from tutti.market.pools.inferred_pools import infer_pools
@@ -34,19 +34,19 @@ _GROUP = "AutoScalingGroupName"
 _WANT = "want pools of Tutti, Karpenter NodePools, or Auto Scaling groups as describe-auto-scaling-groups prints them"
 
 
-def catalogue_of(snapshot: Snapshot, market: Market, *, source: Source | None = None) -> Catalogue:
+def catalogue_of(snapshot: Snapshot, market: PoolContext, *, source: Source | None = None) -> Catalogue:
     """What can be bought: as the file says, else as the snapshot's Karpenter pools say, else as the nodes tell."""
     return with_others(_catalogue(snapshot, market, source), market)
 
 
-def with_others(catalogue: Catalogue, market: Market) -> Catalogue:
+def with_others(catalogue: Catalogue, market: PoolContext) -> Catalogue:
     """The catalogue with the nodes that are of none of its pools."""
     mine = {member.node for pool in catalogue.pools for member in pool.members}
     others = [node for node in market.nodes if node.metadata.name not in mine]
     return replace(catalogue, others=members_of(others, (), market))
 
 
-def _catalogue(snapshot: Snapshot, market: Market, source: Source | None) -> Catalogue:
+def _catalogue(snapshot: Snapshot, market: PoolContext, source: Source | None) -> Catalogue:
     if source is not None:
         return read_pools(source, market)
     if given := snapshot.of(KarpenterPool):
@@ -57,7 +57,7 @@ def _catalogue(snapshot: Snapshot, market: Market, source: Source | None) -> Cat
     return Catalogue(pools=tuple(pools), notes=tuple(notes))
 
 
-def read_pools(source: Source, market: Market) -> Catalogue:
+def read_pools(source: Source, market: PoolContext) -> Catalogue:
     """What a file says can be bought."""
     try:
         trees = [tree for tree in parse_yaml(source) if tree is not None]

@@ -14,8 +14,8 @@ from tutti.exceptions import PoolError
 from tutti.kube.objects import Node
 from tutti.kube.reading.sources import Source
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, amount_of, less, template_name, template_node
-from tutti.market.offerings import NODES, Catalogue, Limit, NodePool, Offering
-from tutti.market.pool_context import Machine, Market, label_of, unpriced_note
+from tutti.market.offerings import NODES, Catalogue, NodePool, Offering, PoolLimit
+from tutti.market.pool_context import MachineCapacity, PoolContext, label_of, unpriced_note
 from tutti.market.pool_limits import nodes_limit, resource_limit
 from tutti.market.pool_members import members_of
 from tutti.market.pool_membership import capacity_labels, pool_of
@@ -23,11 +23,11 @@ from tutti.market.pools.tutti_pools_text import PoolText, down_rules_of, parse_p
 from tutti.market.price_book import SPOT, region_of
 
 
-def read_ours(tree: Any, source: Source, *, market: Market) -> Catalogue:
+def read_ours(tree: Any, source: Source, *, market: PoolContext) -> Catalogue:
     """What the text says can be bought."""
     whole, texts = parse_pools(tree, source)
     if whole.region:
-        market = Market(market.book, region=whole.region, nodes=market.nodes)
+        market = PoolContext(market.book, region=whole.region, nodes=market.nodes)
     pools = tuple(_pool(text, market, file=source.name) for text in texts)
     limits = tuple(_whole_limit(what, most, market.nodes, pools) for what, most in whole.limits.items())
     missing = (o.instance_type or o.pool for pool in pools for o in pool.offerings if o.price is None)
@@ -36,14 +36,14 @@ def read_ours(tree: Any, source: Source, *, market: Market) -> Catalogue:
     return Catalogue(pools=pools, limits=limits, notes=tuple(notes))
 
 
-def _whole_limit(what: str, most: str | float, nodes: Sequence[Node], pools: Sequence[NodePool]) -> Limit:
+def _whole_limit(what: str, most: str | float, nodes: Sequence[Node], pools: Sequence[NodePool]) -> PoolLimit:
     """A limit of the whole cluster; where no node is in the input, the pools say how many there are."""
     if what == NODES and not nodes:
         return nodes_limit("all pools", amount_of(NODES, most), current=sum(pool.current for pool in pools))
     return resource_limit("all pools", what, most, nodes=nodes)
 
 
-def _pool(text: PoolText, market: Market, *, file: str) -> NodePool:
+def _pool(text: PoolText, market: PoolContext, *, file: str) -> NodePool:
     mine = [node for node in market.nodes if (found := pool_of(node)) is not None and found[1] == text.name]
     zones = text.zones or sorted({label_of(node, ZONE) for node in mine}) or [""]
     current = text.current if text.current is not None else len(mine)
@@ -65,7 +65,7 @@ def _pool(text: PoolText, market: Market, *, file: str) -> NodePool:
     )
 
 
-def _limits(text: PoolText, zones: Sequence[str], *, current: int, mine: Sequence[Node]) -> list[Limit]:
+def _limits(text: PoolText, zones: Sequence[str], *, current: int, mine: Sequence[Node]) -> list[PoolLimit]:
     who = f"pool {text.name}"
     limits = []
     if text.max is not None:
@@ -84,7 +84,7 @@ def _offering(
     zone: str,
     capacity_type: str,
     mine: Sequence[Node],
-    market: Market,
+    market: PoolContext,
     file: str,
 ) -> Offering:
     machine = _machine(text, instance_type, market=market, file=file)
@@ -115,14 +115,14 @@ def _offering(
     )
 
 
-def _machine(text: PoolText, instance_type: str, *, market: Market, file: str) -> Machine:
+def _machine(text: PoolText, instance_type: str, *, market: PoolContext, file: str) -> MachineCapacity:
     machine = market.machine(instance_type, reserved=text.reserved, disk=text.disk) if instance_type else None
     if text.template is not None:
         capacity = {"pods": "110"} | text.template.capacity
         allocatable = text.template.allocatable
         left = {"pods": capacity["pods"]} | allocatable if allocatable else less(capacity, text.reserved or {})
         labels = machine.labels if machine is not None else {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
-        return Machine(capacity=capacity, allocatable=left, labels=labels)
+        return MachineCapacity(capacity=capacity, allocatable=left, labels=labels)
     if machine is None:
         problem = f"nobody knows what {instance_type} is: give a template, its size with --prices, or a node of it"
         raise PoolError(problem, file=file, obj=f"pool {text.name}", field="instanceTypes")

@@ -21,7 +21,7 @@ from tutti.present.recommendation_text import monthly_text
 from tutti.present.report.markup import Markup, el, joined
 from tutti.present.report.report_tables import data_table
 from tutti.present.tables import counted
-from tutti.recommend.compare import OURS, Compared
+from tutti.recommend.compare import OURS, ComparedPurchase
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Objective
 
@@ -29,7 +29,7 @@ _COLUMNS = ("Purchase by", "#Nodes", "#Cost a month", "#Vs ours", "#Placed", "#L
 _NONE = "–"
 
 
-def comparison_section(compared: Sequence[Compared], answer: Recommendation) -> Markup:
+def comparison_section(compared: Sequence[ComparedPurchase], answer: Recommendation) -> Markup:
     """The bars, the table and the remarks."""
     by_nodes = answer.objective == Objective.NODES or any(each.cost is None for each in compared if not each.problem)
     ours = compared[0]
@@ -56,11 +56,11 @@ def _with_heads(line: str) -> str:
     return line.replace("HOLDS", "Holds").replace("AGREES", "Agrees")
 
 
-def _measure(each: Compared, by_nodes: bool) -> int:
+def _measure(each: ComparedPurchase, by_nodes: bool) -> int:
     return each.nodes if by_nodes else each.cost or 0
 
 
-def _bar_row(each: Compared, ours: Compared, *, most: int, bound: int | None, by_nodes: bool) -> Markup:
+def _bar_row(each: ComparedPurchase, ours: ComparedPurchase, *, most: int, bound: int | None, by_nodes: bool) -> Markup:
     name = el("span", NAMES[each.who], class_="who")
     if each.problem:
         return el("div", name, el("span", each.problem, class_="problem"), class_="bar-row")
@@ -80,7 +80,7 @@ def _bar(share: float, kind: str, mark: float | None = None) -> Markup:
     return el("svg", fill, line, viewBox="0 0 100 10", preserveAspectRatio="none", class_="bar", aria_hidden="true")
 
 
-def _row(each: Compared, ours: Compared) -> list[str | Markup]:
+def _row(each: ComparedPurchase, ours: ComparedPurchase) -> list[str | Markup]:
     name = NAMES[each.who]
     if each.problem:
         return [name, *(_NONE,) * 7, each.problem]

@@ -18,7 +18,7 @@ from tutti.market.instance_types import INSTANCE_TYPE, ZONE
 from tutti.market.node_daemons import daemon_pods_for
 from tutti.market.pool_context import label_of
 from tutti.market.pool_membership import capacity_type_of, pool_of
-from tutti.recommend.after_purchase import Offered
+from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 
@@ -134,7 +134,7 @@ Located = tuple[str, str, NodeBox]
 
 def _new(request: Request, answer: Recommendation, *, loads: Mapping[str, DrawnPod]) -> list[Located]:
     """The bought nodes."""
-    offered = Offered(request.catalogue)
+    offered = OfferingIndex(request.catalogue)
     known: dict[int, tuple[Amounts, Amounts, int]] = {}
     found = []
     for node in answer.nodes:

@@ -11,7 +11,7 @@ from tutti.market.money import NANO
 from tutti.present.recommendation_text import bound_statement, monthly_text
 from tutti.present.report.markup import Markup, el
 from tutti.present.tables import counted
-from tutti.recommend.compare import Compared
+from tutti.recommend.compare import ComparedPurchase
 from tutti.recommend.records.down_plan import DownPlan
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Objective
@@ -20,7 +20,7 @@ _TOLERANCE = 1e-6
 """A smaller gap is the solver's rounding."""
 
 
-def headline(answer: Recommendation, compared: Sequence[Compared], sources: Sequence[str]) -> Markup:
+def headline(answer: Recommendation, compared: Sequence[ComparedPurchase], sources: Sequence[str]) -> Markup:
     """The header of the page."""
     source = el("p", "from ", *_listed(sources), class_="source") if sources else None
     return el(
@@ -76,7 +76,7 @@ def _sentences(answer: Recommendation) -> Iterator[str]:
         yield "Every new node is needed."
 
 
-def _cards(answer: Recommendation, compared: Sequence[Compared]) -> Iterator[Markup]:
+def _cards(answer: Recommendation, compared: Sequence[ComparedPurchase]) -> Iterator[Markup]:
     if answer.pods:
         yield from _bought(answer)
     if compared and (said := _saving(answer, compared[1:])) is not None:
@@ -120,7 +120,7 @@ def _pools(answer: Recommendation) -> str:
     return f"from {counted(pools, 'pool')}" if pools else "none needed"
 
 
-def _saving(answer: Recommendation, peers: Sequence[Compared]) -> Markup | None:
+def _saving(answer: Recommendation, peers: Sequence[ComparedPurchase]) -> Markup | None:
     """Beside the cheapest peer whose purchase gives as many pods a node, if there is one."""
     alike = [each for each in peers if not each.problem and each.cost is not None and each.real >= answer.placed]
     best = min((each.cost for each in alike if each.cost is not None), default=None)

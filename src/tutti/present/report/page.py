@@ -23,8 +23,8 @@ from tutti.present.report.markup import Child, Markup, el, joined, trusted
 from tutti.present.report.node_boxes import plan_section
 from tutti.present.report.scale_down_section import scale_down_section
 from tutti.present.tables import counted
-from tutti.recommend.compare import Compared
-from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
+from tutti.recommend.compare import ComparedPurchase
+from tutti.recommend.down.compare_cluster_autoscaler import PeerScaleDown
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 
@@ -34,13 +34,13 @@ class Report(NamedTuple):
 
     request: Request
     answer: Recommendation
-    compared: Sequence[Compared] = ()
+    compared: Sequence[ComparedPurchase] = ()
     """Ours first; empty when nobody compared."""
     others: Sequence[NotConsidered] = ()
     """Pods that nobody tries to place."""
     sources: Sequence[str] = ()
     """The names of the files that were read."""
-    removals: PeerDown | None = None
+    removals: PeerScaleDown | None = None
     """What Cluster Autoscaler would take away; None when nobody compared."""
 
 

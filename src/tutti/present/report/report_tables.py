@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tutti.engine.session.plan import NotConsidered
 from tutti.present.report.markup import Child, Markup, el, joined
-from tutti.recommend.records.recommendation import Alternative, Left, PoolStatus
+from tutti.recommend.records.recommendation import Alternative, LeftPod, PoolStatus
 
 _ROWS = 200
 _NAMES = 6
@@ -42,7 +42,7 @@ def names_text(names: Sequence[str], most: int = _NAMES) -> Markup:
     return joined((*parts, *map(word, shown[-1:]), more))
 
 
-def pending_table(left: Sequence[Left], others: Sequence[NotConsidered]) -> Markup:
+def pending_table(left: Sequence[LeftPod], others: Sequence[NotConsidered]) -> Markup:
     """The pods that stay pending, a row for each reason."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in left:

@@ -14,14 +14,14 @@ from tutti.present.report.report_tables import data_table, names_text, word
 from tutti.present.scale_down_comparison_text import OURS, THEIRS, hourly_text, node_rows, remarks, totals
 from tutti.present.scale_down_text import duration_text
 from tutti.present.tables import counted
-from tutti.recommend.down.compare_cluster_autoscaler import PeerDown
-from tutti.recommend.records.down_plan import DownPlan, Removal, Stay, Step
+from tutti.recommend.down.compare_cluster_autoscaler import PeerScaleDown
+from tutti.recommend.records.down_plan import DownPlan, Removal, ScaleDownStep, StayingNode
 from tutti.recommend.records.new_nodes import ScaleUp
 
 _STEPS, _ROWS = 60, 200
 
 
-def scale_down_section(plan: DownPlan, theirs: PeerDown | None = None) -> Markup:
+def scale_down_section(plan: DownPlan, theirs: PeerScaleDown | None = None) -> Markup:
     """The whole section, with Cluster Autoscaler's choice if it is known."""
     parts: list[Child] = [el("p", _sentence(plan), class_="lead")]
     if plan.removals:
@@ -44,7 +44,7 @@ def scale_down_section(plan: DownPlan, theirs: PeerDown | None = None) -> Markup
     return joined((*parts, *(el("p", note, class_="quiet") for note in plan.notes)))
 
 
-def _comparison(plan: DownPlan, theirs: PeerDown) -> Iterator[Child]:
+def _comparison(plan: DownPlan, theirs: PeerScaleDown) -> Iterator[Child]:
     yield el("h3", "Beside Cluster Autoscaler")
     heads = ("Scale-down by", "#Nodes", "#Saves an hour", "#Saves a month", "#Vs ours", "Agrees")
     yield data_table(heads, totals(plan, theirs))
@@ -92,7 +92,7 @@ def _bought(each: ScaleUp) -> Sequence[Child]:
     return each.pool, each.zone or "–", each.instance_type, each.capacity_type, f"+{each.increment:,}", price
 
 
-def _step(step: Step) -> Iterator[Child]:
+def _step(step: ScaleDownStep) -> Iterator[Child]:
     """What is done at once, and where each pod goes."""
     if step.adds:
         yield from ("add ", names_text(step.adds))
@@ -103,7 +103,7 @@ def _step(step: Step) -> Iterator[Child]:
         yield from ("; remove " if step.adds or step.moves else "remove ", names_text(step.removes))
 
 
-def _stays(stays: Sequence[Stay]) -> list[Sequence[Child]]:
+def _stays(stays: Sequence[StayingNode]) -> list[Sequence[Child]]:
     """Nodes that stay, a row for each reason."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in stays:

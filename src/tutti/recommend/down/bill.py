@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from tutti.market.offerings import Catalogue, Member
-from tutti.recommend.records.request import Down
+from tutti.market.offerings import Catalogue, PoolMember
+from tutti.recommend.records.request import DownOptions
 
 OVERLAP = 12
 """New nodes run beside the old ones for a twelfth of an hour: until they are ready, and pods have moved."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class BillChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a change is worth."""
 
     removed: int
@@ -34,16 +34,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """After how many hours it has paid for itself; None if it never does."""
         return self.churn / self.saving if self.saving > 0 else None
 
-    def is_worth(self, down: Down) -> bool:
+    def is_worth(self, down: DownOptions) -> bool:
         """Whether it saves enough, and soon enough."""
         enough = self.saving >= self.removed * down.least
         return enough and self.payback is not None and self.payback <= down.payback
 
 
-def change(*, removed: Iterable[int], bought: Iterable[int], moves: int, down: Down) -> Change:
+def change(*, removed: Iterable[int], bought: Iterable[int], moves: int, down: DownOptions) -> BillChange:
     """What it is worth to remove and to buy nodes of these prices, with so many moves."""
     old, new = sum(removed), sum(bought)
-    return Change(removed=old, saving=old - new, churn=moves * down.move_cost + new // OVERLAP)
+    return BillChange(removed=old, saving=old - new, churn=moves * down.move_cost + new // OVERLAP)
 
 
 def bill_of(catalogue: Catalogue) -> int:
@@ -56,7 +56,7 @@ def unpriced(catalogue: Catalogue) -> int:
     return sum(member.price is None for member in _members(catalogue))
 
 
-def _members(catalogue: Catalogue) -> Iterator[Member]:
+def _members(catalogue: Catalogue) -> Iterator[PoolMember]:
     for pool in catalogue.pools:
         yield from pool.members
     yield from catalogue.others

@@ -18,20 +18,20 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import CPU, MEMORY
 from tutti.kube.objects import Node
 from tutti.kube.resource_names import is_gpu
-from tutti.market.offerings import Catalogue, Member, NodePool
+from tutti.market.offerings import Catalogue, NodePool, PoolMember
 from tutti.market.pool_context import is_control_plane
 from tutti.recommend.down.node_pods import DO_NOT_DISRUPT, blocking, leaving
-from tutti.recommend.records.down_plan import Stay
-from tutti.recommend.records.request import Down
+from tutti.recommend.records.down_plan import StayingNode
+from tutti.recommend.records.request import DownOptions
 
 _DISABLED = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", DO_NOT_DISRUPT)
 _CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RemovalCandidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node that may go if its pods find room elsewhere."""
 
-    member: Member
+    member: PoolMember
     pool: str
     utilization: float
     limit: float
@@ -56,11 +56,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.member.price or 0
 
 
-class Found(NamedTuple):
+class SortedNodes(NamedTuple):
     """All nodes, sorted."""
 
-    candidates: list[Candidate]
-    stays: list[Stay]
+    candidates: list[RemovalCandidate]
+    stays: list[StayingNode]
 
 
 def utilizations(cluster: Cluster) -> dict[str, float]:
@@ -74,41 +74,41 @@ def utilizations(cluster: Cluster) -> dict[str, float]:
 
 
 def find_candidates(
-    cluster: Cluster, catalogue: Catalogue, rules: DrainabilityRules, *, down: Down, new: set[str]
-) -> Found:
+    cluster: Cluster, catalogue: Catalogue, rules: DrainabilityRules, *, down: DownOptions, new: set[str]
+) -> SortedNodes:
     """Sort the nodes; those in `new` are just being bought, and those that their pods wait for are spoken of apart."""
     homes = {member.node: (pool, member) for pool in catalogue.pools for member in pool.members}
     shares = utilizations(cluster)
-    found = Found([], [])
+    found = SortedNodes([], [])
     for name in sorted(cluster.nodes.row_of):
         node = cluster.nodes.objects[cluster.nodes.row_of[name]]
         if node is None or name in new:
             continue
-        judged = _judge(node, cluster, rules=rules, down=down, homes=homes, share=shares[name])
-        if isinstance(judged, Stay):
+        judged = _evaluator(node, cluster, rules=rules, down=down, homes=homes, share=shares[name])
+        if isinstance(judged, StayingNode):
             found.stays.append(judged)
         else:
             found.candidates.append(judged)
     return found
 
 
-def _judge(
+def _evaluator(
     node: Node,
     cluster: Cluster,
     *,
     rules: DrainabilityRules,
-    down: Down,
-    homes: Mapping[str, tuple[NodePool, Member]],
+    down: DownOptions,
+    homes: Mapping[str, tuple[NodePool, PoolMember]],
     share: float,
-) -> Candidate | Stay:
+) -> RemovalCandidate | StayingNode:
     name, marks = node.metadata.name, node.metadata.annotations or {}
     if name not in homes:
         why = "it runs the control plane" if is_control_plane(node) else "it belongs to no pool that is known"
-        return Stay(node=name, pool="", reason="NotAutoscaled", message=why, utilization=share)
+        return StayingNode(node=name, pool="", reason="NotAutoscaled", message=why, utilization=share)
     pool, member = homes[name]
 
-    def stay(reason: str, message: str, pod: str = "") -> Stay:
-        return Stay(node=name, pool=pool.name, reason=reason, message=message, pod=pod, utilization=share)
+    def stay(reason: str, message: str, pod: str = "") -> StayingNode:
+        return StayingNode(node=name, pool=pool.name, reason=reason, message=message, pod=pod, utilization=share)
 
     if pool.down_rules.disabled:
         return stay("ScaleDownDisabled", f"pool {pool.name} gives no node back")
@@ -127,7 +127,7 @@ def _judge(
         if pool.down_rules.empty_only:
             why = f"pool {pool.name} gives only empty nodes back"
         return stay("NotUnderutilized", why)
-    return Candidate(
+    return RemovalCandidate(
         member=member,
         pool=pool.name,
         utilization=share,
@@ -139,7 +139,7 @@ def _judge(
     )
 
 
-def wait_of(node: Node, pool: NodePool, *, down: Down) -> int:
+def wait_of(node: Node, pool: NodePool, *, down: DownOptions) -> int:
     """How long a node must still be unneeded: Cluster Autoscaler's mark tells since when it has been."""
     unneeded = pool.down_rules.unneeded
     if unneeded is None:

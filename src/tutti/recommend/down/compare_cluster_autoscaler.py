@@ -24,15 +24,15 @@ from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
 )
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Remove, Unbind
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.objects import Node, Pod
-from tutti.market.offerings import Catalogue, Member, NodePool
+from tutti.market.offerings import Catalogue, NodePool, PoolMember
 from tutti.recommend.after_purchase import settle
 from tutti.recommend.down.candidates import wait_of
 from tutti.recommend.down.node_pods import WORDS
 from tutti.recommend.down.scale_down import gone_controllers
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.request import Down, Request
+from tutti.recommend.records.request import DownOptions, Request
 from tutti.recommend.request_cluster import copied
 
 _WHY = {
@@ -46,7 +46,7 @@ _WHY = {
 }
 
 
-class Gone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class DeletedNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node that Cluster Autoscaler would delete."""
 
     node: str
@@ -59,10 +59,10 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether no pod has to move."""
 
 
-class PeerDown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PeerScaleDown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """See the module's contract."""
 
-    gone: tuple[Gone, ...] = ()
+    gone: tuple[DeletedNode, ...] = ()
     """By name."""
     kept: Mapping[str, str] = {}
     """Why each other node stays, as a user would say it."""
@@ -72,17 +72,17 @@ class PeerDown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many nodes were not looked at because time was up."""
 
 
-def cluster_autoscaler_beside(request: Request, answer: Recommendation, budget: WorkBudget) -> PeerDown | None:
+def cluster_autoscaler_beside(request: Request, answer: Recommendation, budget: WorkBudget) -> PeerScaleDown | None:
     """What Cluster Autoscaler would delete; None where there is no plan of ours, or nothing is known of pods."""
     down = request.options.down
     if answer.down is None or down is None or not any(isinstance(each, Pod) for each in request.objects):
         return None
-    cluster = settle(answer, request, meter=budget.meter).picture.cluster
+    cluster = settle(answer, request, meter=budget.meter).planning.cluster
     return _told(_rounds(request, answer, cluster, budget=budget, down=down), request, cluster, down=down)
 
 
 def _rounds(
-    request: Request, answer: Recommendation, cluster: Cluster, *, budget: WorkBudget, down: Down
+    request: Request, answer: Recommendation, cluster: Cluster, *, budget: WorkBudget, down: DownOptions
 ) -> list[ScaleDownDecision]:
     """What goes in each round; the last one finds nothing, unless time is up."""
     groups, options = tuple(_groups(request.catalogue, answer)), ScaleDownOptions(threshold=down.threshold)
@@ -135,7 +135,9 @@ def _group(pool: NodePool, name: str, minimum: int, members: tuple[str, ...]) ->
     return ScaleDownNodeGroup(name=name, minimum=minimum, members=members, threshold=pool.down_rules.threshold)
 
 
-def _told(rounds: Sequence[ScaleDownDecision], request: Request, cluster: Cluster, *, down: Down) -> PeerDown:
+def _told(
+    rounds: Sequence[ScaleDownDecision], request: Request, cluster: Cluster, *, down: DownOptions
+) -> PeerScaleDown:
     homes = {member.node: (pool, member) for pool in request.catalogue.pools for member in pool.members}
     gone = [
         _gone(name, homes[name], cluster, down=down, number=number, empty=name in found.deleted.empty)
@@ -147,7 +149,7 @@ def _told(rounds: Sequence[ScaleDownDecision], request: Request, cluster: Cluste
     kept = {name: _why(each, last.utilization.get(name)) for name, each in last.kept.items()}
     kept |= {name: _WHY.get(reason, reason) for name, reason in last.deleted.held.items()}
     prices = [each.price for each in gone]
-    return PeerDown(
+    return PeerScaleDown(
         gone=tuple(sorted(gone, key=lambda each: each.node)),
         kept=kept,
         saving=None if None in prices else sum(price or 0 for price in prices),
@@ -155,14 +157,16 @@ def _told(rounds: Sequence[ScaleDownDecision], request: Request, cluster: Cluste
     )
 
 
-def _gone(name: str, home: tuple[NodePool, Member], cluster: Cluster, *, down: Down, number: int, empty: bool) -> Gone:
+def _gone(
+    name: str, home: tuple[NodePool, PoolMember], cluster: Cluster, *, down: DownOptions, number: int, empty: bool
+) -> DeletedNode:
     pool, member = home
     node = cluster.nodes.objects[cluster.nodes.row_of[name]]
     assert node is not None
     # Nodes that go later were needed until then: they wait the whole time again, whatever they are marked with.
     again = wait_of(node, pool, down=replace(down, now=None))
     wait = wait_of(node, pool, down=down) if not number else (number + 1) * again
-    return Gone(node=name, pool=pool.name, price=member.price, wait=wait, empty=empty)
+    return DeletedNode(node=name, pool=pool.name, price=member.price, wait=wait, empty=empty)
 
 
 def _why(kept: UnremovableNode, share: float | None) -> str:

@@ -24,16 +24,16 @@ _DISRUPTED = ("karpenter.sh/disrupted", "karpenter.sh/disruption")
 _SECOND = 1_000_000
 
 
-class Allowed(msgspec.Struct, frozen=True, gc=False):
+class AllowedDisruptions(msgspec.Struct, frozen=True, gc=False):
     """How many nodes may go for a reason, and why no more."""
 
     number: int
     message: str
 
 
-def paces(pools: Iterable[NodePool], cluster: Cluster, *, now: int | None) -> dict[tuple[str, str], Allowed]:
+def paces(pools: Iterable[NodePool], cluster: Cluster, *, now: int | None) -> dict[tuple[str, str], AllowedDisruptions]:
     """What the budgets in force of pools allow, by pool and reason; what is not there is not limited."""
-    found: dict[tuple[str, str], Allowed] = {}
+    found: dict[tuple[str, str], AllowedDisruptions] = {}
     for pool in pools:
         budgets = [each for each in pool.down_rules.budgets if _is_in_force(each, now)]
         if not budgets:
@@ -74,7 +74,7 @@ def _most(budget: NodeBudget, there: int) -> int:
     return int(budget.nodes)
 
 
-def _allowed(budget: NodeBudget, pool: str, *, there: int, going: int, dated: bool) -> Allowed:
+def _allowed(budget: NodeBudget, pool: str, *, there: int, going: int, dated: bool) -> AllowedDisruptions:
     most = _most(budget, there)
     said = f"its disruption budget of {budget.nodes}{'' if budget.nodes.endswith('%') else ' nodes'}"
     if budget.nodes == "1":
@@ -87,7 +87,7 @@ def _allowed(budget: NodeBudget, pool: str, *, there: int, going: int, dated: bo
     message = f"pool {pool} lets {how_many}, by {said}"
     if going and most:
         message += f", and {going} {'is' if going == 1 else 'are'} not ready or going already"
-    return Allowed(max(most - going, 0), message)
+    return AllowedDisruptions(max(most - going, 0), message)
 
 
 def _scheduled(budget: NodeBudget, *, dated: bool) -> str:

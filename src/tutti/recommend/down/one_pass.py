@@ -16,20 +16,20 @@ from tutti.cluster.edits import Put
 from tutti.cluster.node_edits import node_of
 from tutti.cluster.trial import Trial
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.after_purchase import Offered
+from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.down.bill import change
-from tutti.recommend.down.candidates import Candidate
-from tutti.recommend.down.drain import Drainage, Stuck
+from tutti.recommend.down.candidates import RemovalCandidate
+from tutti.recommend.down.drain import DrainBlocked, Drainer
 from tutti.recommend.down.pool_sizes import PoolSizes
-from tutti.recommend.records.down_plan import Step
+from tutti.recommend.records.down_plan import ScaleDownStep
 from tutti.recommend.records.new_nodes import NewNode
-from tutti.recommend.records.request import Down
+from tutti.recommend.records.request import DownOptions
 
 
-class Bit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RemovalGroup(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Nodes that go together, and what comes instead."""
 
-    gone: tuple[Candidate, ...]
+    gone: tuple[RemovalCandidate, ...]
     nodes: tuple[NewNode, ...] = ()
 
     @property
@@ -38,26 +38,32 @@ class Bit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return [each.node for each in self.gone]
 
 
-class Pass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class OnePass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What can go in one pass, and how."""
 
-    bits: tuple[Bit, ...] = ()
-    steps: tuple[Step, ...] = ()
+    bits: tuple[RemovalGroup, ...] = ()
+    steps: tuple[ScaleDownStep, ...] = ()
 
 
 def in_one_pass(
-    picture: PlanningCluster, drainage: Drainage, offered: Offered, *, bits: Sequence[Bit], sizes: PoolSizes, down: Down
-) -> Pass:
+    planning: PlanningCluster,
+    drainage: Drainer,
+    offered: OfferingIndex,
+    *,
+    bits: Sequence[RemovalGroup],
+    sizes: PoolSizes,
+    down: DownOptions,
+) -> OnePass:
     """Drain as many bits as can be; `sizes` are those of the pools before."""
-    cluster, sizes = picture.cluster, sizes.copy()
+    cluster, sizes = planning.cluster, sizes.copy()
     before = {name: node_of(cluster, name) for bit in bits for name in bit.names}
     drainage.cordon(before)
-    kept: list[Bit] = []
-    steps: list[Step] = []
+    kept: list[RemovalGroup] = []
+    steps: list[ScaleDownStep] = []
     for bit in bits:
         found = None
         if sizes.refusal(bit.gone, bit.nodes) is None:
-            found = _drained(picture, drainage, offered, bit=bit, down=down)
+            found = _drained(planning, drainage, offered, bit=bit, down=down)
         if found is None:
             for name in bit.names:
                 cluster.apply(Put(before[name]))
@@ -65,16 +71,16 @@ def in_one_pass(
         sizes.change(bit.gone, bit.nodes)
         kept.append(bit)
         steps += found
-    return Pass(bits=tuple(kept), steps=tuple(_joined(steps)))
+    return OnePass(bits=tuple(kept), steps=tuple(_joined(steps)))
 
 
 def _drained(
-    picture: PlanningCluster, drainage: Drainage, offered: Offered, *, bit: Bit, down: Down
-) -> list[Step] | None:
+    planning: PlanningCluster, drainage: Drainer, offered: OfferingIndex, *, bit: RemovalGroup, down: DownOptions
+) -> list[ScaleDownStep] | None:
     """The steps for one bit; None, and the picture is as it was, if it cannot go or is not worth it."""
-    with Trial(picture.cluster) as trial:
+    with Trial(planning.cluster) as trial:
         steps = drainage.drain(bit.names, {node.name: offered.of(node) for node in bit.nodes})
-        if isinstance(steps, Stuck):
+        if isinstance(steps, DrainBlocked):
             return None
         moves = [move for step in steps for move in step.moves]
         if not {move.target for move in moves}.issuperset(node.name for node in bit.nodes):
@@ -88,13 +94,13 @@ def _drained(
     return steps
 
 
-def _joined(steps: Iterable[Step]) -> list[Step]:
+def _joined(steps: Iterable[ScaleDownStep]) -> list[ScaleDownStep]:
     """ScaleDownDecision of empty nodes that follow each other are one step."""
-    joined: list[Step] = []
+    joined: list[ScaleDownStep] = []
     for step in steps:
         last = joined[-1] if joined else None
         if last is not None and not (last.adds or last.moves or step.adds or step.moves):
-            joined[-1] = Step(removes=last.removes + step.removes)
+            joined[-1] = ScaleDownStep(removes=last.removes + step.removes)
         else:
             joined.append(step)
     return joined

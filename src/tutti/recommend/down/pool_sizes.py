@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tutti.market.offerings import EMPTY, UNDERUTILIZED, NodePool, Offering
-from tutti.recommend.down.candidates import Candidate
-from tutti.recommend.down.disruption_pace import Allowed
+from tutti.recommend.down.candidates import RemovalCandidate
+from tutti.recommend.down.disruption_pace import AllowedDisruptions
 from tutti.recommend.records.new_nodes import NewNode
 
 _Place = tuple[str, str | None]
@@ -22,7 +22,7 @@ _Place = tuple[str, str | None]
 BUDGET = "DisruptionBudgetReached"
 
 
-class Refusal(NamedTuple):
+class RemovalRefusal(NamedTuple):
     """Why nodes cannot go, as a word and in words."""
 
     reason: str
@@ -33,7 +33,7 @@ class PoolSizes:
     """See the module's contract; `copy` costs next to nothing."""
 
     def __init__(
-        self, pools: Iterable[NodePool] = (), allowed: Mapping[tuple[str, str], Allowed] | None = None
+        self, pools: Iterable[NodePool] = (), allowed: Mapping[tuple[str, str], AllowedDisruptions] | None = None
     ) -> None:
         self._least: dict[_Place, int] = {}
         self._there: Counter[_Place] = Counter()
@@ -53,7 +53,7 @@ class PoolSizes:
         twin._allowed, twin._gone = self._allowed, self._gone.copy()
         return twin
 
-    def change(self, gone: Iterable[Candidate] = (), bought: Iterable[NewNode | Offering] = ()) -> None:
+    def change(self, gone: Iterable[RemovalCandidate] = (), bought: Iterable[NewNode | Offering] = ()) -> None:
         """Count nodes that have gone and nodes that have come."""
         for each in gone:
             self._there.subtract(((each.pool, None), (each.pool, each.member.zone)))
@@ -61,7 +61,7 @@ class PoolSizes:
         for node in bought:
             self._there.update(((node.pool, None), (node.pool, node.zone)))
 
-    def refusal(self, gone: Iterable[Candidate], bought: Iterable[NewNode] = ()) -> Refusal | None:
+    def refusal(self, gone: Iterable[RemovalCandidate], bought: Iterable[NewNode] = ()) -> RemovalRefusal | None:
         """Why pools cannot do without these nodes, even with what is bought instead; None if they can."""
         gone = list(gone)
         after = self.copy()
@@ -71,21 +71,21 @@ class PoolSizes:
                 pool, zone = place
                 where = f" in {zone}" if zone is not None else ""
                 why = f"pool {pool} comes to its minimum of {least} node{'s' if least != 1 else ''}{where}"
-                return Refusal("NodeGroupMinSizeReached", why)
+                return RemovalRefusal("NodeGroupMinSizeReached", why)
         for each in gone:
             allowed = self._pace(each)
             if allowed is not None and after._gone[each.pool] > allowed.number:
-                return Refusal(BUDGET, allowed.message)
+                return RemovalRefusal(BUDGET, allowed.message)
         return None
 
-    def is_spent(self, each: Candidate) -> str:
+    def is_spent(self, each: RemovalCandidate) -> str:
         """Why a node cannot go beside those that do, whatever comes instead; empty if it could."""
         allowed = self._pace(each)
         return allowed.message if allowed is not None and self._gone[each.pool] >= allowed.number else ""
 
-    def within_pace(self, asked: Sequence[Candidate]) -> list[Candidate]:
+    def within_pace(self, asked: Sequence[RemovalCandidate]) -> list[RemovalCandidate]:
         """As many of these, the first ones first, as may go at a time."""
-        kept: list[Candidate] = []
+        kept: list[RemovalCandidate] = []
         counts = self._gone.copy()
         for each in asked:
             allowed = self._pace(each)
@@ -94,5 +94,5 @@ class PoolSizes:
                 counts[each.pool] += 1
         return kept
 
-    def _pace(self, each: Candidate) -> Allowed | None:
+    def _pace(self, each: RemovalCandidate) -> AllowedDisruptions | None:
         return self._allowed.get((each.pool, UNDERUTILIZED if each.pods else EMPTY))

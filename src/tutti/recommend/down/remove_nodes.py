@@ -12,24 +12,24 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.down.bill import change
-from tutti.recommend.down.candidates import Candidate
-from tutti.recommend.down.drain import Drainage, Stuck
+from tutti.recommend.down.candidates import RemovalCandidate
+from tutti.recommend.down.drain import DrainBlocked, Drainer
 from tutti.recommend.down.pool_sizes import PoolSizes
-from tutti.recommend.records.down_plan import Stay, Step
-from tutti.recommend.records.request import Down
+from tutti.recommend.records.down_plan import ScaleDownStep, StayingNode
+from tutti.recommend.records.request import DownOptions
 
-Order = Callable[[Candidate], tuple[object, ...]]
+Order = Callable[[RemovalCandidate], tuple[object, ...]]
 
 
-class Shrunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RemovedNodes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one order came to."""
 
-    gone: tuple[Candidate, ...] = ()
+    gone: tuple[RemovalCandidate, ...] = ()
     moves: int = 0
-    stays: tuple[Stay, ...] = ()
+    stays: tuple[StayingNode, ...] = ()
 
     @property
     def worth(self) -> tuple[int, int, int]:
@@ -37,28 +37,28 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return sum(each.price for each in self.gone), len(self.gone), -self.moves
 
 
-def _by_saving(each: Candidate) -> tuple[object, ...]:
+def _by_saving(each: RemovalCandidate) -> tuple[object, ...]:
     return bool(each.pods), -each.price / max(len(each.pods), 1), each.utilization, each.node
 
 
-def _by_use(each: Candidate) -> tuple[object, ...]:
+def _by_use(each: RemovalCandidate) -> tuple[object, ...]:
     return bool(each.pods), each.utilization, -each.price, each.node
 
 
-def _by_price(each: Candidate) -> tuple[object, ...]:
+def _by_price(each: RemovalCandidate) -> tuple[object, ...]:
     return each.price, len(each.pods), each.utilization, each.node
 
 
-class Shrinking:
+class NodeRemover:
     """See the module's contract."""
 
     def __init__(
-        self, picture: PlanningCluster, drainage: Drainage, sizes: PoolSizes, *, down: Down, budget: WorkBudget
+        self, planning: PlanningCluster, drainage: Drainer, sizes: PoolSizes, *, down: DownOptions, budget: WorkBudget
     ) -> None:
-        self._cluster, self._drainage, self._sizes = picture.cluster, drainage, sizes
+        self._cluster, self._drainage, self._sizes = planning.cluster, drainage, sizes
         self._down, self._budget = down, budget
 
-    def run(self, asked: Sequence[Candidate]) -> Shrunk:
+    def run(self, asked: Sequence[RemovalCandidate]) -> RemovedNodes:
         """Remove what can go of these."""
         with Trial(self._cluster) as trial:
             best = self._run(asked, _by_saving)
@@ -74,35 +74,35 @@ class Shrinking:
         self._sizes.change(best.gone)
         return best
 
-    def _tried(self, asked: Sequence[Candidate], order: Order) -> Shrunk:
+    def _tried(self, asked: Sequence[RemovalCandidate], order: Order) -> RemovedNodes:
         with Trial(self._cluster):
             return self._run(asked, order)
 
-    def _run(self, asked: Sequence[Candidate], order: Order) -> Shrunk:
-        gone: list[Candidate] = []
+    def _run(self, asked: Sequence[RemovalCandidate], order: Order) -> RemovedNodes:
+        gone: list[RemovalCandidate] = []
         moves = 0
-        stays: list[Stay] = []
+        stays: list[StayingNode] = []
         sizes = self._sizes.copy()
         for each in sorted(asked, key=order):
             if (refused := sizes.refusal([each])) is not None:
                 stays.append(stay_of(each, refused.reason, refused.message))
                 continue
             found = self._ask(each)
-            if isinstance(found, Stay):
+            if isinstance(found, StayingNode):
                 stays.append(found)
             else:
                 sizes.change([each])
                 gone.append(each)
                 moves += sum(len(step.moves) for step in found)
-        return Shrunk(gone=tuple(gone), moves=moves, stays=tuple(stays))
+        return RemovedNodes(gone=tuple(gone), moves=moves, stays=tuple(stays))
 
-    def _ask(self, each: Candidate) -> list[Step] | Stay:
+    def _ask(self, each: RemovalCandidate) -> list[ScaleDownStep] | StayingNode:
         """Drain one node, if it can be and is worth it."""
         if each.pods and self._budget.is_exhausted():
             return stay_of(each, "NotSimulated", "there was no time to look at it: give more with --time-limit")
         with Trial(self._cluster) as trial:
             found = self._drainage.drain([each.node])
-            if isinstance(found, Stuck):
+            if isinstance(found, DrainBlocked):
                 return stay_of(each, found.reason, found.message, found.pod)
             moves = sum(len(step.moves) for step in found)
             if each.price and moves:
@@ -114,6 +114,8 @@ class Shrinking:
         return found
 
 
-def stay_of(each: Candidate, reason: str, message: str, pod: str = "") -> Stay:
+def stay_of(each: RemovalCandidate, reason: str, message: str, pod: str = "") -> StayingNode:
     """A candidate that stays after all."""
-    return Stay(node=each.node, pool=each.pool, reason=reason, message=message, pod=pod, utilization=each.utilization)
+    return StayingNode(
+        node=each.node, pool=each.pool, reason=reason, message=message, pod=pod, utilization=each.utilization
+    )

@@ -20,23 +20,23 @@ from msgspec.structs import replace
 from tutti.autoscalers.cluster_autoscaler.drainability import REPLICATED, DrainabilityRules, latest_moment
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.preemption.disruption_budgets import remaining_budgets
 from tutti.kube.objects import Node, Pod
 from tutti.kube.workloads.owners import controller_of
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.after_purchase import Offered, settle
+from tutti.recommend.after_purchase import OfferingIndex, settle
 from tutti.recommend.down.bill import bill_of, change, unpriced
-from tutti.recommend.down.candidates import Candidate, find_candidates
+from tutti.recommend.down.candidates import RemovalCandidate, find_candidates
 from tutti.recommend.down.consolidate import Consolidation
 from tutti.recommend.down.disruption_pace import paces, undated
-from tutti.recommend.down.drain import Drainage
-from tutti.recommend.down.one_pass import Bit, Pass, in_one_pass
+from tutti.recommend.down.drain import Drainer
+from tutti.recommend.down.one_pass import OnePass, RemovalGroup, in_one_pass
 from tutti.recommend.down.pool_sizes import BUDGET, PoolSizes
-from tutti.recommend.down.remove_nodes import Shrinking, stay_of
-from tutti.recommend.records.down_plan import DownPlan, Removal, Stay, Step, Why
+from tutti.recommend.down.remove_nodes import NodeRemover, stay_of
+from tutti.recommend.records.down_plan import DownPlan, Removal, RemovalReason, ScaleDownStep, StayingNode
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.request import Down, Request
+from tutti.recommend.records.request import DownOptions, Request
 from tutti.recommend.records.scale_ups import merge
 
 
@@ -45,32 +45,32 @@ class _Ground(NamedTuple):
 
     request: Request
     answer: Recommendation
-    picture: PlanningCluster
-    drainage: Drainage
-    offered: Offered
+    planning: PlanningCluster
+    drainage: Drainer
+    offered: OfferingIndex
     sizes: PoolSizes
-    down: Down
+    down: DownOptions
 
 
 class _Found(NamedTuple):
     """What can go, and why."""
 
-    bits: Sequence[Bit]
+    bits: Sequence[RemovalGroup]
     """Those that were found, in order."""
     underused: frozenset[str]
     """The nodes that go for being underused or empty."""
-    stays: Mapping[str, Stay]
+    stays: Mapping[str, StayingNode]
     """Why single nodes cannot go."""
     is_incomplete: bool = False
     """Whether the budget was exhausted before all candidates were examined."""
 
 
-def give_back(request: Request, answer: Recommendation, budget: WorkBudget, *, down: Down) -> DownPlan:
+def give_back(request: Request, answer: Recommendation, budget: WorkBudget, *, down: DownOptions) -> DownPlan:
     """What the cluster can give back once an answer has been followed."""
     if not any(isinstance(each, Pod) for each in request.objects):
         return _unknown(request)
-    picture = settle(answer, request, meter=budget.meter).picture
-    cluster, pools = picture.cluster, request.catalogue.pools
+    planning = settle(answer, request, meter=budget.meter).planning
+    cluster, pools = planning.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
     rules = DrainabilityRules(remaining_budgets(cluster), now=now, gone=gone_controllers(cluster))
     every = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
@@ -78,13 +78,13 @@ def give_back(request: Request, answer: Recommendation, budget: WorkBudget, *, d
     candidates = [each for each in every.candidates if each.node not in takers]
     taking = [each for each in every.candidates if each.node in takers]
     stays = [*every.stays, *(stay_of(each, "TakesPendingPods", "a pending pod goes there") for each in taking)]
-    offered = Offered(request.catalogue)
+    offered = OfferingIndex(request.catalogue)
     sizes = PoolSizes(pools, paces(pools, cluster, now=_present(down)))
-    ground = _Ground(request, answer, picture, Drainage(picture, rules), offered, sizes, down)
+    ground = _Ground(request, answer, planning, Drainer(planning, rules), offered, sizes, down)
     # Buying may have exhausted the budget; giving back gets at least half of it. The search gets a part of that: the
     # nodes that it finds are drained once more.
     found = _find(ground, candidates, budget.extended_to(budget.limit // 2).share(0.6))
-    chosen = in_one_pass(picture, ground.drainage, offered, bits=found.bits, sizes=ground.sizes, down=down)
+    chosen = in_one_pass(planning, ground.drainage, offered, bits=found.bits, sizes=ground.sizes, down=down)
     return _plan(ground, found, chosen, candidates=candidates, stays=stays)
 
 
@@ -93,21 +93,21 @@ def _unknown(request: Request) -> DownPlan:
     why = "there are no pods in the input, so nothing tells what runs there: dump them too"
     homes = {member.node: pool.name for pool in request.catalogue.pools for member in pool.members}
     names = sorted(each.metadata.name for each in request.objects if isinstance(each, Node))
-    stays = tuple(Stay(node=name, pool=homes.get(name, ""), reason="NoPodsKnown", message=why) for name in names)
+    stays = tuple(StayingNode(node=name, pool=homes.get(name, ""), reason="NoPodsKnown", message=why) for name in names)
     bill = bill_of(request.catalogue)
     return DownPlan(stays=stays, before=bill, after=bill, saving=0, churn=0, notes=(why,) if names else ())
 
 
-def _present(down: Down) -> int | None:
+def _present(down: DownOptions) -> int | None:
     """When the plan is carried out, as far as anybody knows."""
     return down.present if down.present is not None else down.now
 
 
-def _find(ground: _Ground, candidates: Sequence[Candidate], budget: WorkBudget) -> _Found:
+def _find(ground: _Ground, candidates: Sequence[RemovalCandidate], budget: WorkBudget) -> _Found:
     """Look for what can go, first by itself, then for cheaper nodes; the picture is as before afterwards."""
     sizes, down = ground.sizes.copy(), ground.down
-    with Trial(ground.picture.cluster):
-        shrinking = Shrinking(ground.picture, ground.drainage, sizes, down=down, budget=budget)
+    with Trial(ground.planning.cluster):
+        shrinking = NodeRemover(ground.planning, ground.drainage, sizes, down=down, budget=budget)
         underused = shrinking.run([each for each in candidates if each.underused])
         went = {each.node for each in underused.gone}
         rest = [each for each in candidates if each.node not in went and each.replaceable]
@@ -115,7 +115,7 @@ def _find(ground: _Ground, candidates: Sequence[Candidate], budget: WorkBudget) 
         went |= {each.node for each in busy.gone}
         consolidation = Consolidation(
             ground.request,
-            ground.picture,
+            ground.planning,
             ground.drainage,
             sizes=sizes,
             bought=map(ground.offered.of, ground.answer.nodes),
@@ -123,7 +123,7 @@ def _find(ground: _Ground, candidates: Sequence[Candidate], budget: WorkBudget) 
             budget=budget,
         )
         swaps = consolidation.run(each for each in rest if each.node not in went)
-    bits = [*(Bit(gone=(each,)) for each in (*underused.gone, *busy.gone)), *swaps]
+    bits = [*(RemovalGroup(gone=(each,)) for each in (*underused.gone, *busy.gone)), *swaps]
     stays = {stay.node: stay for stay in (*busy.stays, *underused.stays)}
     return _Found(bits, frozenset(each.node for each in underused.gone), stays, budget.is_exhausted())
 
@@ -148,7 +148,12 @@ def gone_controllers(cluster: Cluster) -> frozenset[str]:
 
 
 def _plan(
-    ground: _Ground, found: _Found, chosen: Pass, *, candidates: Sequence[Candidate], stays: Iterable[Stay]
+    ground: _Ground,
+    found: _Found,
+    chosen: OnePass,
+    *,
+    candidates: Sequence[RemovalCandidate],
+    stays: Iterable[StayingNode],
 ) -> DownPlan:
     catalogue, down, bought_first = ground.request.catalogue, ground.down, ground.answer.nodes
     gone = [each for bit in chosen.bits for each in bit.gone]
@@ -168,7 +173,7 @@ def _plan(
     before = bill_of(catalogue) + purchase
     new = {node.name for node in bought_first}
     leans = any(move.target in new for move in moves)  # then the purchase is the first step
-    first = (Step(adds=tuple(node.name for node in bought_first)),) if leans else ()
+    first = (ScaleDownStep(adds=tuple(node.name for node in bought_first)),) if leans else ()
     notes = undated(catalogue.pools, now=_present(down))
     notes += ["time was up: more may be found with a longer --time-limit"] if found.is_incomplete else []
     if number := unpriced(catalogue):
@@ -186,8 +191,14 @@ def _plan(
     )  # fmt: skip
 
 
-def _removal(each: Candidate, *, moves: int, underused: Collection[str]) -> Removal:
-    why = Why.EMPTY if not each.pods else Why.UNDERUSED if each.node in underused else Why.CONSOLIDATED
+def _removal(each: RemovalCandidate, *, moves: int, underused: Collection[str]) -> Removal:
+    why = (
+        RemovalReason.EMPTY
+        if not each.pods
+        else RemovalReason.UNDERUSED
+        if each.node in underused
+        else RemovalReason.CONSOLIDATED
+    )
     member = each.member
     return Removal(
         node=each.node, pool=each.pool, zone=member.zone, instance_type=member.instance_type,
@@ -196,7 +207,9 @@ def _removal(each: Candidate, *, moves: int, underused: Collection[str]) -> Remo
     )  # fmt: skip
 
 
-def _stayed(ground: _Ground, found: _Found, chosen: Iterable[Bit], candidates: Iterable[Candidate]) -> Iterator[Stay]:
+def _stayed(
+    ground: _Ground, found: _Found, chosen: Iterable[RemovalGroup], candidates: Iterable[RemovalCandidate]
+) -> Iterator[StayingNode]:
     """Why candidates stay: for want of room or of use, as far as that was found out; else because nothing pays."""
     sizes, names = ground.sizes.copy(), set()
     for bit in chosen:

@@ -22,7 +22,7 @@ from tutti.recommend.records.recommendation import PoolStatus
 from tutti.recommend.records.request import Objective
 
 
-class Eligible(NamedTuple):
+class EligibleOfferings(NamedTuple):
     """What may be bought."""
 
     pools: tuple[PoolStatus, ...]
@@ -31,8 +31,8 @@ class Eligible(NamedTuple):
 
 
 def filter_eligible(
-    picture: PlanningCluster, problem: Problem, catalogue: Catalogue, *, objective: Objective = Objective.COST
-) -> Eligible:
+    planning: PlanningCluster, problem: Problem, catalogue: Catalogue, *, objective: Objective = Objective.COST
+) -> EligibleOfferings:
     """Sort out the pools and offerings that cannot help."""
     blocked = _blocked(problem)
     useful = problem.allowed.any(axis=1)
@@ -48,9 +48,9 @@ def filter_eligible(
         if mask[rows.start : rows.stop].any():
             statuses.append(PoolStatus(pool=pool.name, eligible=True, reason=_below_minimum(pool)))
         else:
-            reason = _reason(picture, problem, pool, rows, [blocked[row] for row in rows])
+            reason = _reason(planning, problem, pool, rows, [blocked[row] for row in rows])
             statuses.append(PoolStatus(pool=pool.name, eligible=False, reason=reason))
-    return Eligible(tuple(statuses), mask)
+    return EligibleOfferings(tuple(statuses), mask)
 
 
 def _blocked(problem: Problem) -> list[str | None]:
@@ -67,7 +67,7 @@ def _free_of(blocked: Sequence[str | None]) -> Bools:
 
 
 def _reason(
-    picture: PlanningCluster, problem: Problem, pool: NodePool, rows: range, blocked: Sequence[str | None]
+    planning: PlanningCluster, problem: Problem, pool: NodePool, rows: range, blocked: Sequence[str | None]
 ) -> str:
     """Why no offering of a pool may be bought."""
     if not pool.offerings:
@@ -79,7 +79,7 @@ def _reason(
         return "; ".join(limits)
     useful = np.atleast_1d(problem.allowed[rows.start : rows.stop].any(axis=1))
     if not useful.any():
-        return _of_no_use(picture, problem, pool, rows)
+        return _of_no_use(planning, problem, pool, rows)
     if limits:  # those of use are blocked, or the others are
         left = [why for why, use in zip(blocked, useful.tolist(), strict=True) if use and why is not None]
         if len(left) == int(useful.sum()):
@@ -87,9 +87,9 @@ def _reason(
     return "no price is known for it, and for others one is"
 
 
-def _of_no_use(picture: PlanningCluster, problem: Problem, pool: NodePool, rows: range) -> str:
+def _of_no_use(planning: PlanningCluster, problem: Problem, pool: NodePool, rows: range) -> str:
     """Why no waiting pod fits an empty node of a pool."""
-    cluster = picture.cluster
+    cluster = planning.cluster
     specs = [cluster.spec_of(cluster.pod_row(each.pods[0])) for each in problem.classes]
     refusals: list[Taint] = []
     borne = False

@@ -19,7 +19,7 @@ from tutti.cluster.counters.domain_counts import DomainView
 from tutti.cluster.counters.label_classes import CounterKey
 from tutti.cluster.counters.pod_terms import PodTerm, Scope
 from tutti.cluster.spec_classes import SpreadConstraint
-from tutti.engine.plugins.base import Asked
+from tutti.engine.plugins.base import IncomingPod
 from tutti.engine.plugins.spread_counts import counted_view
 from tutti.kube.selectors import EVERYTHING, Selector, equal_to
 
@@ -27,7 +27,7 @@ HOSTNAME = "kubernetes.io/hostname"
 UNLIMITED = 1 << 40
 
 
-class Kind(Enum):
+class RuleKind(Enum):
     """What a rule over domains says of the pods that hold it."""
 
     SPREAD = "spread"
@@ -41,7 +41,7 @@ class Kind(Enum):
 class DomainRule(NamedTuple):
     """A rule over the values of a node label."""
 
-    kind: Kind
+    kind: RuleKind
     holder: int
     """The class that has the rule."""
     key: str
@@ -74,7 +74,7 @@ class HostRules(NamedTuple):
     """A class, and those of which one must be on the same node."""
 
 
-class Rules(NamedTuple):
+class PodRules(NamedTuple):
     """All rules of the waiting pods."""
 
     host: HostRules
@@ -85,13 +85,13 @@ class Rules(NamedTuple):
     """Which classes look at other pods."""
 
 
-def rules_of(cluster: Cluster, classes: Sequence[Asked]) -> Rules:
+def rules_of(cluster: Cluster, classes: Sequence[IncomingPod]) -> PodRules:
     """Read the rules of pod classes, each given by one of its pods."""
     return _Reader(cluster, classes).rules()
 
 
 class _Reader:
-    def __init__(self, cluster: Cluster, classes: Sequence[Asked]) -> None:
+    def __init__(self, cluster: Cluster, classes: Sequence[IncomingPod]) -> None:
         self.cluster, self.classes = cluster, classes
         count = len(classes)
         self.most: Ints = np.full(count, UNLIMITED, dtype=np.int64)
@@ -105,20 +105,20 @@ class _Reader:
         self.shared: list[tuple[Bools, int]] = []
         self.together: list[tuple[int, Bools]] = []
         self.domains: list[DomainRule] = []
-        self._labels = [asked.labels.number for asked in classes]
-        self._of_labels = {asked.labels.number: asked for asked in classes}
+        self._labels = [incoming.labels.number for incoming in classes]
+        self._of_labels = {incoming.labels.number: incoming for incoming in classes}
         self._known: dict[tuple[Scope, Selector], Bools] = {}
         self._hosted: dict[tuple[bytes, int], list[int]] = {}
 
-    def rules(self) -> Rules:
-        for number, asked in enumerate(self.classes):
-            hard = [constraint for constraint in asked.spec.spread if constraint.hard]
+    def rules(self) -> PodRules:
+        for number, incoming in enumerate(self.classes):
+            hard = [constraint for constraint in incoming.spec.spread if constraint.hard]
             keys = tuple(sorted({constraint.topology_key for constraint in hard}))
             for constraint in hard:
                 self._spread(number, constraint, keys)
-            for term in asked.spec.anti_affinity:
+            for term in incoming.spec.anti_affinity:
                 self._anti(number, term)
-            for term in asked.spec.affinity:
+            for term in incoming.spec.affinity:
                 self._affinity(number, term)
         for (_, skew), holders in self._hosted.items():
             if len(holders) > 1:  # those that are only looked at may join later
@@ -138,27 +138,29 @@ class _Reader:
             tuple(self.shared),
             tuple(self.together),
         )
-        return Rules(host, tuple(self.domains), self.looks, self.holds)
+        return PodRules(host, tuple(self.domains), self.looks, self.holds)
 
     def _spread(self, number: int, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
-        asked = self.classes[number]
-        labels, key = asked.own_labels, constraint.topology_key
+        incoming = self.classes[number]
+        labels, key = incoming.own_labels, constraint.topology_key
         extra = {name: labels[name] for name in constraint.extra_keys if name in labels}
         constraint = constraint._replace(selector=constraint.selector.narrowed(equal_to(extra).requirements))
         if constraint.selector == EVERYTHING:  # an empty selector counts nobody
             matched = np.zeros(len(self.classes), dtype=bool)
         else:
-            scope = Scope(frozenset((asked.spec.namespace,)))
+            scope = Scope(frozenset((incoming.spec.namespace,)))
             matched = self._matched(PodTerm(scope, constraint.selector, key))
         self._looks_at(number, matched)
         if key != HOSTNAME:
-            counts = self._by_value(counted_view(asked, constraint, keys))
-            rule = DomainRule(Kind.SPREAD, number, key, matched, counts, constraint.max_skew, constraint.min_domains)
+            counts = self._by_value(counted_view(incoming, constraint, keys))
+            rule = DomainRule(
+                RuleKind.SPREAD, number, key, matched, counts, constraint.max_skew, constraint.min_domains
+            )
             self.domains.append(rule)
         elif matched[number]:
             self.most[number] = min(int(self.most[number]), constraint.max_skew)
             self.skewed[number], self.like[number] = True, self.like[number] | matched
-            view = counted_view(asked, constraint, keys)
+            view = counted_view(incoming, constraint, keys)
             self.hosts[number], self.running[number] = int((view.nodes_in > 0).sum()), int(view.counts.sum())
             self._hosted.setdefault((matched.tobytes(), constraint.max_skew), []).append(number)
 
@@ -169,7 +171,7 @@ class _Reader:
             self.apart[number] |= matched
             self.apart[:, number] |= matched
         else:
-            self.domains.append(DomainRule(Kind.APART, number, term.topology_key, matched, self._running(term)))
+            self.domains.append(DomainRule(RuleKind.APART, number, term.topology_key, matched, self._running(term)))
 
     def _affinity(self, number: int, term: PodTerm) -> None:
         matched = self._matched(term)
@@ -177,10 +179,10 @@ class _Reader:
         if term.topology_key == HOSTNAME:
             self.together.append((number, matched))
         else:
-            self.domains.append(DomainRule(Kind.TOGETHER, number, term.topology_key, matched, self._running(term)))
+            self.domains.append(DomainRule(RuleKind.TOGETHER, number, term.topology_key, matched, self._running(term)))
 
     def _ports(self) -> None:
-        taken = [asked.spec.ports for asked in self.classes]
+        taken = [incoming.spec.ports for incoming in self.classes]
         users = [number for number, ports in enumerate(taken) if ports]
         for one in users:
             for other in users:
@@ -197,16 +199,16 @@ class _Reader:
         known = self._known.get(key)
         if known is None:
             answers: dict[int, bool] = {}
-            for asked in self._of_labels.values():
-                namespace = asked.spec.namespace
+            for incoming in self._of_labels.values():
+                namespace = incoming.spec.namespace
                 in_scope = term.scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
-                answers[asked.labels.number] = in_scope and term.selector.matches(asked.own_labels)
+                answers[incoming.labels.number] = in_scope and term.selector.matches(incoming.own_labels)
             known = self._known[key] = np.array([answers[number] for number in self._labels], dtype=bool)
         return known
 
     def _running(self, term: PodTerm) -> dict[str, int]:
         """How many running pods a term looks for in each domain that has some."""
-        counter = self.cluster.census.counter(CounterKey(((term.scope, term.selector),), live=False))
+        counter = self.cluster.pod_counters.counter(CounterKey(((term.scope, term.selector),), live=False))
         counts = self._by_value(counter.view(term.topology_key, self.cluster.nodes))
         return {value: count for value, count in counts.items() if count}
 

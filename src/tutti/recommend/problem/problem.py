@@ -19,18 +19,18 @@ from tutti.cluster.groups import NO_GROUP
 from tutti.cluster.node_edits import node_of
 from tutti.cluster.spec_classes import SpecClass
 from tutti.cluster.trial import Trial
-from tutti.engine.placement.evaluator import Filtered
-from tutti.engine.plugins.base import Asked, ClusterPlugin
+from tutti.engine.placement.evaluator import FilterResult
+from tutti.engine.plugins.base import ClusterPlugin, IncomingPod
 from tutti.engine.plugins.verdict import Reason
 from tutti.market.offerings import Catalogue, Offering, takes
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.problem.pod_rules import DomainRule, Kind, Rules, rules_of
+from tutti.recommend.problem.pod_rules import DomainRule, PodRules, RuleKind, rules_of
 
 _LOOKERS = ("PodTopologySpread", "InterPodAffinity")
 """Plugins that look at other pods: what they say changes while pods are placed."""
 
 
-class PodClass(NamedTuple):
+class PendingClass(NamedTuple):
     """Pods that cannot be told apart, in the order of the queue."""
 
     pods: tuple[str, ...]
@@ -50,7 +50,7 @@ class LimitRow(NamedTuple):
 class Problem(NamedTuple):
     """See the module's contract."""
 
-    classes: tuple[PodClass, ...]
+    classes: tuple[PendingClass, ...]
     resources: tuple[str, ...]
     requests: Ints
     """Class x resource."""
@@ -70,7 +70,7 @@ class Problem(NamedTuple):
     """Node x class: whether the node takes a pod of the class now."""
     roomy: Bools
     """Node x class: whether it would, whatever other pods there are."""
-    rules: Rules
+    rules: PodRules
 
     def domain(self, key: str) -> list[str | None]:
         """The value of a label on a node of each offering."""
@@ -93,24 +93,26 @@ class Problem(NamedTuple):
         return {pod: number for number, each in enumerate(self.classes) for pod in each.pods}
 
 
-def pose(picture: PlanningCluster, catalogue: Catalogue, pods: Sequence[str] | None = None) -> Problem:
+def pose(planning: PlanningCluster, catalogue: Catalogue, pods: Sequence[str] | None = None) -> Problem:
     """State the problem of some waiting pods (all of them if none are named)."""
     offerings = tuple(offering for pool in catalogue.pools for offering in pool.offerings)
-    classes = _classes(picture, picture.pending if pods is None else pods)
-    judge, cluster = picture.engine.judge, picture.cluster
-    asked = [judge.ask(cluster.pod_row(each.pods[0])) for each in classes]
-    rules = rules_of(cluster, asked)
-    rules = rules._replace(domains=(*rules.domains, *_near_rules(picture, classes)))
-    known, room, welcome, roomy = _existing(picture, asked)
+    classes = _classes(planning, planning.pending if pods is None else pods)
+    evaluator, cluster = planning.engine.evaluator, planning.cluster
+    incoming = [evaluator.incoming_pod(cluster.pod_row(each.pods[0])) for each in classes]
+    rules = rules_of(cluster, incoming)
+    rules = rules._replace(domains=(*rules.domains, *_near_rules(planning, classes)))
+    known, room, welcome, roomy = _existing(planning, incoming)
     with Trial(cluster):
         names = [f"template-{number}" for number in range(len(offerings))]
         for offering, name in zip(offerings, names, strict=True):
-            picture.join(offering, name)
+            planning.join(offering, name)
         rows = np.array([cluster.node_row(name) for name in names], dtype=np.intp)
-        allowed = _allowed(picture, asked, rows)
-        places = _places(cluster.usages.matrix, [int(cluster.pods.usage[each.row]) for each in asked])
+        allowed = _allowed(planning, incoming, rows)
+        places = _places(cluster.usages.matrix, [int(cluster.pods.usage[each.row]) for each in incoming])
         free = (cluster.nodes.alloc[places][:, rows] - cluster.nodes.used[places][:, rows]).T
-        requests = np.array([_requests(each.spec, cluster.resources.names, places) for each in asked], dtype=np.int64)
+        requests = np.array(
+            [_requests(each.spec, cluster.resources.names, places) for each in incoming], dtype=np.int64
+        )
         resources = tuple(cluster.resources.names[place] for place in places)
         room = room[:, places]
     return Problem(
@@ -131,13 +133,13 @@ def pose(picture: PlanningCluster, catalogue: Catalogue, pods: Sequence[str] | N
     )
 
 
-def pose_again(picture: PlanningCluster, problem: Problem, pods: Sequence[str]) -> Problem:
+def pose_again(planning: PlanningCluster, problem: Problem, pods: Sequence[str]) -> Problem:
     """The problem of some of its pods as the picture stands now; offerings and limits are as they were."""
-    judge, cluster, number_of = picture.engine.judge, picture.cluster, problem.of_pod
-    classes = _classes(picture, pods)
-    asked = [judge.ask(cluster.pod_row(each.pods[0])) for each in classes]
-    rules = rules_of(cluster, asked)
-    known, room, welcome, roomy = _existing(picture, asked)
+    evaluator, cluster, number_of = planning.engine.evaluator, planning.cluster, problem.of_pod
+    classes = _classes(planning, pods)
+    incoming = [evaluator.incoming_pod(cluster.pod_row(each.pods[0])) for each in classes]
+    rules = rules_of(cluster, incoming)
+    known, room, welcome, roomy = _existing(planning, incoming)
     before = [number_of[each.pods[0]] for each in classes]
     places = [cluster.resources.place(name) for name in problem.resources]
     return problem._replace(
@@ -150,16 +152,16 @@ def pose_again(picture: PlanningCluster, problem: Problem, pods: Sequence[str]) 
         room=room[:, places],
         welcome=welcome,
         roomy=roomy,
-        rules=rules._replace(domains=(*rules.domains, *_near_rules(picture, classes))),
+        rules=rules._replace(domains=(*rules.domains, *_near_rules(planning, classes))),
     )
 
 
-def _classes(picture: PlanningCluster, pods: Sequence[str]) -> list[PodClass]:
-    cluster, table = picture.cluster, picture.cluster.pods
+def _classes(planning: PlanningCluster, pods: Sequence[str]) -> list[PendingClass]:
+    cluster, table = planning.cluster, planning.cluster.pods
     rows = [cluster.pod_row(pod) for pod in pods]
     for number in dict.fromkeys(table.spec[rows].tolist()):  # labels that any of them looks at are told apart
-        cluster.census.watch(cluster.specs.classes[number].watched_keys)
-    near = _near(picture)
+        cluster.pod_counters.watch(cluster.specs.classes[number].watched_keys)
+    near = _near(planning)
     members: dict[tuple[int, int, int, int], list[str]] = {}
     for pod, row in zip(pods, rows, strict=True):
         group = int(table.group[row])
@@ -170,58 +172,58 @@ def _classes(picture: PlanningCluster, pods: Sequence[str]) -> list[PodClass]:
             group if group in near else NO_GROUP,
         )
         members.setdefault(key, []).append(pod)
-    return [PodClass(tuple(each), key[2], near.get(key[3])) for key, each in members.items()]
+    return [PendingClass(tuple(each), key[2], near.get(key[3])) for key, each in members.items()]
 
 
-def _near(picture: PlanningCluster) -> dict[int, str]:
+def _near(planning: PlanningCluster) -> dict[int, str]:
     """The groups whose pods must share a node label, with the gang's name."""
     found: dict[int, str] = {}
-    for number, root in enumerate(picture.gangs.roots()):
+    for number, root in enumerate(planning.gangs.roots()):
         if root is not None:
-            gang = picture.gangs.gang(root)
+            gang = planning.gangs.gang(root)
             if gang.topology.required or any(part.topology.required for part in gang.parts):
                 found[number] = root
     return found
 
 
-def _near_rules(picture: PlanningCluster, classes: Sequence[PodClass]) -> list[DomainRule]:
+def _near_rules(planning: PlanningCluster, classes: Sequence[PendingClass]) -> list[DomainRule]:
     """What gangs whose pods must share a node label ask of their classes."""
-    cluster, found = picture.cluster, []
+    cluster, found = planning.cluster, []
     for gang in dict.fromkeys(each.gang for each in classes if each.gang is not None):
-        record = picture.gangs.gang(gang)
+        record = planning.gangs.gang(gang)
         wanted = (record.topology.required, *(part.topology.required for part in record.parts))
         key = next(each for each in wanted if each)
         matched = np.array([each.gang == gang for each in classes], dtype=bool)
         column = cluster.nodes.column(key)
         values = {number: value for value, number in column.values.items()}
-        at = cluster.pods.node[list(picture.gangs.standing(gang, ()).running)]
+        at = cluster.pods.node[list(planning.gangs.standing(gang, ()).running)]
         counts = Counter(values[number] for number in column.ids[at].tolist() if number in values)
-        found += [DomainRule(Kind.TOGETHER, n, key, matched, counts) for n in np.flatnonzero(matched).tolist()]
+        found += [DomainRule(RuleKind.TOGETHER, n, key, matched, counts) for n in np.flatnonzero(matched).tolist()]
     return found
 
 
-def _existing(picture: PlanningCluster, asked: Sequence[Asked]) -> tuple[tuple[str, ...], Ints, Bools, Bools]:
+def _existing(planning: PlanningCluster, incoming: Sequence[IncomingPod]) -> tuple[tuple[str, ...], Ints, Bools, Bools]:
     """The nodes that are there and could take some class: names, free amounts, who gets in now, who ever could."""
-    cluster, judge = picture.cluster, picture.engine.judge
+    cluster, evaluator = planning.cluster, planning.engine.evaluator
     there = np.flatnonzero(cluster.nodes.on[: cluster.nodes.length])
-    could = _allowed(picture, asked, there)
+    could = _allowed(planning, incoming, there)
     rows, could = there[could.any(axis=1)], could[could.any(axis=1)]
     takes = np.zeros(could.shape, dtype=bool)
-    for number, each in enumerate(asked):
-        found = judge.filter(each) if could[:, number].any() else None
-        if isinstance(found, Filtered):
+    for number, each in enumerate(incoming):
+        found = evaluator.filter(each) if could[:, number].any() else None
+        if isinstance(found, FilterResult):
             takes[:, number] = found.feasible[rows]
     room = (cluster.nodes.alloc[:, rows] - cluster.nodes.used[:, rows]).T.copy()
     names = tuple(cluster.nodes.names[row] for row in rows.tolist())
     return names, np.maximum(room, 0), takes, could | takes
 
 
-def _allowed(picture: PlanningCluster, asked: Sequence[Asked], rows: Rows) -> Bools:
+def _allowed(planning: PlanningCluster, incoming: Sequence[IncomingPod], rows: Rows) -> Bools:
     """Whether an empty node of each offering takes a pod of each class, whatever other pods there are."""
-    judge, plugins = picture.engine.judge, picture.engine.profile.plugins
-    allowed = np.zeros((len(rows), len(asked)), dtype=bool)
-    for number, each in enumerate(asked):
-        table = judge.row_table(each)
+    evaluator, plugins = planning.engine.evaluator, planning.engine.profile.plugins
+    allowed = np.zeros((len(rows), len(incoming)), dtype=bool)
+    for number, each in enumerate(incoming):
+        table = evaluator.row_table(each)
         allowed[:, number] = table.keys(each.spec)[rows] >= 0
         if not allowed[:, number].any() or not each.spec.volumes:
             continue

@@ -20,7 +20,7 @@ from tutti.cluster.columns import Bools, Floats, Ints, Rows
 from tutti.kube.quantity import value
 from tutti.kube.resource_names import is_gpu
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.records.request import Strategy, Weights
+from tutti.recommend.records.request import ResourceWeights, Strategy
 
 _PER_MILLICORE, _PER_BYTE, _PER_GPU = 1 << 27, 125, 125 << 30
 """A core, a GiB and a GPU, weighted alike, in the same whole numbers: 125 x 2^30 each."""
@@ -28,7 +28,7 @@ _NEAR = 1e-9
 """Floats that differ by less, for their size, are compared again."""
 
 
-def unit_weights(resources: Sequence[str], weights: Weights) -> Ints:
+def unit_weights(resources: Sequence[str], weights: ResourceWeights) -> Ints:
     """How much one unit of each resource counts, as the problem counts resources."""
     found = []
     for name in resources:
@@ -44,7 +44,7 @@ def unit_weights(resources: Sequence[str], weights: Weights) -> Ints:
 class Scorer:
     """See the module's contract."""
 
-    def __init__(self, problem: Problem, strategy: Strategy, weights: Weights) -> None:
+    def __init__(self, problem: Problem, strategy: Strategy, weights: ResourceWeights) -> None:
         self.strategy = strategy
         each = unit_weights(problem.resources, weights)
         self.units: Ints = problem.requests @ each

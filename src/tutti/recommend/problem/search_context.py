@@ -12,13 +12,13 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Floats
-from tutti.cluster.meter import SECOND
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import SECOND
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.money import NANO
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import unit_weights
-from tutti.recommend.records.request import Binder, Objective, Options, Request, Strategy
+from tutti.recommend.records.request import Binder, Objective, RecommendOptions, Request, Strategy
 
 Tell = Callable[[str], None]
 """Told how far it is, in a few words."""
@@ -30,16 +30,16 @@ ONE_MORE = 3e-4
 """What a node costs for being one more, in prices of the cheapest: so that nobody gets nine nodes to save a cent."""
 
 
-class Matter:
+class SearchContext:
     """See the module's contract."""
 
     def __init__(
-        self, request: Request, cluster: Cluster, picture: PlanningCluster, problem: Problem, *, objective: Objective
+        self, request: Request, cluster: Cluster, planning: PlanningCluster, problem: Problem, *, objective: Objective
     ) -> None:
-        self.request, self.picture, self.problem, self.objective = request, picture, problem, objective
+        self.request, self.planning, self.problem, self.objective = request, planning, problem, objective
         self.cluster = cluster
         """The cluster before anything was planned; models of autoscalers get copies of it."""
-        self.options: Options = request.options
+        self.options: RecommendOptions = request.options
         self.strategy = self.options.strategy or Strategy.OPTIMAL
         self.follows = self.options.binder is Binder.TUTTI
         """Whether pods go where the plan says."""
@@ -70,7 +70,7 @@ class Matter:
 
     def gang_of(self, pod: str) -> str | None:
         """The gang that a pod belongs to."""
-        return self.picture.gangs.key_of(self.picture.cluster.pod_row(pod))
+        return self.planning.gangs.key_of(self.planning.cluster.pod_row(pod))
 
 
 class Progress:
@@ -99,7 +99,7 @@ def _prices(problem: Problem, objective: Objective) -> Floats:
     return counted
 
 
-def _units(problem: Problem, options: Options) -> Floats:
+def _units(problem: Problem, options: RecommendOptions) -> Floats:
     """What a pod of each class is worth, the largest 1."""
     units = problem.requests @ unit_weights(problem.resources, options.weights).astype(np.float64)
     return units / max(float(units.max(initial=0.0)), 1.0)

@@ -12,7 +12,7 @@ import msgspec
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 
 
-class Why(StrEnum):
+class RemovalReason(StrEnum):
     """Why a node can go."""
 
     EMPTY = "empty"
@@ -41,7 +41,7 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_type: str
     capacity_type: str
     price: int | None = None
-    why: Why
+    why: RemovalReason
     utilization: float
     """The larger of its cpu and memory requests over what pods can have; of GPUs alone on a node with GPUs."""
     moves: int = 0
@@ -50,7 +50,7 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """For how many seconds it must stay like this before it may go."""
 
 
-class Stay(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class StayingNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node that must stay."""
 
     node: str
@@ -64,7 +64,7 @@ class Stay(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     utilization: float | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ScaleDownStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is done at once: nodes join, pods leave their nodes and find others, nodes go."""
 
     adds: tuple[str, ...] = ()
@@ -82,8 +82,8 @@ class DownPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is bought to replace dearer nodes."""
     nodes: tuple[NewNode, ...] = ()
     """The same, node by node, with the pods that move there."""
-    stays: tuple[Stay, ...] = ()
-    steps: tuple[Step, ...] = ()
+    stays: tuple[StayingNode, ...] = ()
+    steps: tuple[ScaleDownStep, ...] = ()
     """In order. All nodes that will go are cordoned before the first."""
     moves: int = 0
     """How many times a pod moves."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tutti.market.offerings import Offering
 
 
-class Bought(NamedTuple):
+class DraftNode(NamedTuple):
     """One new node: the number of its offering, and the pods that it is bought for."""
 
     offering: int
@@ -20,7 +20,7 @@ class Draft(NamedTuple):
 
     maker: str
     """Which strategy or peer made it."""
-    bought: tuple[Bought, ...] = ()
+    bought: tuple[DraftNode, ...] = ()
     on_existing: tuple[tuple[str, str], ...] = ()
     """Pods that go to nodes that are there."""
     left: tuple[str, ...] = ()

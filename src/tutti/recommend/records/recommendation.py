@@ -18,7 +18,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node: str
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class LeftPod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod that stays pending."""
 
     pod: str
@@ -51,7 +51,7 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     scale_up: tuple[ScaleUp, ...] = ()
     nodes: tuple[NewNode, ...] = ()
     on_existing: tuple[Placement, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[LeftPod, ...] = ()
     pools: tuple[PoolStatus, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     pods: int = 0

@@ -42,7 +42,7 @@ class Binder(StrEnum):
     """Tutti: pods go where the plan says."""
 
 
-class Weights(msgspec.Struct, frozen=True, gc=False):
+class ResourceWeights(msgspec.Struct, frozen=True, gc=False):
     """What a unit of each resource is worth to the scores."""
 
     cpu: int = 6
@@ -53,7 +53,7 @@ class Weights(msgspec.Struct, frozen=True, gc=False):
     """A GPU: any resource whose name ends in ``/gpu``."""
 
 
-class Down(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class DownOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How to look for nodes that can go; what a pool says of itself comes before."""
 
     threshold: float = 0.5
@@ -76,15 +76,15 @@ class Down(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The moment at which the plan is carried out, where that is another one: schedules count to it."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RecommendOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How to choose."""
 
     objective: Objective = Objective.COST
     strategy: Strategy | None = None
     """None stands for the optimal one when all prices are known or the objective needs none, least-cost otherwise."""
     binder: Binder = Binder.KUBE_SCHEDULER
-    weights: Weights = Weights()
-    down: Down | None = None
+    weights: ResourceWeights = ResourceWeights()
+    down: DownOptions | None = None
     """None stands for: nothing is given back."""
 
 
@@ -96,7 +96,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     daemon_sets: tuple[DaemonSet, ...] = ()
     """Those whose pods a new node gets."""
     catalogue: Catalogue
-    options: Options = Options()
+    options: RecommendOptions = RecommendOptions()
     notes: tuple[str, ...] = ()
 
     @cached_property

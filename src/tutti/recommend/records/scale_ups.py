@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from tutti.market.offerings import Offering
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 
-Kind = tuple[str, str, str, str, str]
+ScaleUpKey = tuple[str, str, str, str, str]
 
 
-def in_order(of: NewNode | ScaleUp | Offering) -> Kind:
+def in_order(of: NewNode | ScaleUp | Offering) -> ScaleUpKey:
     """What makes nodes one scale-up, and puts scale-ups in order."""
     template = of.node.metadata.name if isinstance(of, Offering) else of.template
     return of.pool, of.zone, of.instance_type, of.capacity_type, template
@@ -18,7 +18,7 @@ def in_order(of: NewNode | ScaleUp | Offering) -> Kind:
 
 def merge(nodes: Iterable[NewNode]) -> tuple[ScaleUp, ...]:
     """The scale-ups that bring these nodes, in order."""
-    groups: dict[Kind, list[NewNode]] = {}
+    groups: dict[ScaleUpKey, list[NewNode]] = {}
     for node in nodes:
         groups.setdefault(in_order(node), []).append(node)
     return tuple(

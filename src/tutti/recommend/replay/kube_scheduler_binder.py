@@ -15,28 +15,28 @@ import numpy as np
 
 from tutti.cluster.columns import Floats
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.session.schedule import schedule
 from tutti.recommend.problem.search_context import Progress
 from tutti.recommend.records.draft import Draft
 from tutti.recommend.records.scale_ups import in_order
-from tutti.recommend.replay.binding import MENDS, Binding, Outcome
+from tutti.recommend.replay.binding import MENDS, Binding, BoundPurchase
 
 _STEPS = 60_000
 """How far the search for all purchases between two costs goes."""
 
 
-class Replayed(Binding):
+class KubeSchedulerBinder(Binding):
     """See the module's contract."""
 
-    def mended(self, draft: Draft, outcome: Outcome, progress: Progress) -> Outcome:
+    def mended(self, draft: Draft, outcome: BoundPurchase, progress: Progress) -> BoundPurchase:
         """Buy more than a draft does until the scheduler places everybody whom the draft places."""
         wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
         bought = [each.offering for each in draft.bought]
         missing, times = len(wanted) + 1, 1
         more: list[int] | None = None
         for _ in range(MENDS):
-            left = [pod for pod in self.picture.pending if pod in wanted and pod not in outcome.where]
+            left = [pod for pod in self.planning.pending if pod in wanted and pod not in outcome.where]
             if not left or progress.is_enough():
                 break
             times = times * 2 if 2 * len(left) > missing else 1  # what helps too little is bought in larger steps
@@ -65,13 +65,13 @@ class Replayed(Binding):
                 chosen.append(offering)
         return chosen
 
-    def replay(self, maker: str, bought: Sequence[int]) -> Outcome:
+    def replay(self, maker: str, bought: Sequence[int]) -> BoundPurchase:
         """Buy nodes, and let the scheduler place all pods that wait."""
         return self._replayed(maker, bought, frozenset())[0]
 
-    def _replayed(self, maker: str, bought: Sequence[int], wanted: Collection[str]) -> tuple[Outcome, list[int]]:
+    def _replayed(self, maker: str, bought: Sequence[int], wanted: Collection[str]) -> tuple[BoundPurchase, list[int]]:
         """What the scheduler makes of a purchase, and what to buy, as things then are, for those who lack a node."""
-        with Trial(self.picture.cluster):
+        with Trial(self.planning.cluster):
             nodes = self._scheduled(bought)
             outcome = self.outcome(maker, nodes, None)
             missing = [pod for pod in outcome.left if pod in wanted]
@@ -81,11 +81,11 @@ class Replayed(Binding):
     def _scheduled(self, bought: Sequence[int]) -> list[tuple[str, int]]:
         """Let nodes join in the order in which they are merged, so that names say the same everywhere; schedule."""
         chosen = sorted(bought, key=lambda number: in_order(self.problem.offerings[number]))
-        names = self.picture.join_all([self.problem.offerings[number] for number in chosen])
-        schedule(self.picture.cluster, self.pods, self.picture.profile, preemption=False)
+        names = self.planning.join_all([self.problem.offerings[number] for number in chosen])
+        schedule(self.planning.cluster, self.pods, self.planning.profile, preemption=False)
         return list(zip(names, chosen, strict=True))
 
-    def spared(self, outcome: Outcome, budget: WorkBudget) -> Outcome:
+    def spared(self, outcome: BoundPurchase, budget: WorkBudget) -> BoundPurchase:
         """Buy less as long as the scheduler still places everybody: of every offering, the dearest first."""
         bought, wanted = [offering for _, offering in outcome.nodes], outcome.where.keys()
         prices = {offering: self.problem.offerings[offering].price or 0 for offering in bought}

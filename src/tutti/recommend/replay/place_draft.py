@@ -15,15 +15,15 @@ from tutti.cluster.edits import Bind
 from tutti.cluster.node_edits import node_of
 from tutti.engine.plugins.base import Area
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.problem.pod_rules import UNLIMITED, DomainRule, Kind
+from tutti.recommend.problem.pod_rules import UNLIMITED, DomainRule, RuleKind
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.records.draft import Bought, Draft
+from tutti.recommend.records.draft import Draft, DraftNode
 
 Wanted = dict[str, list[str]]
 """Pods by the node that they shall go to."""
 
 
-class Placed(NamedTuple):
+class PlacedDraft(NamedTuple):
     """How a draft came out."""
 
     nodes: tuple[tuple[str, int], ...]
@@ -33,26 +33,26 @@ class Placed(NamedTuple):
     left: tuple[str, ...]
 
 
-def realise(picture: PlanningCluster, problem: Problem, draft: Draft) -> Placed:
+def realise(planning: PlanningCluster, problem: Problem, draft: Draft) -> PlacedDraft:
     """Buy what a draft buys, and place its pods."""
-    names = picture.join_all([problem.offerings[each.offering] for each in draft.bought])
+    names = planning.join_all([problem.offerings[each.offering] for each in draft.bought])
     wanted: Wanted = {}
     for pod, home in draft.on_existing:
         wanted.setdefault(home, []).append(pod)
     for name, each in zip(names, draft.bought, strict=True):
         wanted.setdefault(name, []).extend(each.pods)
-    _follow(picture, problem, wanted, dict(zip(names, draft.bought, strict=True)))
-    names_of, row_of = picture.cluster.pods.node_names, picture.cluster.pods.row_of
+    _follow(planning, problem, wanted, dict(zip(names, draft.bought, strict=True)))
+    names_of, row_of = planning.cluster.pods.node_names, planning.cluster.pods.row_of
     known = problem.of_pod
-    rest = [pod for pod in picture.pending if pod in known and names_of[row_of[pod]] is None]
+    rest = [pod for pod in planning.pending if pod in known and names_of[row_of[pod]] is None]
     rest = [pod for pod in rest if problem.classes[known[pod]].gang is None]  # those that must be near go nowhere else
     if rest:
-        rest = anywhere(picture, rest)
+        rest = anywhere(planning, rest)
     where = {pod: node for pod in known if (node := names_of[row_of[pod]]) is not None}
-    return Placed(tuple(zip(names, (each.offering for each in draft.bought), strict=True)), where, tuple(rest))
+    return PlacedDraft(tuple(zip(names, (each.offering for each in draft.bought), strict=True)), where, tuple(rest))
 
 
-def _follow(picture: PlanningCluster, problem: Problem, wanted: Wanted, bought: dict[str, Bought]) -> None:
+def _follow(planning: PlanningCluster, problem: Problem, wanted: Wanted, bought: dict[str, DraftNode]) -> None:
     """Put pods on their nodes: first those that look at others, class by class until nobody moves, then the rest."""
     looks, number_of = problem.rules.looks, problem.of_pod
     quiet: Wanted = {}
@@ -64,7 +64,7 @@ def _follow(picture: PlanningCluster, problem: Problem, wanted: Wanted, bought: 
                 lookers.setdefault(number, []).append((pod, node))
             else:
                 quiet.setdefault(node, []).append(pod)
-    spreads = {rule.holder: rule for rule in reversed(problem.rules.domains) if rule.kind is Kind.SPREAD}
+    spreads = {rule.holder: rule for rule in reversed(problem.rules.domains) if rule.kind is RuleKind.SPREAD}
     picky, holds = problem.rules.host.most < UNLIMITED, problem.rules.holds
 
     def turn(number: int) -> tuple[bool, bool, bool, int]:
@@ -77,18 +77,18 @@ def _follow(picture: PlanningCluster, problem: Problem, wanted: Wanted, bought: 
     while moved and lookers:
         moved = False
         for number in sorted(lookers, key=turn):
-            left = _deal(picture, spreads.get(number), lookers[number])
+            left = _deal(planning, spreads.get(number), lookers[number])
             moved |= len(left) < len(lookers[number])
             lookers[number] = left
         lookers = {number: pods for number, pods in lookers.items() if pods}
-    _fill(picture, problem, quiet, bought, alike=not looks.any())
+    _fill(planning, problem, quiet, bought, alike=not looks.any())
 
 
 def _fill(
-    picture: PlanningCluster, problem: Problem, wanted: Wanted, bought: dict[str, Bought], *, alike: bool
+    planning: PlanningCluster, problem: Problem, wanted: Wanted, bought: dict[str, DraftNode], *, alike: bool
 ) -> None:
     """Put pods that look at nobody on their nodes; nodes with the same pods are asked about once."""
-    cluster, table = picture.cluster, picture.cluster.pods
+    cluster, table = planning.cluster, planning.cluster.pods
     alike = alike and not cluster.held_on
     alike = alike and not any(
         cluster.spec_of(cluster.pod_row(each.pods[0])).volumes for each in problem.classes if each.pods
@@ -101,13 +101,13 @@ def _fill(
         if look is not None and look in known:
             for pod in pods:  # the engine has let the very same pods into the very same node
                 cluster.apply(Bind(pod, node))
-        elif not into(picture, node, pods) and look is not None:
+        elif not into(planning, node, pods) and look is not None:
             known.add(look)
 
 
-def _deal(picture: PlanningCluster, rule: DomainRule | None, pods: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _deal(planning: PlanningCluster, rule: DomainRule | None, pods: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Put pods of a class on their nodes, the domain that has fewest first; give those that do not get in."""
-    labels = {node: node_of(picture.cluster, node).metadata.labels or {} for _, node in pods}
+    labels = {node: node_of(planning.cluster, node).metadata.labels or {} for _, node in pods}
     queues: dict[str, deque[tuple[str, str]]] = {}
     for pod, node in pods:
         queues.setdefault(labels[node].get(rule.key, "") if rule else "", deque()).append((pod, node))
@@ -120,7 +120,7 @@ def _deal(picture: PlanningCluster, rule: DomainRule | None, pods: Sequence[tupl
             break
         value = ready[0][1]
         pod, node = queues[value][0]
-        if not into(picture, node, [pod]):
+        if not into(planning, node, [pod]):
             queues[value].popleft()
             placed[value] += 1
             shut.clear()
@@ -131,9 +131,9 @@ def _deal(picture: PlanningCluster, rule: DomainRule | None, pods: Sequence[tupl
     return refused + [each for queue in queues.values() for each in queue]
 
 
-def into(picture: PlanningCluster, node: str, pods: Sequence[str]) -> list[str]:
+def into(planning: PlanningCluster, node: str, pods: Sequence[str]) -> list[str]:
     """Place pods on one node; give those that do not get in."""
-    cluster = picture.cluster
+    cluster = planning.cluster
     row = cluster.nodes.row_of.get(node)
     if row is None:
         return list(pods)
@@ -141,14 +141,14 @@ def into(picture: PlanningCluster, node: str, pods: Sequence[str]) -> list[str]:
     left: list[str] = []
     todo = list(pods)
     while todo:
-        done = picture.engine.place(todo, area, give_up=True)
+        done = planning.engine.place(todo, area, give_up=True)
         if done and done[-1].node is None:
             left.append(todo[len(done) - 1])
         todo = todo[len(done) :]
     return left
 
 
-def anywhere(picture: PlanningCluster, pods: Iterable[str], *, patient: bool = True) -> list[str]:
+def anywhere(planning: PlanningCluster, pods: Iterable[str], *, patient: bool = True) -> list[str]:
     """Place pods on any node, in rounds until nobody moves; give those that stay.
 
     Without patience the first that stays ends it.
@@ -156,8 +156,8 @@ def anywhere(picture: PlanningCluster, pods: Iterable[str], *, patient: bool = T
     rest = list(pods)
     while rest:
         left: list[str] = []
-        for like in _alike(picture, rest):
-            done = picture.engine.place(like, give_up=True)
+        for like in _alike(planning, rest):
+            done = planning.engine.place(like, give_up=True)
             if done and done[-1].node is None:  # what one of them cannot have, the others cannot have either
                 left += like[len(done) - 1 :]
                 if not patient:
@@ -168,9 +168,9 @@ def anywhere(picture: PlanningCluster, pods: Iterable[str], *, patient: bool = T
     return rest
 
 
-def _alike(picture: PlanningCluster, pods: Sequence[str]) -> Iterable[list[str]]:
+def _alike(planning: PlanningCluster, pods: Sequence[str]) -> Iterable[list[str]]:
     """The pods in groups that the engine cannot tell apart, by their first."""
-    table = picture.cluster.pods
+    table = planning.cluster.pods
     groups: dict[tuple[int, int], list[str]] = {}
     for pod in pods:
         row = table.row_of[pod]

@@ -10,16 +10,16 @@ from tutti.market.offerings import Offering
 from tutti.market.planning_cluster import PlanningCluster
 
 
-def replay_purchase(picture: PlanningCluster, bought: Sequence[tuple[Offering, int]]) -> int:
+def replay_purchase(planning: PlanningCluster, bought: Sequence[tuple[Offering, int]]) -> int:
     """How many of the pending pods get a node when kube-scheduler binds, now and once these nodes have joined.
 
     Pods that fit now stay bound in the planning cluster.
     """
-    waited = len(picture.pending)
-    picture.schedule_now()
-    now = waited - len(picture.pending)
-    cluster = picture.cluster
+    waited = len(planning.pending)
+    planning.schedule_now()
+    now = waited - len(planning.pending)
+    cluster = planning.cluster
     with Trial(cluster):
-        picture.join_all([offering for offering, count in bought for _ in range(count)])
-        plan = schedule(cluster, picture.pending, picture.profile, preemption=False)
+        planning.join_all([offering for offering, count in bought for _ in range(count)])
+        plan = schedule(cluster, planning.pending, planning.profile, preemption=False)
     return now + len(plan.binds)

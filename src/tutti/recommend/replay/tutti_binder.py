@@ -12,21 +12,21 @@ import numpy as np
 
 from tutti.cluster.edits import Remove, Unbind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.problem.search_context import Progress
 from tutti.recommend.records.draft import Draft
-from tutti.recommend.replay.binding import MENDS, Binding, Outcome
+from tutti.recommend.replay.binding import MENDS, Binding, BoundPurchase
 from tutti.recommend.replay.gang_check import gangs_short
 from tutti.recommend.replay.place_draft import anywhere, into, realise
 
 
-class Followed(Binding):
+class TuttiBinder(Binding):
     """See the module's contract."""
 
-    def followed(self, draft: Draft, progress: Progress) -> Outcome:
+    def followed(self, draft: Draft, progress: Progress) -> BoundPurchase:
         """What becomes of a draft that pods follow, without the nodes that nobody needs."""
-        with Trial(self.picture.cluster):
-            placed = realise(self.picture, self.problem, draft)
+        with Trial(self.planning.cluster):
+            placed = realise(self.planning, self.problem, draft)
             nodes, left = list(placed.nodes), list(placed.left)
             for _ in range(MENDS):
                 if not left or progress.is_enough():
@@ -34,27 +34,27 @@ class Followed(Binding):
                 more = self.buy(self.rest(nodes), left)
                 if not more.bought and not more.on_existing:
                     break
-                added = realise(self.picture, self.problem, more)
+                added = realise(self.planning, self.problem, more)
                 nodes += added.nodes
                 if len(added.left) >= len(left):
                     break
                 left = list(added.left)
             meant = {node: len(each.pods) for (node, _), each in zip(placed.nodes, draft.bought, strict=True)}
-            self._send_home(gangs_short(self.picture, self.pods))
+            self._send_home(gangs_short(self.planning, self.pods))
             nodes, minimal = self._pruned(self._shrunk(nodes, meant), progress.budget)
             return self.outcome(draft.maker, nodes, minimal)
 
     def _send_home(self, gangs: Sequence[str]) -> None:
         """Take the pods of gangs that would not start off their nodes."""
-        cluster = self.picture.cluster
+        cluster = self.planning.cluster
         for pod in self.pods if gangs else ():
             row = cluster.pod_row(pod)
-            if cluster.pods.node_names[row] is not None and self.picture.gangs.key_of(row) in gangs:
+            if cluster.pods.node_names[row] is not None and self.planning.gangs.key_of(row) in gangs:
                 cluster.apply(Unbind(pod))
 
     def _shrunk(self, nodes: list[tuple[str, int]], meant: Mapping[str, int]) -> list[tuple[str, int]]:
         """Buy nodes that hold less than they were meant for as smaller ones, where the engine lets the same pods in."""
-        cluster, problem = self.picture.cluster, self.problem
+        cluster, problem = self.planning.cluster, self.problem
         keys = sorted({rule.key for rule in problem.rules.domains})
         domains = [np.array([value or "" for value in problem.domain(key)]) for key in keys]
         prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.int64)
@@ -78,20 +78,20 @@ class Followed(Binding):
 
     def _exchange(self, name: str, offering: int, pods: Sequence[str], mine: Sequence[str]) -> bool:
         """Put a node of another offering in the place of one, with the same pods, if they all get in."""
-        cluster = self.picture.cluster
+        cluster = self.planning.cluster
         with Trial(cluster) as trial:
             for pod in pods:
                 cluster.apply(Unbind(pod) if pod in self.pods else Remove("Pod", pod))
             cluster.apply(Remove("Node", name))
-            self.picture.join(self.problem.offerings[offering], name)
-            if into(self.picture, name, mine) or gangs_short(self.picture, mine):
+            self.planning.join(self.problem.offerings[offering], name)
+            if into(self.planning, name, mine) or gangs_short(self.planning, mine):
                 return False
             trial.keep()
             return True
 
     def _pruned(self, nodes: list[tuple[str, int]], budget: WorkBudget) -> tuple[list[tuple[str, int]], bool | None]:
         """Give nodes back whose pods fit elsewhere, the emptiest first; say whether all others were tried since."""
-        cluster = self.picture.cluster
+        cluster = self.planning.cluster
         kept = sorted(nodes, key=lambda node: len(cluster.on_node[cluster.node_row(node[0])]))
         quiet = not self.problem.rules.looks.any()
         changed = True
@@ -114,13 +114,13 @@ class Followed(Binding):
 
     def _look(self, node: tuple[str, int]) -> tuple[int, tuple[int, ...]]:
         """What tells a node from others when nobody looks at other pods: its offering, and what it holds."""
-        cluster = self.picture.cluster
+        cluster = self.planning.cluster
         rows = list(cluster.on_node[cluster.node_row(node[0])])
         return node[1], tuple(sorted(cluster.pods.spec[rows].tolist()))
 
     def _is_spare(self, name: str) -> bool:
         """Take a node away if its pods fit elsewhere."""
-        cluster = self.picture.cluster
+        cluster = self.planning.cluster
         keys = [cluster.pods.keys[row] for row in cluster.on_node[cluster.node_row(name)]]
         mine = sorted((key for key in keys if key in self.turn), key=self.turn.__getitem__)
         if not self._is_room(name, mine):
@@ -129,17 +129,17 @@ class Followed(Binding):
             for key in keys:
                 cluster.apply(Unbind(key) if key in self.pods else Remove("Pod", key))
             cluster.apply(Remove("Node", name))
-            if anywhere(self.picture, mine, patient=False) or gangs_short(self.picture, mine):
+            if anywhere(self.planning, mine, patient=False) or gangs_short(self.planning, mine):
                 return False
             trial.keep()
             return True
 
     def _is_room(self, name: str, pods: Sequence[str]) -> bool:
         """Whether each of some pods alone would find the room that it asks for on another node: a quick first look."""
-        nodes = self.picture.cluster.nodes
+        nodes = self.planning.cluster.nodes
         others = nodes.on[: nodes.length].copy()
         others[nodes.row_of[name]] = False
-        places = [self.picture.cluster.resources.place(resource) for resource in self.problem.resources]
+        places = [self.planning.cluster.resources.place(resource) for resource in self.problem.resources]
         room = nodes.alloc[places][:, : nodes.length][:, others] - nodes.used[places][:, : nodes.length][:, others]
         wanted = self.problem.requests[sorted({self.pods[pod] for pod in pods})]
         return all((room >= each[:, None]).all(axis=0).any() for each in wanted)

@@ -17,11 +17,11 @@ from tutti.autoscalers.cluster_autoscaler.orchestrator import ScaleUpOptions, cl
 from tutti.autoscalers.karpenter.provisioner import karpenter
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.columns import Ints
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.problem.search_context import Matter, Progress
-from tutti.recommend.records.draft import Bought, Draft
+from tutti.recommend.problem.search_context import Progress, SearchContext
+from tutti.recommend.records.draft import Draft, DraftNode
 from tutti.recommend.records.request import Objective, Strategy
 from tutti.recommend.request_cluster import bindings, copied
 from tutti.recommend.search.greedy.strategies import greedy
@@ -39,124 +39,124 @@ _SLACK = (0.6,)
 _GREEDY = (Strategy.LEAST_COST, Strategy.LEAST_WASTE, Strategy.MOST_PODS)
 
 
-class Optimal(NamedTuple):
+class OptimalDrafts(NamedTuple):
     """What column generation gives: drafts, and a bound for the whole demand (0: none)."""
 
     drafts: list[Draft]
     bound: float = 0.0
 
 
-def greedy_drafts(matter: Matter, progress: Progress) -> list[Draft]:
+def greedy_drafts(context: SearchContext, progress: Progress) -> list[Draft]:
     """What the strategies that go node by node would buy."""
     budget = progress.budget
-    if matter.strategy is not Strategy.OPTIMAL:
-        return [_greedy(matter, matter.strategy, budget)]
+    if context.strategy is not Strategy.OPTIMAL:
+        return [_greedy(context, context.strategy, budget)]
     drafts: list[Draft] = []
     started = budget.remaining
-    for place, strategy in enumerate(_GREEDY if len(matter.problem.classes) <= _MANY else ()):
+    for place, strategy in enumerate(_GREEDY if len(context.problem.classes) <= _MANY else ()):
         if place and started - budget.remaining > 0.08 * budget.limit:
             break
         progress.tell(f"buying node by node, {strategy}")
-        drafts.append(_greedy(matter, strategy, budget.share(0.15 if place else 0.5)))
+        drafts.append(_greedy(context, strategy, budget.share(0.15 if place else 0.5)))
     return drafts
 
 
-def _greedy(matter: Matter, strategy: Strategy, budget: WorkBudget) -> Draft:
-    every = np.ones(len(matter.problem.offerings), dtype=bool)
-    return greedy(matter.picture, matter.problem, matter.options, strategy, eligible=every, budget=budget)
+def _greedy(context: SearchContext, strategy: Strategy, budget: WorkBudget) -> Draft:
+    every = np.ones(len(context.problem.offerings), dtype=bool)
+    return greedy(context.planning, context.problem, context.options, strategy, eligible=every, budget=budget)
 
 
-def peer_drafts(matter: Matter, progress: Progress) -> list[Draft]:
+def peer_drafts(context: SearchContext, progress: Progress) -> list[Draft]:
     """What the peers' algorithms would buy."""
     progress.tell("asking what others would buy")
     meter = progress.budget.meter
-    catalogue, daemon_sets = _eligible(matter), matter.request.daemon_sets
+    catalogue, daemon_sets = _eligible(context), context.request.daemon_sets
     # A scheduler that does not follow the plan binds at once what fits now.
-    bound = {} if matter.follows else matter.picture.promised
-    many = len(matter.problem.classes) > _MANY
+    bound = {} if context.follows else context.planning.promised
+    many = len(context.problem.classes) > _MANY
     part = progress.budget.share(0.8 if many else 0.12)
     bought = karpenter(
-        copied(matter.cluster, bindings(bound)), catalogue, daemon_sets, budget=part.share(1.0 if many else 0.5)
+        copied(context.cluster, bindings(bound)), catalogue, daemon_sets, budget=part.share(1.0 if many else 0.5)
     )
-    drafts = [_as_draft(matter, "karpenter", bought)]
-    if many or len(matter.problem.offerings) > _GROUPS:
+    drafts = [_as_draft(context, "karpenter", bought)]
+    if many or len(context.problem.offerings) > _GROUPS:
         return drafts
     for expander in ("least-waste", "price"):
         if not part.is_exhausted():
             purchase = cluster_autoscaler(
-                copied(matter.cluster, bindings(bound), meter=meter),
+                copied(context.cluster, bindings(bound), meter=meter),
                 catalogue,
                 daemon_sets,
                 options=ScaleUpOptions(expander=expander),
                 budget=part.share(0.5),
             )
-            drafts.append(_as_draft(matter, f"cluster-autoscaler, {expander}", purchase))
+            drafts.append(_as_draft(context, f"cluster-autoscaler, {expander}", purchase))
     return drafts
 
 
-def _eligible(matter: Matter) -> Catalogue:
+def _eligible(context: SearchContext) -> Catalogue:
     """The catalogue with nothing but what can be bought."""
     pools = []
-    for pool in matter.request.catalogue.pools:
-        kept = tuple(offering for offering in pool.offerings if id(offering) in matter.number_of)
+    for pool in context.request.catalogue.pools:
+        kept = tuple(offering for offering in pool.offerings if id(offering) in context.number_of)
         if kept:
             pools.append(replace(pool, offerings=kept))
-    return Catalogue(pools=tuple(pools), limits=matter.request.catalogue.limits)
+    return Catalogue(pools=tuple(pools), limits=context.request.catalogue.limits)
 
 
-def _as_draft(matter: Matter, maker: str, purchase: Purchase) -> Draft:
+def _as_draft(context: SearchContext, maker: str, purchase: Purchase) -> Draft:
     """A purchase as a draft; nodes that nobody was bought for are left out."""
-    known = matter.problem.of_pod
+    known = context.problem.of_pod
     bought = (
-        Bought(matter.number_of[id(offering)], tuple(pod for pod in pods if pod in known))
+        DraftNode(context.number_of[id(offering)], tuple(pod for pod in pods if pod in known))
         for offering, pods in purchase.nodes
     )
     on_existing = tuple((pod, node) for pod, node in purchase.on_existing if pod in known)
     return Draft(maker, tuple(each for each in bought if each.pods), on_existing, purchase.left)
 
 
-def without(matter: Matter, draft: Draft, gangs: set[str]) -> Draft:
+def without(context: SearchContext, draft: Draft, gangs: set[str]) -> Draft:
     """A draft without the pods of some gangs; nodes that had no others are not bought."""
 
     def stays(pod: str) -> bool:
-        return matter.gang_of(pod) not in gangs
+        return context.gang_of(pod) not in gangs
 
-    bought = (Bought(each.offering, tuple(filter(stays, each.pods))) for each in draft.bought)
+    bought = (DraftNode(each.offering, tuple(filter(stays, each.pods))) for each in draft.bought)
     on_existing = tuple((pod, node) for pod, node in draft.on_existing if stays(pod))
     return draft._replace(bought=tuple(each for each in bought if each.pods), on_existing=on_existing)
 
 
 def optimal_drafts(
-    matter: Matter, progress: Progress, *, problem: Problem, demand: Ints, seeds: Sequence[Draft]
-) -> Optimal:
+    context: SearchContext, progress: Progress, *, problem: Problem, demand: Ints, seeds: Sequence[Draft]
+) -> OptimalDrafts:
     """What column generation would buy."""
     if len(problem.classes) > _MANY:
-        return Optimal([])
+        return OptimalDrafts([])
     progress.tell("column generation")
     before: tuple[tuple[str, str], ...] = ()
     if len(problem.room) > ROOMS and seeds:
         before = seeds[0].on_existing
         problem = _without_rooms(problem, before)
         demand = np.minimum(demand, problem.demand)
-    values = matter.units if matter.objective is Objective.PODS else None
-    part = progress.budget.share(_share(matter))
-    found = optimum(problem, demand, matter.prices, part, seeds=seeds, values=values, tell=progress.costs)
+    values = context.units if context.objective is Objective.PODS else None
+    part = progress.budget.share(_share(context))
+    found = optimum(problem, demand, context.prices, part, seeds=seeds, values=values, tell=progress.costs)
     drafts = list(found.drafts)
     # The more different drafts there are, the more likely one comes out well.
-    if not matter.follows and len(matter.picture.pending) <= _MANY_PODS:
+    if not context.follows and len(context.planning.pending) <= _MANY_PODS:
         progress.tell("column generation by the other measure")
-        other = optimum(problem, demand, matter.other_prices, progress.budget.share(_share(matter) / 3), seeds=seeds)
+        other = optimum(problem, demand, context.other_prices, progress.budget.share(_share(context) / 3), seeds=seeds)
         drafts += [draft._replace(maker="optimal, by the other measure") for draft in other.drafts]
-        drafts += _loose_drafts(matter, progress, problem=problem, demand=demand)
+        drafts += _loose_drafts(context, progress, problem=problem, demand=demand)
     drafts = [draft._replace(on_existing=(*before, *draft.on_existing)) for draft in drafts]
-    return Optimal(drafts, 0.0 if before else found.bound)
+    return OptimalDrafts(drafts, 0.0 if before else found.bound)
 
 
-def _share(matter: Matter) -> float:
+def _share(context: SearchContext) -> float:
     """How much of the time column generation gets: the rest is for what the binder makes of its drafts."""
-    if matter.follows:
-        return 0.85 - min(len(matter.picture.pending) / 20_000, 0.25) if is_plain(matter.problem) else 0.55
-    return 0.28 if len(matter.picture.pending) <= _MANY_PODS else 0.14
+    if context.follows:
+        return 0.85 - min(len(context.planning.pending) / 20_000, 0.25) if is_plain(context.problem) else 0.55
+    return 0.28 if len(context.planning.pending) <= _MANY_PODS else 0.14
 
 
 def _without_rooms(problem: Problem, placed: Sequence[tuple[str, str]]) -> Problem:
@@ -170,7 +170,7 @@ def _without_rooms(problem: Problem, placed: Sequence[tuple[str, str]]) -> Probl
     )
 
 
-def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, demand: Ints) -> list[Draft]:
+def _loose_drafts(context: SearchContext, progress: Progress, *, problem: Problem, demand: Ints) -> list[Draft]:
     """Drafts that leave room on every node: a scheduler that spreads pods finds no place for large ones otherwise.
 
     Such a scheduler fills all nodes alike; the last large pod gets in only if some node has room for one. So a part of
@@ -191,6 +191,6 @@ def _loose_drafts(matter: Matter, progress: Progress, *, problem: Problem, deman
                 free[row] -= np.where(roomy, (slack * largest).astype(np.int64), 0)
         free[:, pods] = problem.free[:, pods]
         part = progress.budget.share(0.06)
-        found = optimum(problem._replace(free=free), demand, matter.prices, part)
+        found = optimum(problem._replace(free=free), demand, context.prices, part)
         drafts += [draft._replace(maker="optimal, with room to err") for draft in found.drafts[:1]]
     return drafts

@@ -14,18 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.meter import LAYOUT
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import LAYOUT
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.records.draft import Bought, Draft
+from tutti.recommend.records.draft import Draft, DraftNode
 from tutti.recommend.search.column_generation.packing import Packing
-from tutti.recommend.search.column_generation.packing_input import Flat
+from tutti.recommend.search.column_generation.packing_input import PackingInput
 from tutti.recommend.search.column_generation.solve import Tell, bound_of, solve
 from tutti.recommend.search.packing_problem import ROOMS, bound_flat, flat_of
-from tutti.recommend.search.zone_layouts import Layout, layouts
+from tutti.recommend.search.zone_layouts import ZoneLayout, layouts
 
 
-class Optimum(NamedTuple):
+class BoundedDrafts(NamedTuple):
     """Drafts, the cheapest first, and what no plan for all of the demand can cost less than (0: not known)."""
 
     drafts: tuple[Draft, ...]
@@ -41,7 +41,7 @@ def optimum(
     seeds: Sequence[Draft] = (),
     values: Floats | None = None,
     tell: Tell | None = None,
-) -> Optimum:
+) -> BoundedDrafts:
     """The best drafts that can be found in the time given; `values` says which pods matter more among equals."""
     found: list[tuple[int, float, int, Draft]] = []
     bound = 0.0
@@ -59,7 +59,7 @@ def optimum(
         draft = _draft(problem, layout, packing, demand)
         found.append((int(packing.dropped.sum()), packing.cost(flat), place, draft))
     found.sort(key=lambda each: each[:3])
-    return Optimum(tuple(draft for *_, draft in found), bound)
+    return BoundedDrafts(tuple(draft for *_, draft in found), bound)
 
 
 def is_plain(problem: Problem) -> bool:
@@ -69,7 +69,7 @@ def is_plain(problem: Problem) -> bool:
     return not rules.domains and not host.skewed.any() and not host.together and len(problem.room) <= ROOMS
 
 
-def prove(problem: Problem, demand: Ints, prices: Floats, budget: WorkBudget, *, known: Sequence[Bought]) -> float:
+def prove(problem: Problem, demand: Ints, prices: Floats, budget: WorkBudget, *, known: Sequence[DraftNode]) -> float:
     """What no plan that places these pods can cost less than, given one that does."""
     if not demand.any() or not len(problem.offerings):
         return 0.0
@@ -79,8 +79,8 @@ def prove(problem: Problem, demand: Ints, prices: Floats, budget: WorkBudget, *,
 
 def _by_priority(
     problem: Problem,
-    layout: Layout,
-    flat: Flat,
+    layout: ZoneLayout,
+    flat: PackingInput,
     budget: WorkBudget,
     seeds: Sequence[list[tuple[int, list[int]]]],
     values: Floats | None,
@@ -113,7 +113,7 @@ def _by_priority(
     return best._replace(dropped=flat.demand - served), 0.0
 
 
-def _as_patterns(problem: Problem, layout: Layout, draft: Draft) -> list[tuple[int, list[int]]]:
+def _as_patterns(problem: Problem, layout: ZoneLayout, draft: Draft) -> list[tuple[int, list[int]]]:
     """The nodes of a draft as patterns over the shares of a layout, as far as they agree with it."""
     number_of = problem.of_pod
     shares_of: dict[int, list[int]] = {}
@@ -135,7 +135,7 @@ def _as_patterns(problem: Problem, layout: Layout, draft: Draft) -> list[tuple[i
     return nodes
 
 
-def _draft(problem: Problem, layout: Layout, packing: Packing, demand: Ints) -> Draft:
+def _draft(problem: Problem, layout: ZoneLayout, packing: Packing, demand: Ints) -> Draft:
     """Deal out the pods of every class to the nodes of a packing."""
     piles = [list(each.pods[: int(count)]) for each, count in zip(problem.classes, demand, strict=True)]
     at = [0] * len(piles)
@@ -149,7 +149,7 @@ def _draft(problem: Problem, layout: Layout, packing: Packing, demand: Ints) -> 
                 pods += piles[number][first : at[number]]
         return pods
 
-    bought = tuple(Bought(kind, tuple(take(pattern))) for kind, pattern in packing.nodes)
+    bought = tuple(DraftNode(kind, tuple(take(pattern))) for kind, pattern in packing.nodes)
     on_existing = []
     for node, counts in zip(problem.nodes, packing.moved.tolist(), strict=True):
         on_existing += [(pod, node) for pod in take(counts)]

@@ -13,8 +13,8 @@ import numpy as np
 from tutti.cluster.columns import Floats, Ints
 from tutti.recommend.problem.pod_rules import HOSTNAME, UNLIMITED
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.search.column_generation.packing_input import Flat
-from tutti.recommend.search.zone_layouts import Layout, has, sure_shares
+from tutti.recommend.search.column_generation.packing_input import PackingInput
+from tutti.recommend.search.zone_layouts import ZoneLayout, has, sure_shares
 
 ROOMS = 48
 """Up to so many nodes that are there are looked at one by one; more are pooled by their labels."""
@@ -22,7 +22,7 @@ _CLASSES = 120
 """Above so many classes the bound puts similar ones together."""
 
 
-def flat_of(problem: Problem, layout: Layout, prices: Floats) -> Flat:
+def flat_of(problem: Problem, layout: ZoneLayout, prices: Floats) -> PackingInput:
     """The packing problem of a layout: one class of items per share."""
     shares = layout.shares
     flat = _flat(
@@ -51,10 +51,10 @@ def flat_of(problem: Problem, layout: Layout, prices: Floats) -> Flat:
     )
 
 
-def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> Flat:
+def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> PackingInput:
     """The packing problem without choices of zones, with what is there pooled if it is much."""
     problem = problem._replace(welcome=problem.roomy)
-    layout = Layout("bound", tuple(sure_shares(problem, demand)))
+    layout = ZoneLayout("bound", tuple(sure_shares(problem, demand)))
     numbers = [share.number for share in layout.shares]
     flat = flat_of(problem, layout, prices)
     most = _bound_most(problem, numbers, demand)
@@ -63,12 +63,12 @@ def bound_flat(problem: Problem, demand: Ints, prices: Floats) -> Flat:
     return pooled(flat, problem.node_labels) if len(flat.room) > ROOMS else flat
 
 
-def _flat(problem: Problem, numbers: Sequence[int], demand: Ints, prices: Floats) -> Flat:
+def _flat(problem: Problem, numbers: Sequence[int], demand: Ints, prices: Floats) -> PackingInput:
     host = problem.rules.host
     shared = tuple((group[numbers], most) for group, most in host.shared)
     most = host.most[numbers]
     limits = problem.limits
-    return Flat(
+    return PackingInput(
         requests=problem.requests[numbers].astype(np.float64),
         demand=demand,
         most=most,
@@ -116,7 +116,7 @@ def _fewest(problem: Problem, number: int, demand: Ints) -> int:
     return max(int(np.ceil((total / largest).max(initial=1))), 1)
 
 
-def coarser(flat: Flat) -> Flat:
+def coarser(flat: PackingInput) -> PackingInput:
     """Classes that may go to the same places as one, with the least that any of them asks for: never harder to pack.
 
     Many classes are put together by their rough size; few only if they ask for the same.
@@ -146,7 +146,7 @@ def coarser(flat: Flat) -> Flat:
     )
 
 
-def pooled(flat: Flat, labels: Sequence[Mapping[str, str]]) -> Flat:
+def pooled(flat: PackingInput, labels: Sequence[Mapping[str, str]]) -> PackingInput:
     """The nodes that are there, added up where they have the same labels: never less room than there is."""
     keys: dict[frozenset[tuple[str, str]], list[int]] = {}
     for node, each in enumerate(labels):

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Ints
-from tutti.recommend.problem.pod_rules import DomainRule, Kind
+from tutti.recommend.problem.pod_rules import DomainRule, RuleKind
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.draft import Draft
 
 
-class Share(NamedTuple):
+class PodShare(NamedTuple):
     """Some pods of a class, and where they go."""
 
     number: int
@@ -42,21 +42,21 @@ class Share(NamedTuple):
         return self.bundle or ((self.number, 1),)
 
 
-class Layout(NamedTuple):
+class ZoneLayout(NamedTuple):
     """A way to settle the rules over zones."""
 
     name: str
-    shares: tuple[Share, ...]
+    shares: tuple[PodShare, ...]
     zones: frozenset[str] | None = None
     """The only zones to buy in; None stands for all."""
     key: str = ""
 
 
-def layouts(problem: Problem, demand: Ints, *, hint: Draft | None = None) -> list[Layout]:
+def layouts(problem: Problem, demand: Ints, *, hint: Draft | None = None) -> list[ZoneLayout]:
     """The layouts to try for a demand; a draft may hint at where gangs can start."""
     places = gang_places(problem, hint) if hint is not None else {}
-    spreads = [rule for rule in problem.rules.domains if rule.kind is Kind.SPREAD and demand[rule.holder]]
-    found = [Layout("all", _Planner(problem, demand, None, "", places).shares())]
+    spreads = [rule for rule in problem.rules.domains if rule.kind is RuleKind.SPREAD and demand[rule.holder]]
+    found = [ZoneLayout("all", _Planner(problem, demand, None, "", places).shares())]
     if not spreads:
         return found
     key = spreads[0].key
@@ -65,7 +65,7 @@ def layouts(problem: Problem, demand: Ints, *, hint: Draft | None = None) -> lis
     for value in values:
         zones = frozenset((*forced, value))
         if zones != frozenset(values) and all(rule.min_domains <= max(len(zones), 1) for rule in spreads):
-            layout = Layout(f"in {value}", _Planner(problem, demand, zones, key, places).shares(), zones, key)
+            layout = ZoneLayout(f"in {value}", _Planner(problem, demand, zones, key, places).shares(), zones, key)
             if not any(layout.zones == other.zones for other in found):
                 found.append(layout)
     return found
@@ -88,22 +88,22 @@ class _Planner:
         self._chosen: dict[tuple[int, str], str] = {}
         self._counts: dict[tuple[str, bytes], dict[str, int]] = {}
 
-    def shares(self) -> tuple[Share, ...]:
+    def shares(self) -> tuple[PodShare, ...]:
         self._gather()
-        shares: list[Share] = []
+        shares: list[PodShare] = []
         for number, count in enumerate(self.demand.tolist()):
             if count:
                 shares += self._of_class(number, count)
         return tuple(self._bundled(shares))
 
-    def _bundled(self, shares: list[Share]) -> Iterable[Share]:
+    def _bundled(self, shares: list[PodShare]) -> Iterable[PodShare]:
         """Pods that must be on one node with their like become one item, if a node can take them all."""
         together = [(n, matched) for n, matched in self.problem.rules.host.together if matched[n]]
         parent = list(range(len(self.demand)))
         for number, matched in together:
             for other in np.flatnonzero(matched & (self.demand > 0)).tolist():
                 parent[_root(parent, number)] = _root(parent, other)
-        sets: dict[int, list[Share]] = {}
+        sets: dict[int, list[PodShare]] = {}
         tied = {_root(parent, number) for number, _ in together}
         for share in shares:
             root = _root(parent, share.number)
@@ -115,7 +115,7 @@ class _Planner:
             bundle = tuple((share.number, share.pods) for share in members)
             if len(members) == len({n for n, _ in bundle}) and self._fits_one(bundle):
                 places = tuple(dict.fromkeys(place for share in members for place in share.places))
-                yield Share(members[0].number, sum(count for _, count in bundle), places, bundle)
+                yield PodShare(members[0].number, sum(count for _, count in bundle), places, bundle)
             else:
                 yield from members
 
@@ -126,15 +126,15 @@ class _Planner:
         fits = (self.problem.free >= need).all(axis=1) & self.problem.allowed[:, numbers].all(axis=1)
         return bool(fits.any())
 
-    def _of_class(self, number: int, count: int) -> list[Share]:
+    def _of_class(self, number: int, count: int) -> list[PodShare]:
         fixed = tuple((key, value) for (holder, key), value in sorted(self._chosen.items()) if holder == number)
-        shares = [Share(number, count, fixed)]
+        shares = [PodShare(number, count, fixed)]
         for rule in self.problem.rules.domains:
             if rule.holder != number or any(rule.key == key for key, _ in fixed):
                 continue
-            if rule.kind is Kind.SPREAD:
+            if rule.kind is RuleKind.SPREAD:
                 shares = [part for share in shares for part in self._spread(rule, share)]
-            elif rule.kind is Kind.APART and rule.matched[number]:
+            elif rule.kind is RuleKind.APART and rule.matched[number]:
                 shares = [part for share in shares for part in self._apart(rule, share)]
         return shares
 
@@ -142,7 +142,9 @@ class _Planner:
 
     def _gather(self) -> None:
         """Choose a domain for every set of classes that must share one."""
-        rules = [rule for rule in self.problem.rules.domains if rule.kind is Kind.TOGETHER and self.demand[rule.holder]]
+        rules = [
+            rule for rule in self.problem.rules.domains if rule.kind is RuleKind.TOGETHER and self.demand[rule.holder]
+        ]
         for key in dict.fromkeys(rule.key for rule in rules):
             parent = list(range(len(self.demand)))
             for rule in (rule for rule in rules if rule.key == key):
@@ -193,7 +195,7 @@ class _Planner:
 
     # Spread and apart -------------------------------------------------------------------------------------------------
 
-    def _places_for(self, rule: DomainRule, share: Share) -> list[str]:
+    def _places_for(self, rule: DomainRule, share: PodShare) -> list[str]:
         """The domains in which pods of a share can have a node."""
         problem, number = self.problem, share.number
         domain = self._domains[rule.key]
@@ -209,7 +211,7 @@ class _Planner:
                 open_to.add(problem.node_labels[node].get(rule.key))
         return sorted(value for value in open_to if value is not None)
 
-    def _spread(self, rule: DomainRule, share: Share) -> Iterable[Share]:
+    def _spread(self, rule: DomainRule, share: PodShare) -> Iterable[PodShare]:
         counts = self._counts.setdefault((rule.key, rule.matched.tobytes()), dict(rule.counts))
         values = self._places_for(rule, share)
         for value in values:
@@ -232,7 +234,7 @@ class _Planner:
         if left:  # more than the rule allows: the engine will say so
             yield share._replace(pods=left)
 
-    def _apart(self, rule: DomainRule, share: Share) -> Iterable[Share]:
+    def _apart(self, rule: DomainRule, share: PodShare) -> Iterable[PodShare]:
         taken = self._counts.setdefault((rule.key, rule.matched.tobytes() + b"apart"), dict(rule.counts))
         left = share.pods
         for value in self._places_for(rule, share):
@@ -249,7 +251,7 @@ def gang_places(problem: Problem, draft: Draft) -> dict[tuple[int, str], str]:
     keys = {
         rule.holder: rule.key
         for rule in problem.rules.domains
-        if rule.kind is Kind.TOGETHER and problem.classes[rule.holder].gang is not None
+        if rule.kind is RuleKind.TOGETHER and problem.classes[rule.holder].gang is not None
     }
     found: dict[tuple[int, str], str] = {}
     if not keys:
@@ -274,7 +276,7 @@ def has(labels: Mapping[str, str], places: Iterable[tuple[str, str]]) -> bool:
     return all(labels.get(key) == value for key, value in places)
 
 
-def sure_shares(problem: Problem, demand: Ints) -> Iterable[Share]:
+def sure_shares(problem: Problem, demand: Ints) -> Iterable[PodShare]:
     """Shares that every plan has: how many pods of a spread are in each zone at least, and the rest anywhere.
 
     That is known only where every zone counts: it has a node already, or the spread wants as many zones as there are.
@@ -285,12 +287,12 @@ def sure_shares(problem: Problem, demand: Ints) -> Iterable[Share]:
     for number in np.flatnonzero(demand).tolist():
         left = int(demand[number])
         mine = rules.get(number, [])
-        if len(mine) == 1 and mine[0].kind is Kind.SPREAD and np.flatnonzero(mine[0].matched).tolist() == [number]:
+        if len(mine) == 1 and mine[0].kind is RuleKind.SPREAD and np.flatnonzero(mine[0].matched).tolist() == [number]:
             for value, least in _least(problem, mine[0], left).items():
-                yield Share(number, least, ((mine[0].key, value),))
+                yield PodShare(number, least, ((mine[0].key, value),))
                 left -= least
         if left:
-            yield Share(number, left)
+            yield PodShare(number, left)
 
 
 def _least(problem: Problem, rule: DomainRule, pods: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from tutti.recommend.records.request import Binder, Objective, Strategy, Weights
+from tutti.recommend.records.request import Binder, Objective, ResourceWeights, Strategy
 from tutti.serve.http.refusals import BAD_REQUEST, RefusedError
 from tutti.serve.workers.messages import QueryOptions
 
@@ -99,7 +99,7 @@ def _boolean(text: str) -> bool:
     return text == "true"
 
 
-def _weights(text: str) -> Weights:
+def _weights(text: str) -> ResourceWeights:
     """``cpu=6,gpu=20``; a weight that the text does not name keeps its default."""
     if re.fullmatch(_WEIGHTS, text) is None:
         raise ValueError("want cpu=6,memory=1,gpu=20, or some of these")
@@ -109,7 +109,7 @@ def _weights(text: str) -> Weights:
         raise ValueError("one of them is there twice")
     if max(found.values()) > _MAX_WEIGHT:
         raise ValueError(f"want at most {_MAX_WEIGHT:,}")
-    weights = Weights(**found)
+    weights = ResourceWeights(**found)
     if not (weights.cpu or weights.memory or weights.gpu):
         raise ValueError("one of them must be above 0")
     return weights

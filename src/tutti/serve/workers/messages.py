@@ -16,7 +16,7 @@ from typing import BinaryIO
 import msgspec
 
 from tutti.kube.reading.sources import Source
-from tutti.recommend.records.request import Binder, Objective, Strategy, Weights
+from tutti.recommend.records.request import Binder, Objective, ResourceWeights, Strategy
 
 Chunks = Iterable[bytes]
 """The chunks of a body."""
@@ -40,7 +40,7 @@ class QueryOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     objective: Objective | None = None
     strategy: Strategy | None = None
     binder: Binder | None = None
-    weights: Weights | None = None
+    weights: ResourceWeights | None = None
     time_limit: float | None = None
     down: bool | None = None
 

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 import msgspec
 
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import InputError, TuttiError
 from tutti.kube.objects import Pod
 from tutti.kube.reading.sources import Source
 from tutti.kube.reading.yaml_text import parse_yaml
 from tutti.recommend.build_request import price_book
-from tutti.recommend.records.request import Binder, Down, Objective, Options, Request, Weights
+from tutti.recommend.records.request import Binder, DownOptions, Objective, RecommendOptions, Request, ResourceWeights
 from tutti.serve.http.refusals import BAD_REQUEST, INTERNAL, RefusedError, refusal_body, refusal_of, too_large
 from tutti.serve.workers.messages import PlanJob, QueryOptions, Reply, Route, WorkerSetup
 from tutti.wire.document import WireFormat, has_kubernetes_fields
@@ -128,13 +128,13 @@ class Planner:
         return asked
 
 
-def _options(query: QueryOptions, *, is_down: bool) -> Options:
-    return Options(
+def _options(query: QueryOptions, *, is_down: bool) -> RecommendOptions:
+    return RecommendOptions(
         objective=query.objective or Objective.COST,
         strategy=query.strategy,
         binder=query.binder or Binder.KUBE_SCHEDULER,
-        weights=query.weights or Weights(),
-        down=Down() if is_down else None,
+        weights=query.weights or ResourceWeights(),
+        down=DownOptions() if is_down else None,
     )
 
 

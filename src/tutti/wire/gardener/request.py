@@ -10,13 +10,13 @@ from __future__ import annotations
 from tutti.exceptions import InputError
 from tutti.market.price_book import PriceBook
 from tutti.recommend.build_request import assemble
-from tutti.recommend.records.request import Options, Request
+from tutti.recommend.records.request import RecommendOptions, Request
 from tutti.wire.document import WireDocument, has_kubernetes_fields, has_planner_fields
 from tutti.wire.gardener.cluster import read_cluster
 from tutti.wire.gardener.text import GardenerSnapshotText, parse_snapshot
 from tutti.wire.gardener.worker_pools import read_catalogue
 
-_DEFAULT = Options()
+_DEFAULT = RecommendOptions()
 _FIELDS = {"autoscalerconfig", "workerpools", "priorityclasses", "pods", "nodes"}
 """Of these, in lower case, a snapshot has at least one."""
 
@@ -36,7 +36,9 @@ def parse_gardener(document: WireDocument) -> GardenerSnapshotText:
     return parse_snapshot(document)
 
 
-def read_gardener(text: GardenerSnapshotText, book: PriceBook, *, file: str, options: Options = _DEFAULT) -> Request:
+def read_gardener(
+    text: GardenerSnapshotText, book: PriceBook, *, file: str, options: RecommendOptions = _DEFAULT
+) -> Request:
     """The request that a snapshot stands for."""
     snapshot = read_cluster(text, file=file)
     catalogue = read_catalogue(text, snapshot.nodes, book, file=file)

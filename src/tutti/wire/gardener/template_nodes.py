@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tutti.cluster.node_edits import like
 from tutti.kube.objects import Node, Quantities, Taint
 from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OLD_KEYS, OS, REGION, ZONE, less, template_node
-from tutti.market.pool_context import Market
+from tutti.market.pool_context import PoolContext
 from tutti.market.pool_membership import best_example
 from tutti.wire.gardener.text import GardenerTemplateText, WorkerPoolText
 
@@ -81,7 +81,7 @@ def like_one_of(pool: WorkerPoolText, nodes: Sequence[Node], *, zone: str) -> No
     return like(moved, _name(pool, zone))
 
 
-def from_market(pool: WorkerPoolText, market: Market, *, kind: str, zone: str, region: str) -> Node | None:
+def from_market(pool: WorkerPoolText, market: PoolContext, *, kind: str, zone: str, region: str) -> Node | None:
     """A node as the price book knows its machine type; None when it does not."""
     machine = market.machine(kind) if kind else None
     if machine is None:

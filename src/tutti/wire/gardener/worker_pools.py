@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import Node
 from tutti.kube.reading.pod_validation import EFFECTS, check_quantities
-from tutti.market.offerings import NODES, Catalogue, Limit, NodePool, Offering
-from tutti.market.pool_context import Market, unpriced_note
+from tutti.market.offerings import NODES, Catalogue, NodePool, Offering, PoolLimit
+from tutti.market.pool_context import PoolContext, unpriced_note
 from tutti.market.pool_limits import nodes_limit
 from tutti.market.pool_members import members_of
 from tutti.market.price_book import ON_DEMAND, PriceBook, region_of
@@ -39,7 +39,7 @@ class _World(NamedTuple):
 
     templates: Mapping[str, GardenerTemplateText]
     groups: Mapping[str, GroupText]
-    market: Market
+    market: PoolContext
     nodes: Mapping[str, Sequence[Node]]
     """Those of each pool."""
     file: str
@@ -55,7 +55,7 @@ def read_catalogue(text: GardenerSnapshotText, nodes: Sequence[Node], book: Pric
     templates = autoscaler.node_templates or {}
     for name, template in templates.items():
         _check_template(name, template, file=file)
-    world = _World(templates, _groups(autoscaler, file=file), Market(book, nodes=nodes), mine, file)
+    world = _World(templates, _groups(autoscaler, file=file), PoolContext(book, nodes=nodes), mine, file)
     texts = text.worker_pools or _from_groups(world)
     pools: dict[str, NodePool] = {}
     for place, each in enumerate(texts):
@@ -179,11 +179,13 @@ def _zone_minimums(groups: Iterable[GroupText]) -> dict[str, int]:
     return found
 
 
-def _limits(text: WorkerPoolText, groups: Iterable[GroupText], mine: Sequence[Node], *, current: int) -> list[Limit]:
+def _limits(
+    text: WorkerPoolText, groups: Iterable[GroupText], mine: Sequence[Node], *, current: int
+) -> list[PoolLimit]:
     who = f"pool {text.name}"
     limits = []
     if time_of(text.deletion_timestamp) is not None:
-        limits.append(Limit(what=NODES, left=0, reason=f"{who} is being deleted"))
+        limits.append(PoolLimit(what=NODES, left=0, reason=f"{who} is being deleted"))
     limits.append(nodes_limit(who, text.maximum or 0, current=current))
     for group in groups:
         if group.max_size is not None and group.zone:

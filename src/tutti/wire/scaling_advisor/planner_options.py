@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from msgspec.structs import replace
 
 from tutti.exceptions import InputError
-from tutti.recommend.records.request import Options, Strategy
+from tutti.recommend.records.request import RecommendOptions, Strategy
 from tutti.wire.scaling_advisor.text import PlannerText
 
 _LEAST_COST, _LEAST_WASTE = "least-cost", "least-waste"
@@ -24,7 +24,9 @@ _OLDER = {"AllAtOnce": "all-at-once", "Incremental": _INCREMENTAL}
 """What older versions call the modes."""
 
 
-def planner_options(text: PlannerText, options: Options, *, file: str) -> tuple[Options, tuple[str, ...]]:
+def planner_options(
+    text: PlannerText, options: RecommendOptions, *, file: str
+) -> tuple[RecommendOptions, tuple[str, ...]]:
     """The options with the request's strategy where they have none, and notes about what is not followed."""
     scoring = _one_of(_SCORINGS, text.scoring_strategy, "scoringStrategy", file=file)
     simulator = _one_of(_SIMULATORS, text.simulator_strategy, "simulatorStrategy", file=file)
@@ -42,7 +44,7 @@ def _one_of(known: Collection[str], value: str | None, field: str, *, file: str)
     return value or ""
 
 
-def _notes(scoring: str, simulator: str, *, mode: str, options: Options) -> Iterator[str]:
+def _notes(scoring: str, simulator: str, *, mode: str, options: RecommendOptions) -> Iterator[str]:
     if scoring and options.strategy is not None and options.strategy not in _SCORINGS[scoring]:
         yield f"scoringStrategy {scoring} is not followed: strategy {options.strategy} was asked for"
     if simulator:

@@ -31,12 +31,12 @@ from tutti.market.instance_types import (
     template_node,
 )
 from tutti.market.offerings import Catalogue, NodePool, Offering
-from tutti.market.pool_context import Market, unpriced_note
+from tutti.market.pool_context import PoolContext, unpriced_note
 from tutti.market.pool_limits import resource_limit
 from tutti.market.pool_members import members_of
 from tutti.market.price_book import ON_DEMAND, PriceBook, region_of
 from tutti.recommend.build_request import assemble
-from tutti.recommend.records.request import Options, Request
+from tutti.recommend.records.request import RecommendOptions, Request
 from tutti.wire.document import WireDocument
 from tutti.wire.kubernetes_objects import read_snapshot
 from tutti.wire.scaling_advisor.cluster import read_cluster
@@ -54,7 +54,7 @@ from tutti.wire.scaling_advisor.volume_limits import csi_of, drivers_of, has_lim
 
 POOL = "sa.gardener.cloud/node-pool-name"
 TEMPLATE = "sa.gardener.cloud/node-template-name"
-_DEFAULT = Options()
+_DEFAULT = RecommendOptions()
 
 
 def parse_advisor(document: WireDocument) -> PlannerText:
@@ -62,7 +62,9 @@ def parse_advisor(document: WireDocument) -> PlannerText:
     return parse_planner(document) if document.constraint is None else PlannerText()
 
 
-def read_advisor(text: PlannerText, document: WireDocument, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
+def read_advisor(
+    text: PlannerText, document: WireDocument, book: PriceBook, *, options: RecommendOptions = _DEFAULT
+) -> Request:
     """The request that a planner request, or a constraint among the objects of a cluster, stands for."""
     file = document.source.name
     if document.constraint is not None:
@@ -89,7 +91,7 @@ def constraint_catalogue(
     text: ConstraintText, snapshot: Snapshot, book: PriceBook, *, file: str, under: str = ""
 ) -> Catalogue:
     """What a constraint says can be bought for a cluster; `under` is the path of the constraint in its document."""
-    market, drivers = Market(book, nodes=snapshot.nodes), drivers_of(snapshot)
+    market, drivers = PoolContext(book, nodes=snapshot.nodes), drivers_of(snapshot)
     counted = drivers if has_limits(text) else []
     pools: dict[str, NodePool] = {}
     for place, each in enumerate(text.spec.node_pools or ()):
@@ -140,7 +142,7 @@ def _check(pool: ConstraintPoolText, path: str, *, file: str) -> None:
         raise InputError(error.problem, file=file, field=f"{path}.{error.field}") from None
 
 
-def _pool(text: ConstraintPoolText, market: Market, *, drivers: Sequence[str], path: str, file: str) -> NodePool:
+def _pool(text: ConstraintPoolText, market: PoolContext, *, drivers: Sequence[str], path: str, file: str) -> NodePool:
     name = text.name or ""
     mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
     templates = text.node_templates or ()
@@ -164,7 +166,7 @@ def _pool(text: ConstraintPoolText, market: Market, *, drivers: Sequence[str], p
 
 
 def _offering(
-    pool: ConstraintPoolText, template: ConstraintTemplateText, *, zone: str, market: Market, path: str, file: str
+    pool: ConstraintPoolText, template: ConstraintTemplateText, *, zone: str, market: PoolContext, path: str, file: str
 ) -> Offering:
     name, kind = pool.name or "", template.instance_type or template.name or ""
     capacity = {

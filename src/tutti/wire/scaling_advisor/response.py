@@ -15,7 +15,7 @@ from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import Node
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE
 from tutti.market.pool_context import label_of
-from tutti.recommend.after_purchase import Offered
+from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
@@ -154,7 +154,7 @@ def _scale_out(answer: Recommendation, request: Request) -> ScaleOutPlan:
 
 
 def _scale_out_items(answer: Recommendation, request: Request) -> Iterator[ScaleOutItem]:
-    offered = Offered(request.catalogue)
+    offered = OfferingIndex(request.catalogue)
     there = [_key(obj) for obj in request.objects if isinstance(obj, Node)]
     for each in purchases(answer):
         node = offered.of(each).node

@@ -15,12 +15,12 @@ from tutti.kube.reading.sources import Source
 from tutti.market.node_daemons import daemon_sets_of
 from tutti.market.price_book import PriceBook
 from tutti.recommend.build_request import parse_snapshot
-from tutti.recommend.records.request import Options, Request
+from tutti.recommend.records.request import RecommendOptions, Request
 from tutti.wire.document import WireDocument
 from tutti.wire.scenarios.recorded_cluster import read_recording
 from tutti.wire.scenarios.small_case import read_case
 
-_DEFAULT = Options()
+_DEFAULT = RecommendOptions()
 
 
 def parse_scenario(document: WireDocument) -> dict[str, Any]:
@@ -36,7 +36,9 @@ def parse_scenario(document: WireDocument) -> dict[str, Any]:
         raise InputError(str(error), file=source.name) from None
 
 
-def read_scenario(tree: dict[str, Any], source: Source, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
+def read_scenario(
+    tree: dict[str, Any], source: Source, book: PriceBook, *, options: RecommendOptions = _DEFAULT
+) -> Request:
     """The request that a scenario file stands for."""
     read = read_recording if "Scenarios" in tree else read_case
     snapshot, catalogue = read(tree, source, book=book)

@@ -21,8 +21,8 @@ from tutti.kube.reading.convert import fault
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, in_zone, less, template_name, template_node
-from tutti.market.offerings import Catalogue, Limit, NodePool, Offering
-from tutti.market.pool_context import Market, unpriced_note
+from tutti.market.offerings import Catalogue, NodePool, Offering, PoolLimit
+from tutti.market.pool_context import PoolContext, unpriced_note
 from tutti.market.pool_limits import nodes_limit
 from tutti.market.pool_members import members_of
 from tutti.market.price_book import PriceBook, region_of
@@ -102,7 +102,7 @@ def read_recording(tree: Mapping[str, Any], source: Source, *, book: PriceBook) 
     system = scenario.system_component_requests or {}
     whole = [_node(text) for text in scenario.nodes or ()]
     nodes = [node if node.metadata.name in with_system else _reduced(node, system) for node in whole]
-    market = Market(book, nodes=whole)
+    market = PoolContext(book, nodes=whole)
     groups: dict[str, list[_Group]] = {}
     for group in scenario.node_groups or ():
         groups.setdefault(group.pool_name or group.name, []).append(group)
@@ -152,10 +152,10 @@ def _owned(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, objects=snapshot.objects | {Pod.KIND: pods})
 
 
-def _pool(name: str, groups: Sequence[_Group], *, market: Market, system: Quantities, file: str) -> NodePool:
+def _pool(name: str, groups: Sequence[_Group], *, market: PoolContext, system: Quantities, file: str) -> NodePool:
     who, current = f"pool {name}", sum(group.current_size for group in groups)
     maximum = groups[0].pool_max if groups[0].pool_max is not None else sum(group.max_size for group in groups)
-    limits: list[Limit] = [nodes_limit(who, maximum, current=current)]
+    limits: list[PoolLimit] = [nodes_limit(who, maximum, current=current)]
     offerings = []
     minimums: dict[str, int] = {}
     for group in sorted(groups, key=lambda each: (each.zone, each.name)):
@@ -185,11 +185,11 @@ def _pool(name: str, groups: Sequence[_Group], *, market: Market, system: Quanti
     )
 
 
-def _mine(name: str, market: Market) -> list[Node]:
+def _mine(name: str, market: PoolContext) -> list[Node]:
     return [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
 
 
-def _template(name: str, group: _Group, *, market: Market, file: str) -> Node:
+def _template(name: str, group: _Group, *, market: PoolContext, file: str) -> Node:
     template = template_name(name, group.machine_type, zone=group.zone)
     if own := _mine(name, market):
         return like(in_zone(own[0], group.zone), template)

@@ -31,7 +31,7 @@ from tutti.market.instance_types import (
     template_node,
 )
 from tutti.market.offerings import Catalogue, NodePool, Offering
-from tutti.market.pool_context import Market, unpriced_note
+from tutti.market.pool_context import PoolContext, unpriced_note
 from tutti.market.pool_limits import nodes_limit
 from tutti.market.pool_members import members_of
 from tutti.market.price_book import PriceBook, region_of
@@ -123,7 +123,7 @@ def read_case(tree: Any, source: Source, *, book: PriceBook) -> tuple[Snapshot, 
                 bound.setdefault(pods.scheduled_on.name, []).append(pods.requests)
     places = {pods.scheduled_on.name: pods.scheduled_on for pods in case.pods if pods.scheduled_on is not None}
     nodes = [_node(each, places.get(each.name), bound=bound.get(each.name, []), book=book) for each in case.nodes or ()]
-    market = Market(book, nodes=nodes)
+    market = PoolContext(book, nodes=nodes)
     pools = tuple(_pool(each, market, file=source.name) for each in case.node_pools)
     missing = (o.instance_type for pool in pools for o in pool.offerings if o.price is None)
     return prepared(trees, nodes, source), Catalogue(pools=pools, notes=tuple(unpriced_note(missing, region="")))
@@ -159,7 +159,7 @@ def _node(text: _Node, place: _Place | None, *, bound: Sequence[Quantities], boo
     return Node(metadata=metadata, spec=NodeSpec(taints=text.taints), status=status)
 
 
-def _pool(text: _Pool, market: Market, *, file: str) -> NodePool:
+def _pool(text: _Pool, market: PoolContext, *, file: str) -> NodePool:
     who, kind = f"pool {text.name}", text.instance_type
     machine = market.machine(kind)
     if machine is None:

@@ -6,7 +6,7 @@ Contract: pure; amounts of money become dollars, and `None` stays `None`.
 from __future__ import annotations
 
 from tutti.market.money import a_month, dollars
-from tutti.recommend.records.down_plan import DownPlan, Removal, Stay, Step
+from tutti.recommend.records.down_plan import DownPlan, Removal, ScaleDownStep, StayingNode
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective
@@ -149,7 +149,7 @@ def _removal(each: Removal) -> ApiRemoval:
     )
 
 
-def _stay(each: Stay) -> ApiStay:
+def _stay(each: StayingNode) -> ApiStay:
     return ApiStay(
         node=each.node,
         node_pool=each.pool,
@@ -160,7 +160,7 @@ def _stay(each: Stay) -> ApiStay:
     )
 
 
-def _step(each: Step) -> ApiStep:
+def _step(each: ScaleDownStep) -> ApiStep:
     return ApiStep(
         add=each.adds,
         move=tuple(ApiMove(pod=move.pod, source=move.source, target=move.target) for move in each.moves),

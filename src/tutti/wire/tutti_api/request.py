@@ -25,13 +25,13 @@ from tutti.market.money import NANO
 from tutti.market.price_book import PriceBook
 from tutti.market.price_csv import read_price_table
 from tutti.recommend.build_request import assemble
-from tutti.recommend.records.request import Binder, Down, Objective, Options, Request, Strategy
+from tutti.recommend.records.request import Binder, DownOptions, Objective, RecommendOptions, Request, Strategy
 from tutti.wire.case_folding import fault_at, malformed
 from tutti.wire.catalogue import read_pools_for
 from tutti.wire.document import WireDocument
 from tutti.wire.kubernetes_objects import read_snapshot
 
-_DEFAULT = Options()
+_DEFAULT = RecommendOptions()
 _LINE = re.compile(r"line (\d+)")
 _Weight = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 _Seconds = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
@@ -165,7 +165,7 @@ def _field_fault(error: msgspec.ValidationError, source: Source) -> InputError:
     return InputError(found.problem, field=found.field)
 
 
-def read_options(tree: Mapping[str, Any], options: Options = _DEFAULT) -> Options:
+def read_options(tree: Mapping[str, Any], options: RecommendOptions = _DEFAULT) -> RecommendOptions:
     """The options for a dict with the names that a body's options have."""
     try:
         body = msgspec.convert({"options": tree}, _OptionsAlone).options
@@ -174,7 +174,7 @@ def read_options(tree: Mapping[str, Any], options: Options = _DEFAULT) -> Option
     return _options(body, options)
 
 
-def read_body(body: UndecodedBody, book: PriceBook, *, options: Options = _DEFAULT) -> Request:
+def read_body(body: UndecodedBody, book: PriceBook, *, options: RecommendOptions = _DEFAULT) -> Request:
     """The request that a body stands for."""
     chosen = _options(body.options or OptionsBody(), options)
     if body.prices is not None:
@@ -207,7 +207,7 @@ def read_prices(prices: list[dict[str, _Cell]] | str) -> Any:
         raise InputError(_LINE.sub("another row", error.problem), field=field) from None
 
 
-def _options(body: OptionsBody, options: Options) -> Options:
+def _options(body: OptionsBody, options: RecommendOptions) -> RecommendOptions:
     changes: dict[str, Any] = {
         field: value for field in ("objective", "strategy", "binder") if (value := getattr(body, field)) is not None
     }
@@ -217,11 +217,11 @@ def _options(body: OptionsBody, options: Options) -> Options:
             raise InputError("one of them must be above 0", field="options.weights")
         changes["weights"] = weights
     if body.down is not None:
-        changes["down"] = _down(body.down, options.down or Down())
+        changes["down"] = _down(body.down, options.down or DownOptions())
     return replace(options, **changes)
 
 
-def _down(body: bool | DownBody, default: Down) -> Down | None:
+def _down(body: bool | DownBody, default: DownOptions) -> DownOptions | None:
     if isinstance(body, bool):
         return default if body else None
     changes = _set_fields(body)

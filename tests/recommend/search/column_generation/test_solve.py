@@ -6,11 +6,11 @@ import random
 import numpy as np
 import pytest
 
-from tutti.cluster.meter import Meter
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import Meter
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.replay.kube_scheduler_binder import purchases_between
 from tutti.recommend.search.column_generation.knapsack_bounds import exact, surrogate
-from tutti.recommend.search.column_generation.packing_input import Flat, undominated
+from tutti.recommend.search.column_generation.packing_input import PackingInput, undominated
 from tutti.recommend.search.column_generation.pattern_heuristics import alone, best_patterns, varied_patterns
 from tutti.recommend.search.column_generation.solve import bound_of, solve
 
@@ -34,7 +34,7 @@ def draw(seed, *, limited=False):
     allowed = (free[:, None, :] >= requests[None]).all(axis=2)
     allowed &= np.array([[chance.random() < 0.9 for _ in range(classes)] for _ in range(kinds)])
     left = np.array([chance.randint(1, 4)] if limited else [], dtype=float)
-    return Flat(
+    return PackingInput(
         requests=requests, demand=np.array([chance.randint(1, 5) for _ in range(classes)], dtype=np.int64),
         most=most, bound_most=most, apart=apart, shared=(), free=free, allowed=allowed,
         price=np.array([chance.randint(2, 12) for _ in range(kinds)], dtype=float),

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.support.builders import offering, pod
 from tests.support.paths import ROOT
-from tutti.cluster.work_budget import WorkBudget
-from tutti.market.offerings import Catalogue, Limit, NodePool
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.market.offerings import Catalogue, NodePool, PoolLimit
 from tutti.recommend.flow import recommend
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
-from tutti.recommend.problem.search_context import Matter, Progress
+from tutti.recommend.problem.search_context import Progress, SearchContext
 from tutti.recommend.records.request import Request
-from tutti.recommend.replay.kube_scheduler_binder import Replayed, purchases_between
+from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder, purchases_between
 from tutti.recommend.request_cluster import planning_cluster
 from tutti.recommend.search.exchange.exchange import exchanged
 from tutti.recommend.search.exchange.fill_limits import filled
@@ -35,15 +35,15 @@ EXTRAS = [(), ("spread", "existing"), ("spread", "gangs", "existing"), ("limits"
 def desk(seed, extras, seconds=1e9):
     """A small drawn instance, ready for replays; the clock goes a second at every look."""
     request = draw("ten-pools", seed, extras)
-    picture = planning_cluster(request)
-    picture.schedule_now()
-    problem = pose(picture, request.catalogue)
+    planning = planning_cluster(request)
+    planning.schedule_now()
+    problem = pose(planning, request.catalogue)
     objective = request.options.objective
-    eligible = filter_eligible(picture, problem, request.catalogue, objective=objective)
-    matter = Matter(request, request.cluster, picture, problem.only(eligible.mask), objective=objective)
+    eligible = filter_eligible(planning, problem, request.catalogue, objective=objective)
+    context = SearchContext(request, request.cluster, planning, problem.only(eligible.mask), objective=objective)
     budget = WorkBudget.of_seconds(seconds, map(float, count()).__next__)
-    selection = Selection(matter, Progress(budget, None))
-    return selection, Replayed(picture, matter.problem, buy=selection._mend), budget
+    selection = Selection(context, Progress(budget, None))
+    return selection, KubeSchedulerBinder(planning, context.problem, buy=selection._mend), budget
 
 
 def as_found(cluster):
@@ -67,7 +67,7 @@ def plain_purchase(binding):
 @pytest.mark.parametrize("seed", [1, 5])
 def test_forecasts_are_what_is_replayed(seed, extras):
     _, binding, _ = desk(seed, extras)
-    forecast = Forecast(binding.picture, binding.problem, range(len(binding.problem.offerings)))
+    forecast = Forecast(binding.planning, binding.problem, range(len(binding.problem.offerings)))
     every = plain_purchase(binding)
     purchases = [every[first::step] for step in (1, 2, 3) for first in range(step)]
     none = np.zeros(len(binding.problem.classes), dtype=np.int64)
@@ -86,16 +86,16 @@ def test_forecasts_are_what_is_replayed(seed, extras):
 @given(seed=st.sampled_from([1, 3, 5, 8, 9]), extras=st.sampled_from(EXTRAS), seconds=st.sampled_from([20, 60]))
 def test_exchanges_never_lose(seed, extras, seconds):
     selection, binding, budget = desk(seed, extras, seconds)
-    before = as_found(binding.picture.cluster)
+    before = as_found(binding.planning.cluster)
     start = binding.replay("test", plain_purchase(binding))
-    found = exchanged(binding, start, selection.matter.prices, selection.rank, budget=budget)
+    found = exchanged(binding, start, selection.context.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
     assert len(found.left) <= len(start.left)
     assert binding.is_affordable([number for _, number in found.nodes])
     again = binding.replay("test", sorted(number for _, number in found.nodes))
     assert again.where == found.where
     assert again.nodes == found.nodes
-    assert as_found(binding.picture.cluster) == before
+    assert as_found(binding.planning.cluster) == before
     assert found.minimal is None
 
 
@@ -104,7 +104,7 @@ def test_exchanges_find_something_and_the_same_again():
     for _ in range(2):
         selection, binding, budget = desk(1, (), 100)
         start = binding.replay("test", plain_purchase(binding))
-        found = exchanged(binding, start, selection.matter.prices, selection.rank, budget=budget)
+        found = exchanged(binding, start, selection.context.prices, selection.rank, budget=budget)
         assert not start.left
         assert found.price < 0.8 * start.price
         costs.append((found.price, found.nodes))
@@ -118,7 +118,7 @@ def crowded(limit):
     offerings = tuple(
         offering("a", price, kind=kind, cpu=cpu, memory=f"{memory}Gi") for kind, cpu, memory, price in sizes
     )
-    cap = Limit(what="cpu", left=limit * 1000, reason=f"pool a has 0 of at most {limit} cpu")
+    cap = PoolLimit(what="cpu", left=limit * 1000, reason=f"pool a has 0 of at most {limit} cpu")
     pools = (NodePool(name="a", offerings=offerings, limits=(cap,)),)
     return Request(objects=tuple(pods), catalogue=Catalogue(pools=pools))
 
@@ -133,22 +133,22 @@ def test_limits_are_filled_with_what_gives_most_pods_a_node():
 @pytest.mark.parametrize("seed", [1, 3, 8])
 def test_filling_limits_never_loses(seed):
     selection, binding, budget = desk(seed, ("limits", "spread"), 200)
-    before = as_found(binding.picture.cluster)
+    before = as_found(binding.planning.cluster)
     tight = [row._replace(left=row.left // 3) for row in binding.problem.limits]
     binding.problem = binding.problem._replace(limits=tuple(tight))
     start = binding.replay("test", plain_purchase(binding))
     assert start.left
-    found = filled(binding, start, selection.matter.prices, selection.rank, budget=budget)
+    found = filled(binding, start, selection.context.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
     assert binding.is_affordable([number for _, number in found.nodes])
     assert binding.replay("test", sorted(number for _, number in found.nodes)).where == found.where
-    assert as_found(binding.picture.cluster) == before
+    assert as_found(binding.planning.cluster) == before
 
 
 def test_what_is_late_is_left_alone():
     selection, binding, budget = desk(1, (), 1e-9)
     start = binding.replay("test", plain_purchase(binding))
-    assert exchanged(binding, start, selection.matter.prices, selection.rank, budget=budget) is start
+    assert exchanged(binding, start, selection.context.prices, selection.rank, budget=budget) is start
 
 
 def test_offerings_that_others_are_as_good_as_are_not_useful():

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from tests.support import builders
 from tests.support.builders import HOSTNAME, ZONE, apart, daemon_set, near, offering, spread
 from tests.support.literal_greedy import simulate
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube import objects as k
-from tutti.market.offerings import Catalogue, Limit, NodePool
+from tutti.market.offerings import Catalogue, NodePool, PoolLimit
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import pose
-from tutti.recommend.records.request import Options, Request, Strategy
+from tutti.recommend.records.request import RecommendOptions, Request, Strategy
 from tutti.recommend.request_cluster import planning_cluster
 from tutti.recommend.search.greedy.strategies import greedy
 
@@ -34,7 +34,9 @@ def pools(*offers, limits=(), **pool_limits):
         NodePool(
             name=name,
             offerings=tuple(offer for offer in offers if offer.pool == name),
-            limits=(Limit(left=pool_limits[name], reason=f"{name} has no more nodes"),) if name in pool_limits else (),
+            limits=(PoolLimit(left=pool_limits[name], reason=f"{name} has no more nodes"),)
+            if name in pool_limits
+            else (),
         )
         for name in names
     ]
@@ -45,26 +47,26 @@ class Case:
     """A request, posed."""
 
     def __init__(self, objects, catalogue, daemon_sets=()):
-        self.picture = planning_cluster(
+        self.planning = planning_cluster(
             Request(objects=tuple(objects), catalogue=catalogue, daemon_sets=tuple(daemon_sets))
         )
-        self.problem = pose(self.picture, catalogue)
-        self.eligible = filter_eligible(self.picture, self.problem, catalogue)
+        self.problem = pose(self.planning, catalogue)
+        self.eligible = filter_eligible(self.planning, self.problem, catalogue)
 
     def plan(self, maker=greedy, strategy=Strategy.LEAST_COST):
-        before = state(self.picture)
-        draft = maker(self.picture, self.problem, Options(), strategy, eligible=self.eligible.mask)
-        assert state(self.picture) == before
+        before = state(self.planning)
+        draft = maker(self.planning, self.problem, RecommendOptions(), strategy, eligible=self.eligible.mask)
+        assert state(self.planning) == before
         placed = [p for each in draft.bought for p in each.pods] + [p for p, _ in draft.on_existing]
-        assert sorted([*placed, *draft.left]) == sorted(self.picture.pending)
+        assert sorted([*placed, *draft.left]) == sorted(self.planning.pending)
         for gang, least in self.minimums().items():
-            mine = set(map(self.picture.cluster.pods.keys.__getitem__, self.picture.gangs.rows(gang)))
+            mine = set(map(self.planning.cluster.pods.keys.__getitem__, self.planning.gangs.rows(gang)))
             new = len(mine & set(placed))
-            assert not new or new + len(mine - set(self.picture.pending)) >= least
+            assert not new or new + len(mine - set(self.planning.pending)) >= least
         return draft
 
     def minimums(self):
-        gangs = self.picture.gangs
+        gangs = self.planning.gangs
         return {gang: gangs.gang(gang).minimum for gang in gangs.keys()}  # noqa: SIM118
 
     def both(self, strategy=Strategy.LEAST_COST):
@@ -81,8 +83,8 @@ class Case:
         return [self.problem.offerings[each.offering].pool for each in draft.bought]
 
 
-def state(picture):
-    cluster = picture.cluster
+def state(planning):
+    cluster = planning.cluster
     return sorted(cluster.nodes.row_of), {key: cluster.pods.node_names[row] for key, row in cluster.pods.row_of.items()}
 
 
@@ -121,7 +123,7 @@ def test_ties_go_to_the_larger_node_then_to_the_name():
 def test_a_higher_priority_never_loses_a_node():
     """One node may be bought: the offering that serves the important pod wins, however little it costs."""
     offers = [offering("cheap", 1, cpu="2", memory="8Gi"), offering("dear", 1000, cpu="8", memory="32Gi")]
-    limit = Limit(left=1, reason="one node")
+    limit = PoolLimit(left=1, reason="one node")
     pods = [pod("small-1", "1"), pod("small-2", "1"), pod("big", "6", priority=10)]
     case = Case(pods, pools(*offers, limits=[limit]))
     for strategy in GREEDY:
@@ -131,7 +133,7 @@ def test_a_higher_priority_never_loses_a_node():
 
 
 def test_limits_of_resources():
-    limit = Limit(what="cpu", left=9_000, reason="nine cores")
+    limit = PoolLimit(what="cpu", left=9_000, reason="nine cores")
     case = Case([pod(f"p{n}", "4", memory="1Gi") for n in range(4)], pools(offering("only", 10), limits=[limit]))
     draft = case.both()
     assert (len(draft.bought), len(draft.left)) == (2, 2)
@@ -214,7 +216,7 @@ def test_it_ends_when_time_is_up():
     case = Case([node("n", "1"), pod("a", "1"), pod("b", "1")], pools(offering("only", 10)))
     for maker in (greedy, simulate):
         over = WorkBudget.of_seconds(0.0, lambda: 0.0)
-        draft = maker(case.picture, case.problem, Options(), eligible=case.eligible.mask, budget=over)
+        draft = maker(case.planning, case.problem, RecommendOptions(), eligible=case.eligible.mask, budget=over)
         assert (len(draft.bought), len(draft.on_existing), len(draft.left)) == (0, 1, 1)
 
 
@@ -315,7 +317,7 @@ class Drawn:
         ]
         daemons = [self.daemon(n) for n in range(draw.choice((0, 0, 1, 2)))]
         limits = {offer.pool: draw.randrange(0, 4) for offer in self.offers if draw.random() < 0.3}
-        total = [Limit(left=draw.randrange(1, 6), reason="no more")] if draw.random() < 0.3 else []
+        total = [PoolLimit(left=draw.randrange(1, 6), reason="no more")] if draw.random() < 0.3 else []
         self.case = Case([*nodes, *running, *pods], pools(*self.offers, limits=total, **limits), daemons)
 
     def offer(self, name, zone):

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.meter import SECOND, Meter
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import SECOND, Meter
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.knapsack_bounds import exact, surrogate
-from tutti.recommend.search.column_generation.master import Duals, Master
-from tutti.recommend.search.column_generation.packing_input import Flat
+from tutti.recommend.search.column_generation.master import Duals, MasterProgram
+from tutti.recommend.search.column_generation.packing_input import PackingInput
 from tutti.recommend.search.column_generation.pattern_enumeration import patterns_above
 from tutti.recommend.search.column_generation.pattern_heuristics import best_patterns, varied_patterns
 
@@ -39,11 +39,11 @@ _EXACT_LEAST, _EXACT_MOST = SECOND // 20, 6 * SECOND // 10
 """Work for one kind when HiGHS is asked for its bound."""
 
 
-Pack = Callable[[Flat, Floats, Meter], tuple[Ints, Floats]]
+Pack = Callable[[PackingInput, Floats, Meter], tuple[Ints, Floats]]
 """Finds for every kind a valuable pattern, and what it is worth."""
 
 
-class Generated(NamedTuple):
+class GeneratedColumns(NamedTuple):
     """How it went: the cost of the linear programme, the duals that prove the bound, whether nothing can improve it."""
 
     cost: float
@@ -57,14 +57,14 @@ class Generated(NamedTuple):
 
 
 def generate(
-    master: Master,
+    master: MasterProgram,
     budget: WorkBudget,
     *,
     prove: bool = True,
     rounds: int = 10_000,
     tell: Callable[[float, float], None] | None = None,
     known: Duals | None = None,
-) -> Generated:
+) -> GeneratedColumns:
     """Add patterns to a master, in so many rounds at most; see the module's contract.
 
     `known` are duals that prove a bound, from an earlier round.
@@ -75,7 +75,7 @@ def generate(
         rounds -= 1
         duals = master.solve(budget)
         if duals is None:
-            return Generated(cost, best, False)
+            return GeneratedColumns(cost, best, False)
         stalled = stalled + 1 if duals.cost > cost * (1 - 1e-4) else 0
         cost = duals.cost
         if tell is not None:
@@ -83,21 +83,21 @@ def generate(
         added = _by_filling(master, duals, best_patterns, budget.meter)
         if budget.is_exhausted():
             quick = _quickly_proved(master.flat, duals, budget.meter) if prove else best
-            return Generated(cost, _better(best, quick), False)
+            return GeneratedColumns(cost, _better(best, quick), False)
         if added and stalled < _STALLED and rounds > 0:
             continue
         few = master.flat.allowed.size <= _VARIED
         if not added and rounds > 0 and few and _by_filling(master, duals, varied_patterns, budget.meter):
             continue
         if not prove:
-            return Generated(cost, best, True)
+            return GeneratedColumns(cost, best, True)
         best, added = _by_proof(master, duals, best, budget)
         stalled = 0
         if best.cost >= cost * (1 - _CLOSE) or not added or budget.is_exhausted():
-            return Generated(cost, best, not added or best.cost >= cost * (1 - _CLOSE))
+            return GeneratedColumns(cost, best, not added or best.cost >= cost * (1 - _CLOSE))
 
 
-def _by_filling(master: Master, duals: Duals, pack: Pack, meter: Meter) -> bool:
+def _by_filling(master: MasterProgram, duals: Duals, pack: Pack, meter: Meter) -> bool:
     """Add the patterns that packing by value finds; say whether there were any."""
     due = master.flat.price + duals.limits @ master.flat.takes
     patterns, worth = pack(master.flat, duals.items, meter)
@@ -111,11 +111,11 @@ def _better(one: Duals, other: Duals) -> Duals:
     return other if other.cost > one.cost else one
 
 
-def _quickly_proved(flat: Flat, duals: Duals, meter: Meter) -> Duals:
+def _quickly_proved(flat: PackingInput, duals: Duals, meter: Meter) -> Duals:
     return _scaled(flat, duals, surrogate(flat, duals.items, meter))
 
 
-def _by_proof(master: Master, duals: Duals, best: Duals, budget: WorkBudget) -> tuple[Duals, bool]:
+def _by_proof(master: MasterProgram, duals: Duals, best: Duals, budget: WorkBudget) -> tuple[Duals, bool]:
     """Bound the value of every kind's patterns, exactly where it matters; add what is found on the way.
 
     Not at the duals themselves, which jump from round to round, but part of the way from those that prove the best
@@ -141,7 +141,9 @@ def _between(one: Duals, other: Duals, part: float) -> Duals:
     )
 
 
-def _proved_at(master: Master, there: Duals, duals: Duals, *, budget: WorkBudget, near: float) -> tuple[Duals, bool]:
+def _proved_at(
+    master: MasterProgram, there: Duals, duals: Duals, *, budget: WorkBudget, near: float
+) -> tuple[Duals, bool]:
     """Bound all kinds at some duals; say whether a pattern was found that helps at the master's duals."""
     flat = master.flat
     due = flat.price + there.limits @ flat.takes
@@ -159,7 +161,7 @@ def _proved_at(master: Master, there: Duals, duals: Duals, *, budget: WorkBudget
 
 
 def _settle(
-    master: Master, duals: Duals, due: Floats, worth: Floats, kind: int, *, budget: WorkBudget, near: float
+    master: MasterProgram, duals: Duals, due: Floats, worth: Floats, kind: int, *, budget: WorkBudget, near: float
 ) -> bool:
     """Bound the value of one kind's patterns, and add those that help; say whether there were any."""
     flat = master.flat
@@ -180,7 +182,7 @@ def _settle(
     return master.add(kind, tuple(pattern.tolist()))
 
 
-def _scaled(flat: Flat, duals: Duals, worth: Floats) -> Duals:
+def _scaled(flat: PackingInput, duals: Duals, worth: Floats) -> Duals:
     """Duals scaled down until no pattern is worth more than its price, when no pattern of a kind is worth more."""
     value = worth - duals.limits @ flat.takes
     with np.errstate(divide="ignore"):

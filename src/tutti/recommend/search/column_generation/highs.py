@@ -13,7 +13,7 @@ from typing import Any
 
 import highspy
 
-from tutti.cluster.meter import (
+from tutti.cluster.work.meter import (
     LINEAR_ITERATION,
     LINEAR_ITERATION_ROW,
     LINEAR_RUN,
@@ -25,7 +25,7 @@ from tutti.cluster.meter import (
     TREE_CALL_ENTRY,
     Meter,
 )
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 
 _FIRST_CALLS = 30
 """Callbacks at the root up to which HiGHS only adds cuts; later ones come after heuristics, which take longer."""

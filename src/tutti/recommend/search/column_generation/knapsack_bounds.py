@@ -11,16 +11,16 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.meter import BOUND_CELL, BOUND_WEIGHT, Meter
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import BOUND_CELL, BOUND_WEIGHT, Meter
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.highs import quiet, run_whole
-from tutti.recommend.search.column_generation.packing_input import Flat, only
+from tutti.recommend.search.column_generation.packing_input import PackingInput, only
 from tutti.recommend.search.column_generation.pattern_heuristics import alone, mixes
 
 _FINE = 24
 
 
-def surrogate(flat: Flat, values: Floats, meter: Meter) -> Floats:
+def surrogate(flat: PackingInput, values: Floats, meter: Meter) -> Floats:
     """An upper bound for each kind on the value of a pattern."""
     resources = flat.requests.shape[1]
     weights = mixes(resources)
@@ -49,7 +49,7 @@ def surrogate(flat: Flat, values: Floats, meter: Meter) -> Floats:
 
 
 def exact(
-    flat: Flat, kind: int, values: Floats, *, budget: WorkBudget, near: float = 1e-3
+    flat: PackingInput, kind: int, values: Floats, *, budget: WorkBudget, near: float = 1e-3
 ) -> tuple[float, Ints | None]:
     """An upper bound for one kind, as `near` as that to the truth, and the best pattern (by `most`) found."""
     limit = alone(only(flat, [kind]), flat.bound_most)[0]
@@ -87,7 +87,7 @@ def exact(
     return bound, pattern if flat.obeys(pattern) and bool(flat.fits(pattern)[kind]) else None
 
 
-def _conflicts(model: highspy.Highs, flat: Flat, classes: Ints, limit: Ints) -> None:
+def _conflicts(model: highspy.Highs, flat: PackingInput, classes: Ints, limit: Ints) -> None:
     """Classes that cannot share a node: at most one of the two has items. Only where a class has one item at most."""
     inf = highspy.kHighsInf
     single = {int(number): place for place, number in enumerate(classes) if limit[number] == 1}

@@ -13,10 +13,10 @@ import highspy
 import numpy as np
 
 from tutti.cluster.columns import Bools, Floats, Ints
-from tutti.cluster.meter import PATTERN, Meter
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import PATTERN, Meter
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.highs import quiet, run_linear, run_whole
-from tutti.recommend.search.column_generation.packing_input import Flat, Pattern
+from tutti.recommend.search.column_generation.packing_input import PackingInput, Pattern
 
 _INF = highspy.kHighsInf
 _NONE = np.array([], dtype=np.int32), np.array([], dtype=np.float64)
@@ -30,7 +30,7 @@ class Duals(NamedTuple):
     cost: float
 
 
-class Whole(NamedTuple):
+class IntegerSolution(NamedTuple):
     """A solution in whole numbers."""
 
     times: Ints
@@ -42,10 +42,12 @@ class Whole(NamedTuple):
     bound: float
 
 
-class Master:
+class MasterProgram:
     """See the module's contract."""
 
-    def __init__(self, flat: Flat, penalty: Floats, meter: Meter, *, scale: float, firm: Bools | None = None) -> None:
+    def __init__(
+        self, flat: PackingInput, penalty: Floats, meter: Meter, *, scale: float, firm: Bools | None = None
+    ) -> None:
         self.flat, self.penalty, self.scale, self._meter = flat, penalty, scale, meter
         self.firm = np.zeros(len(flat.demand), dtype=bool) if firm is None else firm
         """Classes of which nothing may be dropped."""
@@ -131,7 +133,7 @@ class Master:
         """How often each pattern is used in the last solution, in fractions."""
         return np.array(self._model.getSolution().col_value)[self.first :]
 
-    def whole(self, budget: WorkBudget) -> Whole | None:
+    def whole(self, budget: WorkBudget) -> IntegerSolution | None:
         """The best solution in whole numbers that is found in time."""
         model = self._new()
         for kind, pattern in zip(self.kinds, self.patterns, strict=True):
@@ -151,6 +153,6 @@ class Master:
         for (node, number), value in zip(self._moves, values[classes : self.first], strict=True):
             moved[node, number] = value
         times = values[self.first :]
-        return Whole(
+        return IntegerSolution(
             times, moved, values[:classes], info.objective_function_value * self.scale, info.mip_dual_bound * self.scale
         )

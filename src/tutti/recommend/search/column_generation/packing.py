@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Ints
-from tutti.recommend.search.column_generation.packing_input import Flat, Pattern
+from tutti.recommend.search.column_generation.packing_input import PackingInput, Pattern
 
 
 class Packing(NamedTuple):
@@ -23,12 +23,12 @@ class Packing(NamedTuple):
     dropped: Ints
     """Items of each class that have no place."""
 
-    def cost(self, flat: Flat) -> float:
+    def cost(self, flat: PackingInput) -> float:
         """What the nodes cost."""
         return float(sum(flat.price[kind] for kind, _ in self.nodes))
 
 
-def packed(flat: Flat, nodes: Iterable[tuple[int, Sequence[int]]], moved: Ints | None = None) -> Packing:
+def packed(flat: PackingInput, nodes: Iterable[tuple[int, Sequence[int]]], moved: Ints | None = None) -> Packing:
     """Trim patterns to the demand (full nodes first), buy each as cheaply as it can be had, and count what is left."""
     moved = np.zeros(flat.welcome.shape, dtype=np.int64) if moved is None else moved.copy()
     left = flat.demand.copy()
@@ -52,7 +52,7 @@ def packed(flat: Flat, nodes: Iterable[tuple[int, Sequence[int]]], moved: Ints |
     return Packing(tuple(kept), moved, left)
 
 
-def downsized(flat: Flat, kind: int, counts: Ints, used: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
+def downsized(flat: PackingInput, kind: int, counts: Ints, used: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
     """The cheapest kind for a pattern that now has this kind, within the limits of which so much is used."""
     fits = flat.fits(counts) & (flat.price < flat.price[kind])
     if not fits.any():
@@ -65,7 +65,7 @@ def downsized(flat: Flat, kind: int, counts: Ints, used: np.ndarray[tuple[int], 
     return best if costs[best] < flat.price[kind] else kind
 
 
-def _fullness(flat: Flat, node: tuple[int, Sequence[int]]) -> float:
+def _fullness(flat: PackingInput, node: tuple[int, Sequence[int]]) -> float:
     kind, pattern = node
     used = np.asarray(pattern) @ flat.requests
     return float((used[:2] / np.maximum(flat.free[kind][:2], 1e-9)).sum())

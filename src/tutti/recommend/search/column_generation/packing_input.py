@@ -16,7 +16,7 @@ from tutti.cluster.columns import Bools, Floats, Ints
 Pattern = tuple[int, ...]
 
 
-class Flat(NamedTuple):
+class PackingInput(NamedTuple):
     """See the module's contract."""
 
     requests: Floats
@@ -41,11 +41,11 @@ class Flat(NamedTuple):
     room_most: Ints
     """Existing node x class: how many go there at most."""
 
-    def with_demand(self, demand: Ints) -> Flat:
+    def with_demand(self, demand: Ints) -> PackingInput:
         """The same with another demand."""
         return self._replace(demand=demand)
 
-    def without_rooms(self) -> Flat:
+    def without_rooms(self) -> PackingInput:
         """The same without the nodes that are there."""
         return self._replace(room=self.room[:0], welcome=self.welcome[:0], room_most=self.room_most[:0])
 
@@ -70,7 +70,7 @@ class Flat(NamedTuple):
         return best if best >= 0 and np.isfinite(costs[best]) else -1
 
 
-def undominated(flat: Flat) -> list[int]:
+def undominated(flat: PackingInput) -> list[int]:
     """The kinds that no other replaces at the same price or less: as large, open to as many, using no more limits."""
     order = np.lexsort((np.arange(len(flat.price)), -flat.free.sum(axis=1), flat.price))
     kept: list[int] = []
@@ -89,7 +89,7 @@ def undominated(flat: Flat) -> list[int]:
     return sorted(kept)
 
 
-def only(flat: Flat, kinds: list[int]) -> Flat:
+def only(flat: PackingInput, kinds: list[int]) -> PackingInput:
     """The same with some of the kinds."""
     return flat._replace(
         free=flat.free[kinds], allowed=flat.allowed[kinds], price=flat.price[kinds], takes=flat.takes[:, kinds]

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.meter import ENUMERATION_CLASS, ENUMERATION_STATE, Meter
-from tutti.cluster.work_budget import WorkBudget
-from tutti.recommend.search.column_generation.packing_input import Flat, Pattern, only
+from tutti.cluster.work.meter import ENUMERATION_CLASS, ENUMERATION_STATE, Meter
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.recommend.search.column_generation.packing_input import PackingInput, Pattern, only
 from tutti.recommend.search.column_generation.pattern_heuristics import alone
 
 _MOST_STATES = 60_000
@@ -22,7 +22,7 @@ _MOST_PATTERNS = 12_000
 
 
 def worthwhile(
-    flat: Flat, values: Floats, due: Floats, *, excess: float, budget: WorkBudget
+    flat: PackingInput, values: Floats, due: Floats, *, excess: float, budget: WorkBudget
 ) -> list[tuple[int, Pattern]] | None:
     """The patterns of every kind with due - value <= excess, or None when there are too many."""
     found: list[tuple[int, Pattern]] = []
@@ -38,7 +38,7 @@ def worthwhile(
 
 
 def patterns_above(
-    flat: Flat, kind: int, values: Floats, meter: Meter, *, least: float, most: Ints, states: int = _MOST_STATES
+    flat: PackingInput, kind: int, values: Floats, meter: Meter, *, least: float, most: Ints, states: int = _MOST_STATES
 ) -> Ints | None:
     """The maximal patterns of a kind that are worth at least this; None when the search takes too many states."""
     free = flat.free[kind]
@@ -84,7 +84,7 @@ def patterns_above(
 
 
 def _tails(
-    flat: Flat, kind: int, values: Floats, classes: Ints, limit: Ints
+    flat: PackingInput, kind: int, values: Floats, classes: Ints, limit: Ints
 ) -> list[list[tuple[Floats, Floats, Floats]]]:
     """For every place the bounds on what the classes from there on can add: per mix, sizes and gains added up."""
     free = np.maximum(flat.free[kind], 1e-9)
@@ -117,7 +117,7 @@ def _hope(bounds: list[tuple[Floats, Floats, Floats]], left: Floats, free: Float
     return hope
 
 
-def _maximal(flat: Flat, counts: Ints, left: Floats, limit: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _maximal(flat: PackingInput, counts: Ints, left: Floats, limit: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which patterns take no further item."""
     maximal = np.ones(len(counts), dtype=bool)
     for number in np.flatnonzero(limit > 0).tolist():

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints, Rows
-from tutti.cluster.meter import HEURISTIC_CELL, HEURISTIC_CLASS, Meter
-from tutti.recommend.search.column_generation.packing_input import Flat
+from tutti.cluster.work.meter import HEURISTIC_CELL, HEURISTIC_CLASS, Meter
+from tutti.recommend.search.column_generation.packing_input import PackingInput
 
 _MOST_PAIRS = 40_000
 """Kinds times pairs of classes up to which pairs are tried."""
@@ -28,7 +28,7 @@ def mixes(resources: int) -> Floats:
     return np.array(steps)
 
 
-def alone(flat: Flat, most: Ints | None = None) -> Ints:
+def alone(flat: PackingInput, most: Ints | None = None) -> Ints:
     """Kind x class: how many items of a class one node of a kind takes, with nobody else there."""
     most = flat.most if most is None else most
     fits = np.full(flat.allowed.shape, np.inf)
@@ -41,7 +41,7 @@ def alone(flat: Flat, most: Ints | None = None) -> Ints:
     return taken
 
 
-def best_patterns(flat: Flat, values: Floats, meter: Meter) -> tuple[Ints, Floats]:
+def best_patterns(flat: PackingInput, values: Floats, meter: Meter) -> tuple[Ints, Floats]:
     """For every kind the most valuable pattern that was found, and what it is worth.
 
     `values` is what an item of each class is worth; one row for all kinds, or a row each.
@@ -60,7 +60,7 @@ def best_patterns(flat: Flat, values: Floats, meter: Meter) -> tuple[Ints, Float
     return patterns[rows, best], totals[rows, best]
 
 
-def varied_patterns(flat: Flat, values: Floats, meter: Meter) -> tuple[Ints, Floats]:
+def varied_patterns(flat: PackingInput, values: Floats, meter: Meter) -> tuple[Ints, Floats]:
     """As `best_patterns`, with one item, or two, of every class set first: finds what the order by value misses."""
     classes = np.flatnonzero((values > 0) & (flat.demand > 0))
     limit = np.minimum(flat.most, flat.demand)
@@ -89,7 +89,7 @@ def varied_patterns(flat: Flat, values: Floats, meter: Meter) -> tuple[Ints, Flo
     return best, worth
 
 
-def _filled_up(flat: Flat, kind: int, values: Floats, start: Ints, meter: Meter) -> Ints:
+def _filled_up(flat: PackingInput, kind: int, values: Floats, start: Ints, meter: Meter) -> Ints:
     """Patterns of one kind that begin with some items and go on by value for size, where what is left is scarce."""
     left = flat.free[kind] - start @ flat.requests
     scarce = 1.0 / np.maximum(left, 1e-3 * flat.free[kind] + 1e-9)
@@ -106,7 +106,7 @@ def _filled_up(flat: Flat, kind: int, values: Floats, start: Ints, meter: Meter)
     return start + fill(rest, order[:, None, :], np.maximum(limit, 0), meter)[:, 0, :]
 
 
-def fill(flat: Flat, order: Rows, limit: Ints, meter: Meter) -> Ints:
+def fill(flat: PackingInput, order: Rows, limit: Ints, meter: Meter) -> Ints:
     """Fill nodes: `order` is kind x try x class, `limit` (kind x class) how many of each; gives kind x try x class."""
     kinds, tries, classes = order.shape
     meter.count += classes * (HEURISTIC_CLASS + HEURISTIC_CELL * kinds * tries)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.meter import SECOND, Meter
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import SECOND, Meter
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.search.column_generation.generate import generate
-from tutti.recommend.search.column_generation.master import Master, Whole
+from tutti.recommend.search.column_generation.master import IntegerSolution, MasterProgram
 from tutti.recommend.search.column_generation.packing import Packing, packed
-from tutti.recommend.search.column_generation.packing_input import Flat, Pattern
+from tutti.recommend.search.column_generation.packing_input import PackingInput, Pattern
 from tutti.recommend.search.column_generation.pattern_heuristics import alone, best_patterns
 
 _ROUNDS = 12
@@ -27,20 +27,20 @@ _WHOLE_LEAST, _WHOLE_MOST = SECOND // 20, 3 * SECOND // 2
 """Work for what is left in whole numbers."""
 
 
-def choose(master: Master, budget: WorkBudget) -> Packing | None:
+def choose(master: MasterProgram, budget: WorkBudget) -> Packing | None:
     """The best packing over the known patterns that is found in time."""
     whole = master.whole(budget)
     return None if whole is None else _packing(master, whole)
 
 
-def _packing(master: Master, whole: Whole) -> Packing:
+def _packing(master: MasterProgram, whole: IntegerSolution) -> Packing:
     nodes = []
     for place in np.flatnonzero(whole.times).tolist():
         nodes += [(master.kinds[place], master.patterns[place])] * int(whole.times[place])
     return packed(master.flat, nodes, whole.moved)
 
 
-def round_off(master: Master, budget: WorkBudget) -> Packing | None:
+def round_off(master: MasterProgram, budget: WorkBudget) -> Packing | None:
     """Buy whole parts, and pack what is left with patterns made for it, again and again."""
     flat = master.flat
     if len(flat.room):
@@ -66,7 +66,7 @@ def round_off(master: Master, budget: WorkBudget) -> Packing | None:
     return packed(flat, nodes)
 
 
-def by_value(flat: Flat, values: Floats, budget: WorkBudget) -> list[tuple[int, Pattern]]:
+def by_value(flat: PackingInput, values: Floats, budget: WorkBudget) -> list[tuple[int, Pattern]]:
     """Buy the pattern that is worth most for its price, again and again, until nothing is left, or limits bind.
 
     It is for an exhausted budget, and exceeds the budget by a tenth at most.
@@ -86,14 +86,14 @@ def by_value(flat: Flat, values: Floats, budget: WorkBudget) -> list[tuple[int, 
     return nodes
 
 
-def _values(master: Master, budget: WorkBudget) -> Floats:
+def _values(master: MasterProgram, budget: WorkBudget) -> Floats:
     duals = master.solve(budget)
     return duals.items if duals is not None else np.ones(len(master.flat.demand))
 
 
-def _for_rest(before: Master, rest: Flat, budget: WorkBudget) -> Master:
+def _for_rest(before: MasterProgram, rest: PackingInput, budget: WorkBudget) -> MasterProgram:
     """A master for what is left, with those known patterns that still serve."""
-    inner = Master(rest, before.penalty, budget.meter, scale=before.scale)
+    inner = MasterProgram(rest, before.penalty, budget.meter, scale=before.scale)
     for kind, pattern in _seeds(rest):
         inner.add(kind, pattern)
     values = _values(before, budget)
@@ -105,7 +105,7 @@ def _for_rest(before: Master, rest: Flat, budget: WorkBudget) -> Master:
     return inner
 
 
-def _buy_whole_parts(now: Master, nodes: list[tuple[int, Pattern]], left: Ints, limits: Floats) -> int:
+def _buy_whole_parts(now: MasterProgram, nodes: list[tuple[int, Pattern]], left: Ints, limits: Floats) -> int:
     levels = now.levels()
     bought = 0
     for place in np.flatnonzero(levels >= 1 - 1e-6).tolist():
@@ -113,7 +113,7 @@ def _buy_whole_parts(now: Master, nodes: list[tuple[int, Pattern]], left: Ints, 
     return bought
 
 
-def _buy_near_whole(now: Master, nodes: list[tuple[int, Pattern]], left: Ints, limits: Floats) -> int:
+def _buy_near_whole(now: MasterProgram, nodes: list[tuple[int, Pattern]], left: Ints, limits: Floats) -> int:
     """Buy one of each of those that are nearest to a whole one and fullest: a quarter of the fractions."""
     flat, levels = now.flat, now.levels()
     places = np.flatnonzero(levels > 1e-6)
@@ -127,7 +127,13 @@ def _buy_near_whole(now: Master, nodes: list[tuple[int, Pattern]], left: Ints, l
 
 
 def _buy(
-    flat: Flat, nodes: list[tuple[int, Pattern]], left: Ints, limits: Floats, kind: int, pattern: Pattern, times: int
+    flat: PackingInput,
+    nodes: list[tuple[int, Pattern]],
+    left: Ints,
+    limits: Floats,
+    kind: int,
+    pattern: Pattern,
+    times: int,
 ) -> int:
     """Buy a pattern some times as long as it is wanted and within limits; give how often."""
     bought = 0
@@ -143,7 +149,7 @@ def _buy(
     return bought
 
 
-def _seeds(flat: Flat) -> list[tuple[int, Pattern]]:
+def _seeds(flat: PackingInput) -> list[tuple[int, Pattern]]:
     """A pattern for every class alone, where it is cheapest, so that everything can be covered."""
     taken = alone(flat)
     with np.errstate(divide="ignore"):
@@ -157,7 +163,7 @@ def _seeds(flat: Flat) -> list[tuple[int, Pattern]]:
     return seeds
 
 
-def seed(master: Master, meter: Meter) -> None:
+def seed(master: MasterProgram, meter: Meter) -> None:
     """Give a master a pattern for every class, and patterns that mix classes by their size."""
     flat = master.flat
     for kind, pattern in _seeds(flat):

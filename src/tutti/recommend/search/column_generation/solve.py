@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Bools, Floats
-from tutti.cluster.meter import PACKING_NODE, SECOND
-from tutti.cluster.work_budget import WorkBudget
-from tutti.recommend.search.column_generation.generate import Generated, generate
-from tutti.recommend.search.column_generation.master import Master
+from tutti.cluster.work.meter import PACKING_NODE, SECOND
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.recommend.search.column_generation.generate import GeneratedColumns, generate
+from tutti.recommend.search.column_generation.master import MasterProgram
 from tutti.recommend.search.column_generation.packing import Packing, packed
-from tutti.recommend.search.column_generation.packing_input import Flat, only, undominated
+from tutti.recommend.search.column_generation.packing_input import PackingInput, only, undominated
 from tutti.recommend.search.column_generation.pattern_enumeration import worthwhile
 from tutti.recommend.search.column_generation.rounding import choose, round_off, seed
 
@@ -33,7 +33,7 @@ _PENALTY = 1e3
 """What an item that has no place costs, in prices of the dearest kind: more than any node that could take it."""
 
 
-class Solved(NamedTuple):
+class SolvedPacking(NamedTuple):
     """The best packing that was found, and what none can cost less than."""
 
     packing: Packing
@@ -41,14 +41,14 @@ class Solved(NamedTuple):
 
 
 def solve(
-    flat: Flat,
+    flat: PackingInput,
     budget: WorkBudget,
     *,
     seeds: Iterable[Nodes] = (),
     values: Floats | None = None,
     firm: Bools | None = None,
     tell: Tell | None = None,
-) -> Solved:
+) -> SolvedPacking:
     """Pack as much of the demand as possible, as cheaply as possible.
 
     `values` (up to 1) breaks ties between items; `firm` classes are packed whole, which some seed must show how to do.
@@ -59,14 +59,14 @@ def solve(
     return search.run()
 
 
-def bound_of(flat: Flat, budget: WorkBudget, *, cost: float, tell: Tell | None = None) -> float:
+def bound_of(flat: PackingInput, budget: WorkBudget, *, cost: float, tell: Tell | None = None) -> float:
     """A bound on the cost of covering the whole demand, where a plan of some cost is known."""
     search = _Search(flat, budget, tell)
     generated = generate(search.master, budget.share(0.7), tell=tell)
     return search.close(generated, cost)
 
 
-def _sound(flat: Flat, nodes: Nodes) -> list[tuple[int, Sequence[int]]]:
+def _sound(flat: PackingInput, nodes: Nodes) -> list[tuple[int, Sequence[int]]]:
     """Nodes without the items that their kinds do not take; what still does not fit, or is too many, is left out."""
     found: list[tuple[int, Sequence[int]]] = []
     limits = flat.left.copy()
@@ -81,7 +81,7 @@ def _sound(flat: Flat, nodes: Nodes) -> list[tuple[int, Sequence[int]]]:
 class _Search:
     def __init__(
         self,
-        flat: Flat,
+        flat: PackingInput,
         budget: WorkBudget,
         tell: Tell | None,
         *,
@@ -98,7 +98,7 @@ class _Search:
         self.penalty: Floats = _PENALTY * max(top, 1.0) * (1 + self.values / max(int(flat.demand.sum()), 1))
         prices = self.small.price[self.small.price > 0]
         scale = float(np.median(prices)) if len(prices) else 1.0
-        self.master = Master(self.small, self.penalty, budget.meter, scale=scale, firm=self.firm)
+        self.master = MasterProgram(self.small, self.penalty, budget.meter, scale=scale, firm=self.firm)
         self.best: Packing | None = None
         seed(self.master, budget.meter)
 
@@ -121,7 +121,7 @@ class _Search:
         firm = int(packing.dropped[self.firm].sum())
         return firm, int(packing.dropped.sum()), worth, round(packing.cost(self.flat), 6), len(packing.nodes)
 
-    def run(self) -> Solved:
+    def run(self) -> SolvedPacking:
         # Where there are many kinds, good patterns for all of them are found only by looking exactly.
         exactly = len(self.small.price) > _KINDS and len(self.small.demand) <= _CLASSES
         generated = generate(self.master, self.budget.share(0.45 if exactly else 0.3), prove=exactly, tell=self.tell)
@@ -137,7 +137,7 @@ class _Search:
             bound = self.close(generated._replace(done=generated.done and exactly), best.cost(self.flat))
         elif generated.cost < np.inf:
             self.offer(self._in_full(choose(self.master, self.budget.extended_to(_WHOLE_LEAST))))
-        return Solved(self.best or best, bound)
+        return SolvedPacking(self.best or best, bound)
 
     def _in_full(self, packing: Packing | None) -> Packing | None:
         """A packing of the few kinds as one of all kinds."""
@@ -155,14 +155,14 @@ class _Search:
         rest = self.small.without_rooms().with_demand(self.small.demand - chosen.moved.sum(axis=0))
         if not rest.demand.any():
             return None
-        inner = Master(rest, self.penalty, self.budget.meter, scale=self.master.scale)
+        inner = MasterProgram(rest, self.penalty, self.budget.meter, scale=self.master.scale)
         seed(inner, self.budget.meter)
         part = self.budget.share(0.4)
         generate(inner, part.share(0.5), prove=False)
         packing = round_off(inner, part)
         return None if packing is None else self._in_full(packing._replace(moved=chosen.moved))
 
-    def close(self, generated: Generated, cost: float) -> float:
+    def close(self, generated: GeneratedColumns, cost: float) -> float:
         """Close the gap, where it can be closed: list all patterns that a cheaper plan could use."""
         if not generated.done:  # while plans were made of it, the bound was left alone
             part = self.budget.share(0.75)

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.work_budget import WorkBudget
-from tutti.recommend.replay.binding import Outcome
-from tutti.recommend.replay.kube_scheduler_binder import Replayed
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.recommend.replay.binding import BoundPurchase
+from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder
 from tutti.recommend.search.exchange.forecast import Forecast
 from tutti.recommend.search.exchange.local_search import Rank
 from tutti.recommend.search.exchange.neighbours import CELLS, Purchase, cost_of, key_of, must_stop, useful
@@ -27,7 +27,9 @@ _CONFIRMED = 3
 """How many of the purchases that promise most are replayed in a round."""
 
 
-def filled(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, budget: WorkBudget) -> Outcome:
+def filled(
+    binding: KubeSchedulerBinder, outcome: BoundPurchase, prices: Floats, rank: Rank, *, budget: WorkBudget
+) -> BoundPurchase:
     """The best outcome that filling limits otherwise leads to."""
     problem = binding.problem
     if not outcome.left or not problem.limits or must_stop(budget):
@@ -45,11 +47,11 @@ def filled(binding: Replayed, outcome: Outcome, prices: Floats, rank: Rank, *, b
 
 
 class _Brim:
-    def __init__(self, binding: Replayed, prices: Floats, budget: WorkBudget) -> None:
+    def __init__(self, binding: KubeSchedulerBinder, prices: Floats, budget: WorkBudget) -> None:
         problem = binding.problem
         self._prices, self._budget = prices, budget
         self._useful = useful(problem, prices)
-        self._forecast = Forecast(binding.picture, problem, range(len(problem.offerings)))
+        self._forecast = Forecast(binding.planning, problem, range(len(problem.offerings)))
         self._takes: Ints = np.array([row.takes for row in problem.limits], dtype=np.int64)
         self._left: Ints = np.array([row.left for row in problem.limits], dtype=np.int64)
         self._most = len(binding.pods)

@@ -16,11 +16,11 @@ from itertools import groupby
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.cluster.meter import FORECAST_CELL, FORECAST_CLASS
+from tutti.cluster.work.meter import FORECAST_CELL, FORECAST_CLASS
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.problem.pod_rules import DomainRule, Kind
+from tutti.recommend.problem.pod_rules import DomainRule, RuleKind
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.search.exchange.forecast_nodes import REAL, SCORED, Columns, Nodes
+from tutti.recommend.search.exchange.forecast_nodes import REAL, SCORED, ForecastColumns, ForecastNodes
 
 _HUNDRED = 100.0
 _LEVELS = 64
@@ -34,11 +34,11 @@ _KEYS = _MANY << 10
 class Forecast:
     """See the module's contract; `offerings` are the numbers of those that may be bought."""
 
-    def __init__(self, picture: PlanningCluster, problem: Problem, offerings: Iterable[int]) -> None:
-        self._problem, self._columns = problem, Columns(picture, problem, offerings)
-        cluster, numbers = picture.cluster, problem.of_pod
+    def __init__(self, planning: PlanningCluster, problem: Problem, offerings: Iterable[int]) -> None:
+        self._problem, self._columns = problem, ForecastColumns(planning, problem, offerings)
+        cluster, numbers = planning.cluster, problem.of_pod
         self._meter = cluster.meter
-        pods = [numbers[pod] for pod in picture.pending if pod in numbers]
+        pods = [numbers[pod] for pod in planning.pending if pod in numbers]
         self.runs = [(number, sum(1 for _ in same)) for number, same in groupby(pods)]
         """The queue, as runs of like pods."""
         rows = [cluster.pod_row(each.pods[0]) for each in problem.classes]
@@ -48,7 +48,7 @@ class Forecast:
         self._spreads: dict[int, DomainRule] = {}
         known: dict[str, set[str]] = {}
         for rule in problem.rules.domains:
-            if rule.kind is Kind.SPREAD and rule.holder not in self._spreads:
+            if rule.kind is RuleKind.SPREAD and rule.holder not in self._spreads:
                 self._spreads[rule.holder] = rule
                 known.setdefault(rule.key, set()).update(rule.counts)
         self._values = {key: self._columns.labels(key, values) for key, values in known.items()}
@@ -85,7 +85,7 @@ class Forecast:
                 nodes = nodes.of_some(alive)
         return left
 
-    def _place(self, nodes: Nodes, number: int, wanted: Ints) -> Ints:
+    def _place(self, nodes: ForecastNodes, number: int, wanted: Ints) -> Ints:
         """Place so many pods of a class for each purchase, as far as is known where they go; give how many that are."""
         copies = self._copies(nodes, number)
         rows = np.flatnonzero((copies > 0) & (wanted[nodes.of] > 0))
@@ -121,7 +121,7 @@ class Forecast:
             nodes.held[rows, number] += taken
         return np.bincount(mine[chosen], minlength=len(wanted))
 
-    def _copies(self, nodes: Nodes, number: int) -> Ints:
+    def _copies(self, nodes: ForecastNodes, number: int) -> Ints:
         """How many pods of a class each node would take."""
         requests, host = self._problem.requests[number], self._problem.rules.host
         copies: Ints = np.where(nodes.allowed[:, number], _MANY, 0)
@@ -136,7 +136,7 @@ class Forecast:
                 copies = np.where(nodes.held[:, others].any(axis=1), 0, copies)
         return copies
 
-    def _falling(self, nodes: Nodes, number: int, rows: Rows, copies: Ints, *, levels: int) -> Ints:
+    def _falling(self, nodes: ForecastNodes, number: int, rows: Rows, copies: Ints, *, levels: int) -> Ints:
         """The key of each node after 0, 1, 2 ... copies, level by level, as a running minimum; -1 where none fits."""
         capacity = nodes.capacity[:, None, rows]
         steps = np.arange(levels + 1, dtype=np.float64)[None, :, None]
@@ -156,7 +156,7 @@ class Forecast:
         falling: Ints = np.minimum.accumulate(keys, axis=0).ravel()
         return falling
 
-    def _spread(self, nodes: Nodes, rule: DomainRule, mine: Ints, rows: Rows, *, wanted: Ints) -> Ints:
+    def _spread(self, nodes: ForecastNodes, rule: DomainRule, mine: Ints, rows: Rows, *, wanted: Ints) -> Ints:
         """Those of the next places of each purchase that a spread lets pods take, in order."""
         codes, names = self._values[rule.key]
         mine_and_code = (nodes.of, codes[nodes.kinds])

@@ -20,7 +20,7 @@ from tutti.recommend.records.scale_ups import in_order
 REAL, SCORED = [CPU, MEMORY], [NONZERO_CPU, NONZERO_MEMORY]
 
 
-class Nodes(NamedTuple):
+class ForecastNodes(NamedTuple):
     """The nodes of some purchases side by side, as they fill."""
 
     of: Ints
@@ -42,18 +42,20 @@ class Nodes(NamedTuple):
     kinds: Ints
     """The row of the node's label values."""
 
-    def of_some(self, alive: Bools) -> Nodes:
+    def of_some(self, alive: Bools) -> ForecastNodes:
         """The nodes of those purchases that are still of interest."""
         rows = np.flatnonzero(alive[self.of])
         across = {name: getattr(self, name)[:, rows] for name in ("capacity", "real", "scored")}
-        return Nodes(**{name: getattr(self, name)[rows] for name in self._fields if name not in across}, **across)
+        return ForecastNodes(
+            **{name: getattr(self, name)[rows] for name in self._fields if name not in across}, **across
+        )
 
 
-class Columns:
+class ForecastColumns:
     """See the module's contract; `offerings` are the numbers of those that may be bought."""
 
-    def __init__(self, picture: PlanningCluster, problem: Problem, offerings: Iterable[int]) -> None:
-        self._picture, self._problem = picture, problem
+    def __init__(self, planning: PlanningCluster, problem: Problem, offerings: Iterable[int]) -> None:
+        self._planning, self._problem = planning, problem
         self._row_of = {number: row for row, number in enumerate(offerings)}
         self._names: dict[tuple[str, str], list[str]] = {}
         self._numbers: dict[str, int] = {}
@@ -64,11 +66,11 @@ class Columns:
 
     def _read(self) -> None:
         """Columns of the nodes that are there, and then of one new node of each offering."""
-        cluster, problem = self._picture.cluster, self._problem
+        cluster, problem = self._planning.cluster, self._problem
         with Trial(cluster):
             names = [f"forecast-{row}" for row in range(len(self._row_of))]
             for name, number in zip(names, self._row_of, strict=True):
-                self._picture.join(problem.offerings[number], name)
+                self._planning.join(problem.offerings[number], name)
             rows = [cluster.node_row(name) for name in (*problem.nodes, *names)]
             self._capacity = cluster.nodes.alloc[REAL][:, rows].astype(np.float64)
             self._used = cluster.nodes.used[:, rows].astype(np.float64)
@@ -84,13 +86,13 @@ class Columns:
         names = sorted({*values, *known})
         return np.array([names.index(value) for value in values], dtype=np.intp), names
 
-    def nodes(self, purchases: Sequence[Sequence[int]]) -> Nodes:
+    def nodes(self, purchases: Sequence[Sequence[int]]) -> ForecastNodes:
         """The nodes that are there, once for every purchase, and those of the purchase."""
         rows = [self._named(bought) for bought in purchases]
         kinds = np.concatenate([kinds for kinds, _ in rows])
         used = self._used[:, kinds]
         classes = len(self._problem.classes) if self._problem.rules.looks.any() else 0
-        return Nodes(
+        return ForecastNodes(
             of=np.repeat(np.arange(len(rows)), [len(kinds) for kinds, _ in rows]),
             free=self._free[kinds],
             capacity=np.maximum(self._capacity[:, kinds], 1.0),
@@ -112,7 +114,7 @@ class Columns:
             place = given[group] = given.get(group, -1) + 1
             known = self._names.setdefault(group, [])
             if place == len(known):
-                known.append(self._picture.name_of(offerings[number], self._numbers))
+                known.append(self._planning.name_of(offerings[number], self._numbers))
             names.append(known[place])
         kinds = np.array([*range(there), *(there + self._row_of[number] for number in chosen)], dtype=np.intp)
         rank = np.empty(len(kinds), dtype=np.int64)

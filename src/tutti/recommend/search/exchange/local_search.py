@@ -13,19 +13,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain, combinations
 
-from tutti.recommend.replay.binding import Outcome
-from tutti.recommend.replay.kube_scheduler_binder import Replayed
-from tutti.recommend.search.exchange.neighbours import Purchase, Steps, key_of
+from tutti.recommend.replay.binding import BoundPurchase
+from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder
+from tutti.recommend.search.exchange.neighbours import Neighbours, Purchase, key_of
 
-Rank = Callable[[Outcome], tuple[float, ...]]
+Rank = Callable[[BoundPurchase], tuple[float, ...]]
 _FEW = (1, 2)
 """How many nodes of each of two offerings go at once."""
 
 
-class Walk:
+class LocalSearch:
     """See the module's contract; `sound` is the best outcome so far."""
 
-    def __init__(self, binding: Replayed, steps: Steps, rank: Rank, sound: Outcome) -> None:
+    def __init__(self, binding: KubeSchedulerBinder, steps: Neighbours, rank: Rank, sound: BoundPurchase) -> None:
         self._binding, self._steps, self._rank, self.sound = binding, steps, rank, sound
         self._sound_at = Counter(offering for _, offering in sound.nodes)
         self._at = self._sound_at

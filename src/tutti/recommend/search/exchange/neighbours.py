@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Floats, Ints
-from tutti.cluster.meter import EXCHANGE_PURCHASE
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.meter import EXCHANGE_PURCHASE
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.replay.binding import Outcome
-from tutti.recommend.replay.kube_scheduler_binder import Replayed
+from tutti.recommend.replay.binding import BoundPurchase
+from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder
 from tutti.recommend.search.exchange.forecast import Forecast
 
 Purchase = Counter[int]
@@ -50,16 +50,18 @@ class _Try(NamedTuple):
         return self.rest + Counter({self.other: self.times})
 
 
-class Steps:
+class Neighbours:
     """See the module's contract; `prices` are what the objective counts."""
 
-    def __init__(self, binding: Replayed, prices: Floats, budget: WorkBudget, *, start: Outcome) -> None:
+    def __init__(
+        self, binding: KubeSchedulerBinder, prices: Floats, budget: WorkBudget, *, start: BoundPurchase
+    ) -> None:
         self._binding, self.prices, self._budget = binding, prices, budget
         problem = binding.problem
         self._others = useful(problem, prices)
         self._places = places_of(problem)
         bought = Counter(offering for _, offering in start.nodes)
-        self._forecast = Forecast(binding.picture, problem, sorted({*bought, *self._others}))
+        self._forecast = Forecast(binding.planning, problem, sorted({*bought, *self._others}))
         left = Counter(binding.pods[pod] for pod in start.left)
         known = self._forecast.left(sorted(bought.elements()))
         self._allowed = np.maximum(known, [left[number] for number in range(len(known))])
@@ -136,7 +138,7 @@ class Steps:
 
     def _fit(self, purchases: Sequence[Purchase]) -> list[bool]:
         """Which purchases limits allow, on which everybody would find a place; None of them when it is late."""
-        self._binding.picture.cluster.meter.count += EXCHANGE_PURCHASE * len(purchases)
+        self._binding.planning.cluster.meter.count += EXCHANGE_PURCHASE * len(purchases)
         keys = [key_of(purchase) for purchase in purchases]
         todo: dict[Key, list[int]] = {}
         for key, purchase in zip(keys, purchases, strict=True):

@@ -1,9 +1,9 @@
 """Buying: what all strategies that buy node by node have in common.
 
-Contract: a `Task` says what is to be bought for; a `Buying` is one run of it on the picture, inside somebody's `Trial`.
-Pods are taken in a fixed order: by priority, then by size in units, then class by class as the queue has them (classes
-that ask for the same follow each other), and within a class as the queue has them. Within a class it is always the
-first that are placed.
+Contract: a `BuyingTask` says what is to be bought for; a `GreedyBuyer` is one run of it on the picture, inside
+somebody's `Trial`. Pods are taken in a fixed order: by priority, then by size in units, then class by class as the
+queue has them (classes that ask for the same follow each other), and within a class as the queue has them. Within a
+class it is always the first that are placed.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.placement.engine import Decision
 from tutti.engine.plugins.base import Area
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
-from tutti.recommend.records.draft import Bought, Draft
+from tutti.recommend.records.draft import Draft, DraftNode
 
 
-class Pin(NamedTuple):
+class PinnedDomain(NamedTuple):
     """The only domain in which the pods of a class may run."""
 
     key: str
     value: str
 
 
-class Task(NamedTuple):
+class BuyingTask(NamedTuple):
     """What is to be bought for."""
 
-    picture: PlanningCluster
+    planning: PlanningCluster
     problem: Problem
     scorer: Scorer
     eligible: Bools
@@ -42,7 +42,7 @@ class Task(NamedTuple):
     """Offering x class: the problem's, narrowed by the pins."""
     pods: tuple[tuple[str, ...], ...]
     """Of each class."""
-    pins: Mapping[int, Pin] = {}
+    pins: Mapping[int, PinnedDomain] = {}
     budget: WorkBudget | None = None
 
     def is_exhausted(self) -> bool:
@@ -50,14 +50,14 @@ class Task(NamedTuple):
         return self.budget is not None and self.budget.is_exhausted()
 
 
-Run = Callable[[Task], Draft]
+Run = Callable[[BuyingTask], Draft]
 """A strategy: it leaves the picture as it was."""
 
 
-class Buying:
+class GreedyBuyer:
     """See the module's contract."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: BuyingTask) -> None:
         self.task = task
         self.at = [0] * len(task.pods)
         """How many pods of each class are placed."""
@@ -95,11 +95,11 @@ class Buying:
 
     def join(self, offering: int) -> tuple[str, Area]:
         """Put one more node of an offering into the picture; give its name and the area that it is."""
-        picture, wanted = self.task.picture, self.task.problem.offerings[offering]
+        planning, wanted = self.task.planning, self.task.problem.offerings[offering]
         self._next = dict(self._numbers)  # a name that was only tried is given again
-        name = picture.name_of(wanted, self._next)
-        picture.join(wanted, name)
-        nodes = picture.cluster.nodes
+        name = planning.name_of(wanted, self._next)
+        planning.join(wanted, name)
+        nodes = planning.cluster.nodes
         return name, Area.of_row(nodes.row_of[name], nodes.size)
 
     def keep(self, offering: int, name: str) -> None:
@@ -108,11 +108,11 @@ class Buying:
         self.bought.append((offering, []))
         self.count(offering)
 
-    def ask(self, number: int, within: Area | None, most: int | None = None) -> list[Decision]:
+    def place_within(self, number: int, within: Area | None, most: int | None = None) -> list[Decision]:
         """Let the engine place the next pods of a class, until one fits nowhere; give the decisions for the others."""
         first = self.at[number]
         pods = self.task.pods[number][first : None if most is None else first + most]
-        decisions = self.task.picture.engine.place(pods, within, give_up=True)
+        decisions = self.task.planning.engine.place(pods, within, give_up=True)
         return decisions[:-1] if decisions and decisions[-1].node is None else decisions
 
     def note(self, number: int, placed: Iterable[tuple[str, str]]) -> int:
@@ -131,7 +131,7 @@ class Buying:
 
     def place(self, number: int, within: Area | None, most: int | None = None) -> int:
         """Let the engine place the next pods of a class, and note where; give how many fit."""
-        decisions = self.ask(number, within, most)
+        decisions = self.place_within(number, within, most)
         return self.note(number, ((each.pod, each.node) for each in decisions if each.node is not None))
 
     def somewhere(self, number: int) -> int:
@@ -152,7 +152,7 @@ class Buying:
         pin = self.task.pins.get(number)
         if pin is None:
             return None
-        column = self.task.picture.cluster.nodes.column(pin.key)
+        column = self.task.planning.cluster.nodes.column(pin.key)
         digit = column.values.get(pin.value)
         return Area(column.ids == digit if digit is not None else np.zeros(len(column.ids), dtype=bool))
 
@@ -161,5 +161,5 @@ class Buying:
     def draft(self) -> Draft:
         """What came of it."""
         waiting = [pod for number, pods in enumerate(self.task.pods) for pod in pods[self.at[number] :]]
-        bought = tuple(Bought(offering, tuple(pods)) for offering, pods in self.bought)
+        bought = tuple(DraftNode(offering, tuple(pods)) for offering, pods in self.bought)
         return Draft(self.task.scorer.strategy.value, bought, tuple(self.on_existing), tuple(waiting))

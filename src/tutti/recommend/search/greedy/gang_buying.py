@@ -15,21 +15,21 @@ import numpy as np
 
 from tutti.cluster.columns import Bools
 from tutti.cluster.groups import NO_GROUP
-from tutti.cluster.work_budget import WorkBudget
-from tutti.engine.gangs.gang_state import Standing
+from tutti.cluster.work.work_budget import WorkBudget
+from tutti.engine.gangs.gang_state import GangState
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import HOSTNAME
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Draft
-from tutti.recommend.search.greedy.buying import Pin, Run, Task
+from tutti.recommend.search.greedy.buying import BuyingTask, PinnedDomain, Run
 
 _SECOND_CHANCES = 16
 """Gangs that are tried again after they were set aside."""
 
 
 def buy_whole(
-    picture: PlanningCluster,
+    planning: PlanningCluster,
     problem: Problem,
     scorer: Scorer,
     run: Run,
@@ -39,30 +39,30 @@ def buy_whole(
 ) -> Draft:
     """Run a strategy so that gangs are bought for whole."""
     pods = tuple(each.pods for each in problem.classes)
-    task = Task(picture, problem, scorer, eligible, problem.allowed, pods, {}, budget)
-    groups = picture.cluster.pods.group
-    row_of = picture.cluster.pods.row_of
+    task = BuyingTask(planning, problem, scorer, eligible, problem.allowed, pods, {}, budget)
+    groups = planning.cluster.pods.group
+    row_of = planning.cluster.pods.row_of
     if all(groups[row_of[pod]] == NO_GROUP for each in pods for pod in each):
         return run(task)
     return _Gangs(task, run).buy()
 
 
 class _Gangs:
-    def __init__(self, task: Task, run: Run) -> None:
+    def __init__(self, task: BuyingTask, run: Run) -> None:
         self._task, self._run = task, run
-        self._picture, self._cluster = task.picture, task.picture.cluster
+        self._planning, self._cluster = task.planning, task.planning.cluster
         self._members: dict[str, list[str]] = {}
         self._of_pod: dict[str, str] = {}
         for each in task.pods:
             for pod in each:
-                gang = self._picture.gangs.key_of(self._cluster.pod_row(pod))
+                gang = self._planning.gangs.key_of(self._cluster.pod_row(pod))
                 if gang is not None:
                     self._members.setdefault(gang, []).append(pod)
                     self._of_pod[pod] = gang
-        turns = [turn.gang for turn in self._picture.turns if turn.gang is not None and not turn.surplus]
+        turns = [turn.gang for turn in self._planning.turns if turn.gang is not None and not turn.surplus]
         self._turn = {gang: place for place, gang in enumerate(turns)}
-        self._standing = {gang: self._picture.gangs.standing(gang, ()) for gang in self._members}
-        self._pins: dict[str, list[Pin]] = {}
+        self._standing = {gang: self._planning.gangs.standing(gang, ()) for gang in self._members}
+        self._pins: dict[str, list[PinnedDomain]] = {}
         """Where a gang that must run in one domain may go, the best first."""
 
     def buy(self) -> Draft:
@@ -126,7 +126,7 @@ class _Gangs:
     def _is_whole(self, gang: str, placed: Iterable[str]) -> bool:
         standing = self._standing[gang]
         running = (*standing.running, *(self._cluster.pod_row(pod) for pod in placed))
-        return not Standing(standing.gang, running, (), standing.part_of).need().least
+        return not GangState(standing.gang, running, (), standing.part_of).need().least
 
     def _short(self, gangs: Sequence[str], draft: Draft) -> list[str]:
         """The gangs that a plan does not start, in the order of their turns."""
@@ -158,17 +158,17 @@ class _Gangs:
         keys = [found.topology.required, *(part.topology.required for part in found.parts)]
         return next((key for key in keys if key is not None), None)
 
-    def _ranked(self, gang: str, key: str) -> list[Pin]:
+    def _ranked(self, gang: str, key: str) -> list[PinnedDomain]:
         """The domains in which a gang alone can be started, the cheapest first."""
-        found: list[tuple[tuple[int, int, str], Pin]] = []
+        found: list[tuple[tuple[int, int, str], PinnedDomain]] = []
         for value in self._values(gang, key):
             if found and self._task.is_exhausted():
                 break
-            self._pins[gang] = [Pin(key, value)]
+            self._pins[gang] = [PinnedDomain(key, value)]
             draft = self._attempt([gang], alone=True)
             if not self._short([gang], draft):
                 cost = (draft.price(self._task.problem.offerings), len(draft.bought), value)
-                found.append((cost, Pin(key, value)))
+                found.append((cost, PinnedDomain(key, value)))
         return [pin for _, pin in sorted(found)]
 
     def _values(self, gang: str, key: str) -> list[str]:
@@ -183,14 +183,14 @@ class _Gangs:
             there |= {value for value in self._task.problem.domain(key) if value is not None}
         return sorted(there)
 
-    def _class_pins(self, pins: Mapping[str, Pin]) -> dict[int, Pin]:
+    def _class_pins(self, pins: Mapping[str, PinnedDomain]) -> dict[int, PinnedDomain]:
         found = {}
         for number, each in enumerate(self._task.problem.classes):
             if each.gang is not None and each.gang in pins:
                 found[number] = pins[each.gang]
         return found
 
-    def _narrowed(self, pins: Mapping[int, Pin]) -> Bools:
+    def _narrowed(self, pins: Mapping[int, PinnedDomain]) -> Bools:
         allowed = self._task.allowed
         if not pins:
             return allowed

@@ -14,18 +14,18 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.cluster.meter import FILL_BLOCK, FILL_ROW
-from tutti.recommend.search.greedy.buying import Task
-from tutti.recommend.search.greedy.pod_rule_limits import Reach
+from tutti.cluster.work.meter import FILL_BLOCK, FILL_ROW
+from tutti.recommend.search.greedy.buying import BuyingTask
+from tutti.recommend.search.greedy.pod_rule_limits import PodRuleLimits
 
 _AT_ONCE = 64
 """Blocks of classes of which it is found out together whether they fit anywhere."""
 
 
-class Fill:
+class NodeFill:
     """See the module's contract."""
 
-    def __init__(self, task: Task, reaches: Mapping[int, Reach], ports: Bools) -> None:
+    def __init__(self, task: BuyingTask, reaches: Mapping[int, PodRuleLimits], ports: Bools) -> None:
         self._task, self._reaches = task, reaches
         problem = task.problem
         self._free = np.ascontiguousarray(problem.free.T)
@@ -52,7 +52,7 @@ class Fill:
             self.stale[rows] = False
 
     def _filled(self, rows: Rows, left: Ints) -> Ints:
-        self._task.picture.cluster.meter.count += len(self._blocks) * (FILL_BLOCK + FILL_ROW * len(rows))
+        self._task.planning.cluster.meter.count += len(self._blocks) * (FILL_BLOCK + FILL_ROW * len(rows))
         free = self._free[:, rows]
         taken = np.zeros((len(rows), len(left)), dtype=np.int64)
         for block in self._fitting(rows, free, left):

@@ -16,38 +16,38 @@ from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.counters.label_classes import CounterKey, Role
 from tutti.cluster.counters.pod_terms import PodTerm, Scope, parse_term
 from tutti.cluster.spec_classes import SpreadConstraint
-from tutti.engine.plugins.base import Asked
+from tutti.engine.plugins.base import IncomingPod
 from tutti.engine.plugins.pod_topology_spread import PodTopologySpread
 from tutti.engine.plugins.spread_counts import counted_view
 from tutti.kube.objects import Pod
 from tutti.kube.selectors import EVERYTHING
 from tutti.recommend.problem.pod_rules import UNLIMITED
-from tutti.recommend.search.greedy.rule_domains import LACKS, Ground, at
+from tutti.recommend.search.greedy.rule_domains import LACKS, RuleDomains, at
 
 
-def reaches_of(ground: Ground) -> dict[int, Reach]:
+def reaches_of(ground: RuleDomains) -> dict[int, PodRuleLimits]:
     """The rules of every class that has any; those of others against it count."""
-    reaches = {number: Reach(ground, number) for number in range(len(ground.asked))}
+    reaches = {number: PodRuleLimits(ground, number) for number in range(len(ground.incoming))}
     return {number: reach for number, reach in reaches.items() if reach.has_rules}
 
 
-class Reach:
+class PodRuleLimits:
     """The rules of one class: see the module's contract."""
 
-    def __init__(self, ground: Ground, number: int) -> None:
+    def __init__(self, ground: RuleDomains, number: int) -> None:
         self._ground, self._number = ground, number
-        asked = ground.asked[number]
-        self.watches: Bools = np.zeros(len(ground.asked), dtype=bool)
+        incoming = ground.incoming[number]
+        self.watches: Bools = np.zeros(len(ground.incoming), dtype=bool)
         """The classes whose pods change what `most` says."""
         self._spreads: list[_Spread] = []
         plugin = ground.filters.get("PodTopologySpread")
         if isinstance(plugin, PodTopologySpread):
-            hard = plugin.constraints(asked, hard=True)
+            hard = plugin.constraints(incoming, hard=True)
             keys = tuple(sorted({each.topology_key for each in hard}))
             self._spreads = [_Spread(ground, number, each, keys) for each in hard]
         near = "InterPodAffinity" in ground.filters
-        self._sought: tuple[PodTerm, ...] = asked.spec.affinity if near else ()
-        self._avoided: tuple[PodTerm, ...] = asked.spec.anti_affinity if near else ()
+        self._sought: tuple[PodTerm, ...] = incoming.spec.affinity if near else ()
+        self._avoided: tuple[PodTerm, ...] = incoming.spec.anti_affinity if near else ()
         self._repellers = self._repelling() if near else {}
         self._read_terms()
         for spread in self._spreads:
@@ -66,13 +66,13 @@ class Reach:
         found: dict[str, Bools] = {}
         for other, term in self._ground.against:
             if self._ground.matched(term.scope, term.selector)[self._number]:
-                mask = found.setdefault(term.topology_key, np.zeros(len(self._ground.asked), dtype=bool))
+                mask = found.setdefault(term.topology_key, np.zeros(len(self._ground.incoming), dtype=bool))
                 mask[other] = True
         return found
 
     def _read_terms(self) -> None:
         ground = self._ground
-        self._followed: Bools = np.zeros(len(ground.asked), dtype=bool)
+        self._followed: Bools = np.zeros(len(ground.incoming), dtype=bool)
         self._led: Ints = np.zeros(len(ground.daemons), dtype=np.int64)
         if self._sought:
             pairs = [(term.scope, term.selector) for term in self._sought]
@@ -82,7 +82,7 @@ class Reach:
         self._once: list[str] = []
         for term in self._avoided:
             matched = ground.matched(term.scope, term.selector)
-            mask = self._shunned.setdefault(term.topology_key, np.zeros(len(ground.asked), dtype=bool))
+            mask = self._shunned.setdefault(term.topology_key, np.zeros(len(ground.incoming), dtype=bool))
             mask |= matched
             if matched[self._number]:
                 self._once.append(term.topology_key)
@@ -91,14 +91,14 @@ class Reach:
     def _daemons_in_the_way(self) -> Bools:
         """Which offerings have daemons that this class avoids, or that avoid it."""
         ground, blocked = self._ground, np.zeros(len(self._ground.daemons), dtype=bool)
-        asked = ground.asked[self._number]
+        incoming = ground.incoming[self._number]
         for term in self._avoided:
             there = ground.on_arrival(ground.matching((term.scope, term.selector))) > 0
             blocked |= there & (ground.domains(term.topology_key) != LACKS)
         for place, pods in enumerate(ground.daemons):
             for pod in pods:
                 for term in _terms_against(pod):
-                    if ground.matching((term.scope, term.selector))(asked.pod):
+                    if ground.matching((term.scope, term.selector))(incoming.pod):
                         blocked[place] |= ground.domains(term.topology_key)[place] != LACKS
         return blocked
 
@@ -124,7 +124,7 @@ class Reach:
         """Where pods that the class follows are, or may be its own first ones."""
         ground = self._ground
         pairs = tuple((term.scope, term.selector) for term in self._sought)
-        tally = ground.cluster.census.counter(CounterKey(pairs, live=False))
+        tally = ground.cluster.pod_counters.counter(CounterKey(pairs, live=False))
         everywhere, anybody = np.ones(len(self._open), dtype=bool), False
         for key in dict.fromkeys(term.topology_key for term in self._sought):
             counts = tally.view(key, ground.cluster.nodes).counts
@@ -139,11 +139,11 @@ class Reach:
         ground, blocked = self._ground, self._disliked.copy()
         nodes = ground.cluster.nodes
         for term in self._avoided:
-            tally = ground.cluster.census.counter(CounterKey(((term.scope, term.selector),), live=False))
+            tally = ground.cluster.pod_counters.counter(CounterKey(((term.scope, term.selector),), live=False))
             if tally.total:
                 key = term.topology_key
                 blocked |= at(tally.view(key, nodes).counts, ground.domains(key)) > 0
-        labels = ground.picture.engine.judge.ask(ground.rows[self._number]).labels
+        labels = ground.planning.engine.evaluator.incoming_pod(ground.rows[self._number]).labels
         for held in ground.cluster.labels.held_against(labels):
             if held.key.role == Role.REPELS and held.total:
                 key = held.key.term.topology_key
@@ -176,18 +176,18 @@ class Reach:
 class _Spread:
     """One hard spread constraint of a class."""
 
-    def __init__(self, ground: Ground, number: int, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
-        asked: Asked = ground.asked[number]
-        self._ground, self._asked, self._constraint, self._keys = ground, asked, constraint, keys
-        scope = Scope(frozenset((asked.spec.namespace,)))
+    def __init__(self, ground: RuleDomains, number: int, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
+        incoming: IncomingPod = ground.incoming[number]
+        self._ground, self._incoming, self._constraint, self._keys = ground, incoming, constraint, keys
+        scope = Scope(frozenset((incoming.spec.namespace,)))
         counts_nobody = constraint.selector == EVERYTHING
-        self.matched: Bools = np.zeros(len(ground.asked), dtype=bool)
+        self.matched: Bools = np.zeros(len(ground.incoming), dtype=bool)
         self.arriving: Ints = np.zeros(len(ground.daemons), dtype=np.int64)
         """How many daemons of each offering are counted."""
         if not counts_nobody:
             self.matched = ground.matched(scope, constraint.selector)
             self.arriving = ground.on_arrival(ground.matching((scope, constraint.selector)))
-        self._own = int(constraint.selector.matches(asked.own_labels))
+        self._own = int(constraint.selector.matches(incoming.own_labels))
         self._rises = bool(self.matched[number])
         self._most: Ints = np.zeros(len(ground.daemons), dtype=np.int64)
         self.present: Bools = np.zeros(len(ground.daemons), dtype=bool)
@@ -196,7 +196,7 @@ class _Spread:
     def read(self) -> Bools:
         """Read the counts; give the offerings for which that changed anything."""
         constraint = self._constraint
-        view = counted_view(self._asked, constraint, self._keys)
+        view = counted_view(self._incoming, constraint, self._keys)
         counts, there = view.counts, view.nodes_in > 0
         domains = self._ground.domains(constraint.topology_key)
         self.present = at(there, domains) > 0

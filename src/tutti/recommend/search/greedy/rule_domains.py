@@ -22,17 +22,17 @@ LACKS, NEW = -2, -1
 """Instead of a domain: the node lacks the label; no node has this value yet."""
 
 
-class Ground:
+class RuleDomains:
     """What the rules of all classes are read from: labels of offerings, pods of daemons, who matches what."""
 
-    def __init__(self, picture: PlanningCluster, problem: Problem) -> None:
-        self.picture, self.cluster, self.problem = picture, picture.cluster, problem
-        judge = picture.engine.judge
+    def __init__(self, planning: PlanningCluster, problem: Problem) -> None:
+        self.planning, self.cluster, self.problem = planning, planning.cluster, problem
+        evaluator = planning.engine.evaluator
         self.rows = [self.cluster.pod_row(each.pods[0]) for each in problem.classes]
-        self.asked = [judge.ask(row) for row in self.rows]
-        self.daemons = [picture.daemons(offering) for offering in problem.offerings]
-        self.filters = {each.plugin.name: each.plugin for each in picture.profile.plugins if each.filters}
-        self.against = [(n, term) for n, asked in enumerate(self.asked) for term in asked.spec.anti_affinity]
+        self.incoming = [evaluator.incoming_pod(row) for row in self.rows]
+        self.daemons = [planning.daemons(offering) for offering in problem.offerings]
+        self.filters = {each.plugin.name: each.plugin for each in planning.profile.plugins if each.filters}
+        self.against = [(n, term) for n, incoming in enumerate(self.incoming) for term in incoming.spec.anti_affinity]
         """The classes that avoid others, with their terms."""
         self._matched: dict[tuple[Scope, Selector], Bools] = {}
         self._domains: dict[str, tuple[int, Rows]] = {}
@@ -54,7 +54,7 @@ class Ground:
         """Which classes a term looks for."""
         known = self._matched.get((scope, selector))
         if known is None:
-            known = np.array([self._matches(scope, selector, asked.pod) for asked in self.asked], dtype=bool)
+            known = np.array([self._matches(scope, selector, incoming.pod) for incoming in self.incoming], dtype=bool)
             self._matched[scope, selector] = known
         return known
 

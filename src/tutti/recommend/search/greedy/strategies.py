@@ -15,23 +15,23 @@ import numpy as np
 from tutti.cluster.columns import Bools, Ints
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import WorkBudget
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Draft
-from tutti.recommend.records.request import Options, Strategy
-from tutti.recommend.search.greedy.buying import Buying, Task
+from tutti.recommend.records.request import RecommendOptions, Strategy
+from tutti.recommend.search.greedy.buying import BuyingTask, GreedyBuyer
 from tutti.recommend.search.greedy.gang_buying import buy_whole
-from tutti.recommend.search.greedy.node_fill import Fill
+from tutti.recommend.search.greedy.node_fill import NodeFill
 from tutti.recommend.search.greedy.pod_rule_limits import reaches_of
-from tutti.recommend.search.greedy.rule_domains import Ground
+from tutti.recommend.search.greedy.rule_domains import RuleDomains
 
 
 def greedy(
-    picture: PlanningCluster,
+    planning: PlanningCluster,
     problem: Problem,
-    options: Options,
+    options: RecommendOptions,
     strategy: Strategy = Strategy.LEAST_COST,
     *,
     eligible: Bools,
@@ -39,12 +39,12 @@ def greedy(
 ) -> Draft:
     """Buy node by node; gangs whole or not at all."""
     scorer = Scorer(problem, strategy, options.weights)
-    return buy_whole(picture, problem, scorer, _run, eligible=eligible, budget=budget)
+    return buy_whole(planning, problem, scorer, _run, eligible=eligible, budget=budget)
 
 
-def _run(task: Task) -> Draft:
-    with Trial(task.picture.cluster):
-        buying = Buying(task)
+def _run(task: BuyingTask) -> Draft:
+    with Trial(task.planning.cluster):
+        buying = GreedyBuyer(task)
         buying.settle()
         if buying.left.any():
             _Greedy(buying).run()
@@ -54,20 +54,20 @@ def _run(task: Task) -> Draft:
 class _Greedy:
     """One run, after everything that fits on the nodes that are there is placed."""
 
-    def __init__(self, buying: Buying) -> None:
+    def __init__(self, buying: GreedyBuyer) -> None:
         self._buying, self._task = buying, buying.task
-        self._cluster = self._task.picture.cluster
-        ground = Ground(self._task.picture, self._task.problem)
+        self._cluster = self._task.planning.cluster
+        ground = RuleDomains(self._task.planning, self._task.problem)
         self._reaches = reaches_of(ground)
         self._order = np.array(self._task.scorer.order, dtype=np.intp)
         self._looking = np.array(list(self._reaches), dtype=np.intp)
         self._watches = np.array([each.watches for each in self._reaches.values()], dtype=bool)
         """Looking class x class."""
-        self._by_engine: Bools = np.array([bool(asked.spec.volumes) for asked in ground.asked], dtype=bool)
+        self._by_engine: Bools = np.array([bool(incoming.spec.volumes) for incoming in ground.incoming], dtype=bool)
         """Classes whose pods the engine places."""
-        ports: Bools = np.array([bool(asked.spec.ports) for asked in ground.asked], dtype=bool)
-        self._fill = Fill(self._task, self._reaches, ports)
-        self._in_picture = bool(buying.left[self._looking].any() or buying.left[self._by_engine].any())
+        ports: Bools = np.array([bool(incoming.spec.ports) for incoming in ground.incoming], dtype=bool)
+        self._fill = NodeFill(self._task, self._reaches, ports)
+        self._in_planning = bool(buying.left[self._looking].any() or buying.left[self._by_engine].any())
 
     def run(self) -> None:
         """Buy until nothing waits, nothing that may be bought takes a pod, or time is up."""
@@ -78,7 +78,7 @@ class _Greedy:
             best = self._task.scorer.best(fill.taken, open_rows)
             if best is None:
                 break
-            if self._in_picture:
+            if self._in_planning:
                 self._buy(best)
             else:
                 self._buy_plain(best)
@@ -137,7 +137,7 @@ class _Greedy:
             name, area = buying.join(offering)
             for number, count in self._taken(taken):
                 if self._by_engine[number]:
-                    decisions = buying.ask(number, area, count)
+                    decisions = buying.place_within(number, area, count)
                     if len(decisions) < count:
                         return number, len(decisions)
                     placed.append((number, [(each.pod, name) for each in decisions]))

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from tests.support.builders import node, offering, pod, pool
 from tutti.app.recommend.make_recommendation import make_recommendation
-from tutti.cluster import meter as rates_module
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
-from tutti.cluster.meter import SECOND, Meter, work_units
 from tutti.cluster.trial import Trial
-from tutti.cluster.work_budget import CLOCK_FACTOR, CLOCK_MINIMUM, WorkBudget
+from tutti.cluster.work import meter as rates_module
+from tutti.cluster.work.meter import SECOND, Meter, work_units
+from tutti.cluster.work.work_budget import CLOCK_FACTOR, CLOCK_MINIMUM, WorkBudget
 from tutti.market.offerings import Catalogue
-from tutti.recommend.records.request import Binder, Down, Options, Request
+from tutti.recommend.records.request import Binder, DownOptions, RecommendOptions, Request
 
 
 def crowd(seed, *, pods=300, shapes=25):
@@ -48,7 +48,7 @@ def shaky(seed, seconds):
 
 @pytest.mark.parametrize("binder", Binder)
 def test_the_same_plan_whatever_the_clock_does(binder):
-    request = replace(crowd(1), options=Options(binder=binder, down=Down()))
+    request = replace(crowd(1), options=RecommendOptions(binder=binder, down=DownOptions()))
     seconds = 0.5
     answer = make_recommendation(request, WorkBudget.of_seconds(seconds, lambda: 0.0))
     assert answer.gap > 1e-3  # a search that was cut, and not one that came to its end
@@ -61,7 +61,7 @@ def test_the_same_plan_whatever_the_clock_does(binder):
 
 
 def test_more_work_is_not_worse():
-    request = replace(crowd(2), options=Options(binder=Binder.TUTTI))
+    request = replace(crowd(2), options=RecommendOptions(binder=Binder.TUTTI))
     costs = [make_recommendation(request, WorkBudget.of_seconds(seconds, lambda: 0.0)).cost for seconds in (0.05, 1.5)]
     assert costs[1] <= costs[0]
 

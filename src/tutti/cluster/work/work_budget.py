@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from tutti.cluster.meter import SECOND, Meter, work_units
+from tutti.cluster.work.meter import SECOND, Meter, work_units
 
 CLOCK_FACTOR, CLOCK_MINIMUM = 3.0, 5.0
 """A search may take so many times the seconds of its budget by the clock, and at least so many seconds."""
