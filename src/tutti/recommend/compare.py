@@ -28,7 +28,7 @@ from tutti.market.offerings import Catalogue, Offering
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.pending_pods import not_considered
-from tutti.recommend.problem.search_context import ONE_MORE, Tell
+from tutti.recommend.problem.search_context import NODE_SURCHARGE, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
 from tutti.recommend.replay.replay_purchase import replay_purchase
@@ -187,7 +187,7 @@ class _Scene(NamedTuple):
             return theirs.nodes < ours.nodes
         if theirs.cost is None or ours.cost is None:
             return False
-        one_more = ONE_MORE * min((each.price or 0 for each in self.offerings), default=0)
+        one_more = NODE_SURCHARGE * min((each.price or 0 for each in self.offerings), default=0)
         return theirs.cost + one_more * theirs.nodes < ours.cost + one_more * ours.nodes
 
     @property

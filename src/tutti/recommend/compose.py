@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tutti.market.money import NANO
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.problem.search_context import TIE, SearchContext
+from tutti.recommend.problem.search_context import PRICE_TIE_BREAK, SearchContext
 from tutti.recommend.reasons import alternatives, spread_notes, why_left
 from tutti.recommend.records.new_nodes import NewNode
 from tutti.recommend.records.recommendation import Placement, PoolStatus, Recommendation
@@ -78,6 +78,6 @@ def _left_out_for_a_price(context: SearchContext, problem: Problem) -> set[int]:
 def _rounded_up(context: SearchContext, bound: float) -> int:
     """The least cost that a plan can have which costs at least this: a sum of prices, or a number of nodes."""
     if context.objective is Objective.NODES:
-        return math.ceil(bound / NANO / (1 + TIE) - 1e-6)
+        return math.ceil(bound / NANO / (1 + PRICE_TIE_BREAK) - 1e-6)
     step = math.gcd(*(offering.price or 0 for offering in context.problem.offerings)) or 1
-    return math.ceil(context.money(bound) * (1 - 1e-6) / step) * step
+    return math.ceil(context.bound_in_money(bound) * (1 - 1e-6) / step) * step

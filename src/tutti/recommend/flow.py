@@ -24,7 +24,7 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.compose import compose
 from tutti.recommend.problem.eligible_pools import filter_eligible
-from tutti.recommend.problem.problem import Problem, pose
+from tutti.recommend.problem.problem import Problem, build_problem
 from tutti.recommend.problem.search_context import Progress, SearchContext, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
@@ -48,10 +48,10 @@ def recommend_for(
     planning = PlanningCluster(copied(cluster, meter=budget.meter), request.daemon_sets)
     if request.options.binder is Binder.KUBE_SCHEDULER:
         planning.schedule_now()
-    problem = pose(planning, request.catalogue)
+    problem = build_problem(planning, request.catalogue)
     objective, notes = _objective(request, problem)
     eligible = filter_eligible(planning, problem, request.catalogue, objective=objective)
-    context = SearchContext(request, cluster, planning, problem.only(eligible.mask), objective=objective)
+    context = SearchContext(request, cluster, planning, problem.with_offerings(eligible.mask), objective=objective)
     selection = Selection(context, Progress(budget, tell))
     outcome = selection.best()
     bound = selection.bound(outcome)

@@ -33,7 +33,7 @@ def why_left(
 
     `unpriced` are the rows of offerings that were left out because only others have a price.
     """
-    number_of = problem.of_pod
+    number_of = problem.class_of_pod
     classes = sorted({number_of[pod] for pod in outcome.left if pod in number_of})
     left = _left(problem, outcome)
     reasons = {number: _why(problem, number, left) for number in classes}
@@ -71,7 +71,7 @@ def _lacks(planning: PlanningCluster, gang: str) -> str:
 
 def _why_gang(planning: PlanningCluster, problem: Problem, gang: str) -> str:
     """The limits on everything that could be bought for a gang; empty when something has none."""
-    number_of, pods = problem.of_pod, planning.cluster.pods
+    number_of, pods = problem.class_of_pod, planning.cluster.pods
     rows = [row for row in planning.gangs.rows(gang) if pods.keys[row] in number_of]
     numbers = sorted({number_of[pods.keys[row]] for row in rows})
     offered = np.flatnonzero(problem.allowed[:, numbers].any(axis=1)).tolist()
@@ -133,7 +133,7 @@ def _in_the_engines_words(
     What has no price joins after the rest: whoever is taken only then waits for a price.
     """
     cluster, found = planning.cluster, {}
-    mine = {problem.of_pod[pod]: pod for pod in reversed(outcome.left) if pod in problem.of_pod}
+    mine = {problem.class_of_pod[pod]: pod for pod in reversed(outcome.left) if pod in problem.class_of_pod}
     with Trial(cluster):
         before = cluster.nodes.count
         for name, offering in outcome.bought:

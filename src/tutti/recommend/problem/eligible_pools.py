@@ -1,8 +1,9 @@
-"""Which pools can be bought from for the pods that wait, and why not from the others.
+"""Which pools can be bought from for the pending pods, and why not from the other pools.
 
-Contract: pure. A pool is out when limits leave no room for a node of any of its offerings, when its taints keep every
-waiting pod off, when no waiting pod fits an empty node of it, or when prices decide and only others have one. One line
-says why. A pool that can be bought from may have a line too: that it has fewer nodes than it shall have.
+Contract: pure. A pool is not eligible when limits leave no room for a node of any of its offerings, when no pending pod
+tolerates its taints, when no pending pod fits an empty node of the pool, or when the objective is cost and only other
+pools have a known price. The status gives the reason in one line. An eligible pool can have a line too: that it has
+fewer nodes than its minimum.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from tutti.recommend.records.request import Objective
 
 
 class EligibleOfferings(NamedTuple):
-    """What may be bought."""
+    """The status of every pool, and the offerings that can be bought."""
 
     pools: tuple[PoolStatus, ...]
     mask: Bools
-    """Of each offering of the problem, whether a node of it may be bought now and takes some waiting pod."""
+    """For each offering: whether limits allow one more node, and a pending pod fits an empty node."""
 
 
 def filter_eligible(
     planning: PlanningCluster, problem: Problem, catalogue: Catalogue, *, objective: Objective = Objective.COST
 ) -> EligibleOfferings:
-    """Sort out the pools and offerings that cannot help."""
-    blocked = _blocked(problem)
-    useful = problem.allowed.any(axis=1)
+    """Return the status of every pool, and the mask of offerings that can be bought and take a pending pod."""
+    blocking = _blocking_limits(problem)
+    takes_pods = problem.allowed.any(axis=1)
     priced = np.array([offering.price is not None for offering in problem.offerings], dtype=bool)
-    matters = objective == Objective.COST and bool((priced & useful & _free_of(blocked)).any())
-    mask: Bools = useful & _free_of(blocked)
-    if matters:
+    needs_price = objective == Objective.COST and bool((priced & takes_pods & _is_unblocked(blocking)).any())
+    mask: Bools = takes_pods & _is_unblocked(blocking)
+    if needs_price:
         mask &= priced
     statuses, first = [], 0
     for pool in catalogue.pools:
@@ -48,58 +49,62 @@ def filter_eligible(
         if mask[rows.start : rows.stop].any():
             statuses.append(PoolStatus(pool=pool.name, eligible=True, reason=_below_minimum(pool)))
         else:
-            reason = _reason(planning, problem, pool, rows, [blocked[row] for row in rows])
+            reason = _reason(planning, problem, pool, rows, [blocking[row] for row in rows])
             statuses.append(PoolStatus(pool=pool.name, eligible=False, reason=reason))
     return EligibleOfferings(tuple(statuses), mask)
 
 
-def _blocked(problem: Problem) -> list[str | None]:
-    """For each offering the limit that leaves no room for one more node."""
-    found: list[str | None] = [None] * len(problem.offerings)
+def _blocking_limits(problem: Problem) -> list[str | None]:
+    """Return for each offering the reason of the first limit that leaves no room for one more node, or None."""
+    reasons: list[str | None] = [None] * len(problem.offerings)
     for limit in problem.limits:
         for row in np.flatnonzero(limit.takes > limit.left).tolist():
-            found[row] = found[row] or limit.reason
-    return found
+            reasons[row] = reasons[row] or limit.reason
+    return reasons
 
 
-def _free_of(blocked: Sequence[str | None]) -> Bools:
-    return np.array([why is None for why in blocked], dtype=bool)
+def _is_unblocked(blocking: Sequence[str | None]) -> Bools:
+    return np.array([reason is None for reason in blocking], dtype=bool)
 
 
 def _reason(
-    planning: PlanningCluster, problem: Problem, pool: NodePool, rows: range, blocked: Sequence[str | None]
+    planning: PlanningCluster, problem: Problem, pool: NodePool, rows: range, blocking: Sequence[str | None]
 ) -> str:
-    """Why no offering of a pool may be bought."""
+    """Return why no offering of a pool can be bought."""
     if not pool.offerings:
         return "nothing is offered in it"
     if not problem.classes:
         return "no pod waits"
-    limits = list(dict.fromkeys(why for why in blocked if why is not None))
-    if limits and all(blocked):
+    limits = list(dict.fromkeys(reason for reason in blocking if reason is not None))
+    if limits and all(blocking):
         return "; ".join(limits)
-    useful = np.atleast_1d(problem.allowed[rows.start : rows.stop].any(axis=1))
-    if not useful.any():
-        return _of_no_use(planning, problem, pool, rows)
-    if limits:  # those of use are blocked, or the others are
-        left = [why for why, use in zip(blocked, useful.tolist(), strict=True) if use and why is not None]
-        if len(left) == int(useful.sum()):
-            return "; ".join(dict.fromkeys(left))
-    return "no price is known for it, and for others one is"
+    takes_pods = np.atleast_1d(problem.allowed[rows.start : rows.stop].any(axis=1))
+    if not takes_pods.any():
+        return _unfit_reason(planning, problem, pool, rows)
+    if limits:  # either every offering that takes pods is blocked, or only other offerings are
+        useful_blocking = [
+            reason
+            for reason, is_useful in zip(blocking, takes_pods.tolist(), strict=True)
+            if is_useful and reason is not None
+        ]
+        if len(useful_blocking) == int(takes_pods.sum()):
+            return "; ".join(dict.fromkeys(useful_blocking))
+    return "no known price, while other pools have one"
 
 
-def _of_no_use(planning: PlanningCluster, problem: Problem, pool: NodePool, rows: range) -> str:
-    """Why no waiting pod fits an empty node of a pool."""
+def _unfit_reason(planning: PlanningCluster, problem: Problem, pool: NodePool, rows: range) -> str:
+    """Return why no pending pod fits an empty node of a pool."""
     cluster = planning.cluster
     specs = [cluster.spec_of(cluster.pod_row(each.pods[0])) for each in problem.classes]
     refusals: list[Taint] = []
-    borne = False
+    tolerated = False
     for taints in {tuple(offering.node.spec.taints or ()) for offering in pool.offerings}:
         hard = [taint for taint in taints if taint.effect in HARD_EFFECTS]
-        found = [first_untolerated(hard, spec.tolerations) for spec in specs]
-        borne |= any(taint is None for taint in found)
-        refusals += [taint for taint in found if taint is not None]
-    if not borne:
-        names = sorted({_text(taint) for taint in refusals})
+        untolerated = [first_untolerated(hard, spec.tolerations) for spec in specs]
+        tolerated |= any(taint is None for taint in untolerated)
+        refusals += [taint for taint in untolerated if taint is not None]
+    if not tolerated:
+        names = sorted({_taint_text(taint) for taint in refusals})
         return f"no waiting pod tolerates its taint{'s' if len(names) > 1 else ''} {', '.join(names)}"
     free = problem.free[rows.start : rows.stop]
     fits = (problem.requests[np.newaxis, :, :] <= free[:, np.newaxis, :]).all(axis=2)
@@ -110,7 +115,7 @@ def _of_no_use(planning: PlanningCluster, problem: Problem, pool: NodePool, rows
     )
 
 
-def _text(taint: Taint) -> str:
+def _taint_text(taint: Taint) -> str:
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 

@@ -1,8 +1,9 @@
-"""The rules between pods, as numbers over pod classes: who can share a node, and who a zone.
+"""Rules between pods as arrays over pod classes: which classes can share a node, and which can share a zone.
 
-Contract: derived from the specs of the waiting pods and from who runs; pure. Only hard rules are here. They guide the
-search; what counts in the end is what the engine says when it places the pods. A rule that keeps pods within one node
-is one of `HostRules`; a rule over any other node label is a `DomainRule`.
+Contract: pure; derived from the specs of the pending pods and from the running pods. Only required rules are here:
+hard spread constraints, required affinity and anti-affinity, host ports. The rules guide the search; the engine decides
+when it places the pods. A rule over the label `kubernetes.io/hostname` becomes a part of `HostRules`; a rule over any
+other node label is a `DomainRule`.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ UNLIMITED = 1 << 40
 
 
 class RuleKind(Enum):
-    """What a rule over domains says of the pods that hold it."""
+    """What a domain rule demands of the pods of its holder."""
 
     SPREAD = "spread"
-    """Like pods differ by at most `skew` between domains."""
-    TOGETHER = "together"
-    """They run in a domain with a pod that they look for."""
-    APART = "apart"
-    """They run in no domain with a pod that they look for, nor the other way round."""
+    """The counts of matched pods differ by at most `skew` between domains."""
+    AFFINITY = "affinity"
+    """The pods run in a domain that has a matched pod."""
+    ANTI_AFFINITY = "anti-affinity"
+    """The pods run in no domain that has a matched pod, and matched pods in no domain that has one of these pods."""
 
 
 class DomainRule(NamedTuple):
-    """A rule over the values of a node label."""
+    """A rule over the domains of a node label."""
 
     kind: RuleKind
     holder: int
     """The class that has the rule."""
     key: str
     matched: Bools
-    """Which classes it looks for."""
+    """Which classes the rule's selector matches."""
     counts: Mapping[str, int]
-    """How many running pods it looks for are in each domain that has a node."""
+    """How many running pods match the rule's selector, for each domain that has a node."""
     skew: int = 0
     min_domains: int = 1
 
@@ -56,170 +57,174 @@ class DomainRule(NamedTuple):
 class HostRules(NamedTuple):
     """The rules within one node."""
 
-    most: Ints
-    """How many pods of each class a node takes, whatever its size, as long as some node has none."""
-    skewed: Bools
-    """Whether that is because of a spread: then it is more once every node has one."""
-    like: Bools
-    """For those, which classes the spread looks for,"""
-    hosts: Ints
-    """how many nodes there are already that it counts,"""
-    running: Ints
-    """and how many pods on them that it looks for."""
-    apart: Bools
-    """Which classes cannot share a node."""
-    shared: tuple[tuple[Bools, int], ...]
-    """Classes of which a node takes so many together."""
-    together: tuple[tuple[int, Bools], ...]
-    """A class, and those of which one must be on the same node."""
+    max_per_node: Ints
+    """How many pods of each class one node takes, whatever its size, while some other node has none."""
+    has_spread: Bools
+    """Whether `max_per_node` comes from a spread over nodes: the maximum rises when every node has a pod."""
+    spread_matched: Bools
+    """Class x class: which classes the spread over nodes of the first class counts."""
+    spread_nodes: Ints
+    """How many existing nodes the spread over nodes counts."""
+    spread_pods: Ints
+    """How many running pods the spread over nodes counts."""
+    conflicts: Bools
+    """Class x class: which classes cannot share a node (anti-affinity, or the same host port)."""
+    group_limits: tuple[tuple[Bools, int], ...]
+    """Groups of classes, each with the total number of pods of the group that one node takes at most."""
+    affinity: tuple[tuple[int, Bools], ...]
+    """A class, and the classes of which one pod must be on the same node."""
 
 
 class PodRules(NamedTuple):
-    """All rules of the waiting pods."""
+    """All rules of the pending pods."""
 
     host: HostRules
     domains: tuple[DomainRule, ...]
-    looks: Bools
-    """Which classes look at other pods, or are looked at: the others only look at room."""
-    holds: Bools
-    """Which classes look at other pods."""
+    affected: Bools
+    """Which classes hold a rule about other pods, or match the selector of such a rule."""
+    holders: Bools
+    """Which classes hold a rule about other pods."""
 
 
-def rules_of(cluster: Cluster, classes: Sequence[IncomingPod]) -> PodRules:
-    """Read the rules of pod classes, each given by one of its pods."""
-    return _Reader(cluster, classes).rules()
+def read_rules(cluster: Cluster, classes: Sequence[IncomingPod]) -> PodRules:
+    """Return the rules of pod classes, each class given by one of its pods."""
+    return _RuleReader(cluster, classes).read()
 
 
-class _Reader:
+class _RuleReader:
     def __init__(self, cluster: Cluster, classes: Sequence[IncomingPod]) -> None:
         self.cluster, self.classes = cluster, classes
         count = len(classes)
-        self.most: Ints = np.full(count, UNLIMITED, dtype=np.int64)
-        self.skewed: Bools = np.zeros(count, dtype=bool)
-        self.like: Bools = np.zeros((count, count), dtype=bool)
-        self.hosts: Ints = np.zeros(count, dtype=np.int64)
-        self.running: Ints = np.zeros(count, dtype=np.int64)
-        self.apart: Bools = np.zeros((count, count), dtype=bool)
-        self.looks: Bools = np.zeros(count, dtype=bool)
-        self.holds: Bools = np.zeros(count, dtype=bool)
-        self.shared: list[tuple[Bools, int]] = []
-        self.together: list[tuple[int, Bools]] = []
+        self.max_per_node: Ints = np.full(count, UNLIMITED, dtype=np.int64)
+        self.has_spread: Bools = np.zeros(count, dtype=bool)
+        self.spread_matched: Bools = np.zeros((count, count), dtype=bool)
+        self.spread_nodes: Ints = np.zeros(count, dtype=np.int64)
+        self.spread_pods: Ints = np.zeros(count, dtype=np.int64)
+        self.conflicts: Bools = np.zeros((count, count), dtype=bool)
+        self.affected: Bools = np.zeros(count, dtype=bool)
+        self.holders: Bools = np.zeros(count, dtype=bool)
+        self.group_limits: list[tuple[Bools, int]] = []
+        self.affinity: list[tuple[int, Bools]] = []
         self.domains: list[DomainRule] = []
         self._labels = [incoming.labels.number for incoming in classes]
-        self._of_labels = {incoming.labels.number: incoming for incoming in classes}
-        self._known: dict[tuple[Scope, Selector], Bools] = {}
-        self._hosted: dict[tuple[bytes, int], list[int]] = {}
+        self._pod_by_labels = {incoming.labels.number: incoming for incoming in classes}
+        self._match_cache: dict[tuple[Scope, Selector], Bools] = {}
+        self._spread_groups: dict[tuple[bytes, int], list[int]] = {}
 
-    def rules(self) -> PodRules:
+    def read(self) -> PodRules:
         for number, incoming in enumerate(self.classes):
             hard = [constraint for constraint in incoming.spec.spread if constraint.hard]
             keys = tuple(sorted({constraint.topology_key for constraint in hard}))
             for constraint in hard:
-                self._spread(number, constraint, keys)
+                self._read_spread(number, constraint, keys)
             for term in incoming.spec.anti_affinity:
-                self._anti(number, term)
+                self._read_anti_affinity(number, term)
             for term in incoming.spec.affinity:
-                self._affinity(number, term)
-        for (_, skew), holders in self._hosted.items():
-            if len(holders) > 1:  # those that are only looked at may join later
+                self._read_affinity(number, term)
+        for (_, skew), holders in self._spread_groups.items():
+            if len(holders) > 1:  # a class that only matches the selector has no limit of its own
                 group = np.zeros(len(self.classes), dtype=bool)
                 group[holders] = True
-                self.shared.append((group, skew))
-        self._ports()
-        self.most[self.apart.diagonal()] = 1
-        np.fill_diagonal(self.apart, False)
+                self.group_limits.append((group, skew))
+        self._read_ports()
+        self.max_per_node[self.conflicts.diagonal()] = 1
+        np.fill_diagonal(self.conflicts, False)
         host = HostRules(
-            self.most,
-            self.skewed,
-            self.like,
-            self.hosts,
-            self.running,
-            self.apart,
-            tuple(self.shared),
-            tuple(self.together),
+            self.max_per_node,
+            self.has_spread,
+            self.spread_matched,
+            self.spread_nodes,
+            self.spread_pods,
+            self.conflicts,
+            tuple(self.group_limits),
+            tuple(self.affinity),
         )
-        return PodRules(host, tuple(self.domains), self.looks, self.holds)
+        return PodRules(host, tuple(self.domains), self.affected, self.holders)
 
-    def _spread(self, number: int, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
+    def _read_spread(self, number: int, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
         incoming = self.classes[number]
         labels, key = incoming.own_labels, constraint.topology_key
-        extra = {name: labels[name] for name in constraint.extra_keys if name in labels}
-        constraint = constraint._replace(selector=constraint.selector.narrowed(equal_to(extra).requirements))
-        if constraint.selector == EVERYTHING:  # an empty selector counts nobody
+        extra_labels = {name: labels[name] for name in constraint.extra_keys if name in labels}
+        constraint = constraint._replace(selector=constraint.selector.narrowed(equal_to(extra_labels).requirements))
+        if constraint.selector == EVERYTHING:  # kube-scheduler counts no pod for an empty selector
             matched = np.zeros(len(self.classes), dtype=bool)
         else:
             scope = Scope(frozenset((incoming.spec.namespace,)))
-            matched = self._matched(PodTerm(scope, constraint.selector, key))
-        self._looks_at(number, matched)
+            matched = self._matched_classes(PodTerm(scope, constraint.selector, key))
+        self._mark_affected(number, matched)
         if key != HOSTNAME:
-            counts = self._by_value(counted_view(incoming, constraint, keys))
+            counts = self._counts_by_value(counted_view(incoming, constraint, keys))
             rule = DomainRule(
                 RuleKind.SPREAD, number, key, matched, counts, constraint.max_skew, constraint.min_domains
             )
             self.domains.append(rule)
         elif matched[number]:
-            self.most[number] = min(int(self.most[number]), constraint.max_skew)
-            self.skewed[number], self.like[number] = True, self.like[number] | matched
+            self.max_per_node[number] = min(int(self.max_per_node[number]), constraint.max_skew)
+            self.has_spread[number], self.spread_matched[number] = True, self.spread_matched[number] | matched
             view = counted_view(incoming, constraint, keys)
-            self.hosts[number], self.running[number] = int((view.nodes_in > 0).sum()), int(view.counts.sum())
-            self._hosted.setdefault((matched.tobytes(), constraint.max_skew), []).append(number)
+            self.spread_nodes[number], self.spread_pods[number] = int((view.nodes_in > 0).sum()), int(view.counts.sum())
+            self._spread_groups.setdefault((matched.tobytes(), constraint.max_skew), []).append(number)
 
-    def _anti(self, number: int, term: PodTerm) -> None:
-        matched = self._matched(term)
-        self._looks_at(number, matched)
+    def _read_anti_affinity(self, number: int, term: PodTerm) -> None:
+        matched = self._matched_classes(term)
+        self._mark_affected(number, matched)
         if term.topology_key == HOSTNAME:
-            self.apart[number] |= matched
-            self.apart[:, number] |= matched
+            self.conflicts[number] |= matched
+            self.conflicts[:, number] |= matched
         else:
-            self.domains.append(DomainRule(RuleKind.APART, number, term.topology_key, matched, self._running(term)))
+            self.domains.append(
+                DomainRule(RuleKind.ANTI_AFFINITY, number, term.topology_key, matched, self._running_pods(term))
+            )
 
-    def _affinity(self, number: int, term: PodTerm) -> None:
-        matched = self._matched(term)
-        self._looks_at(number, matched)
+    def _read_affinity(self, number: int, term: PodTerm) -> None:
+        matched = self._matched_classes(term)
+        self._mark_affected(number, matched)
         if term.topology_key == HOSTNAME:
-            self.together.append((number, matched))
+            self.affinity.append((number, matched))
         else:
-            self.domains.append(DomainRule(RuleKind.TOGETHER, number, term.topology_key, matched, self._running(term)))
+            self.domains.append(
+                DomainRule(RuleKind.AFFINITY, number, term.topology_key, matched, self._running_pods(term))
+            )
 
-    def _ports(self) -> None:
-        taken = [incoming.spec.ports for incoming in self.classes]
-        users = [number for number, ports in enumerate(taken) if ports]
-        for one in users:
-            for other in users:
-                if any(_clash(a, b) for a in taken[one] for b in taken[other]):
-                    self.apart[one, other] = True
+    def _read_ports(self) -> None:
+        ports_of = [incoming.spec.ports for incoming in self.classes]
+        users = [number for number, ports in enumerate(ports_of) if ports]
+        for first in users:
+            for second in users:
+                if any(_ports_conflict(a, b) for a in ports_of[first] for b in ports_of[second]):
+                    self.conflicts[first, second] = True
 
-    def _looks_at(self, number: int, matched: Bools) -> None:
-        self.looks |= matched
-        self.looks[number] = self.holds[number] = True
+    def _mark_affected(self, number: int, matched: Bools) -> None:
+        self.affected |= matched
+        self.affected[number] = self.holders[number] = True
 
-    def _matched(self, term: PodTerm) -> Bools:
-        """Which classes a term looks for; those with the same labels, as far as anybody looks, are asked about once."""
+    def _matched_classes(self, term: PodTerm) -> Bools:
+        """Return which classes a term matches. Classes with the same labels are matched once; results are cached."""
         key = (term.scope, term.selector)
-        known = self._known.get(key)
-        if known is None:
+        mask = self._match_cache.get(key)
+        if mask is None:
             answers: dict[int, bool] = {}
-            for incoming in self._of_labels.values():
+            for incoming in self._pod_by_labels.values():
                 namespace = incoming.spec.namespace
                 in_scope = term.scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
                 answers[incoming.labels.number] = in_scope and term.selector.matches(incoming.own_labels)
-            known = self._known[key] = np.array([answers[number] for number in self._labels], dtype=bool)
-        return known
+            mask = self._match_cache[key] = np.array([answers[number] for number in self._labels], dtype=bool)
+        return mask
 
-    def _running(self, term: PodTerm) -> dict[str, int]:
-        """How many running pods a term looks for in each domain that has some."""
+    def _running_pods(self, term: PodTerm) -> dict[str, int]:
+        """Return how many running pods match a term, for each domain that has such a pod."""
         counter = self.cluster.pod_counters.counter(CounterKey(((term.scope, term.selector),), live=False))
-        counts = self._by_value(counter.view(term.topology_key, self.cluster.nodes))
+        counts = self._counts_by_value(counter.view(term.topology_key, self.cluster.nodes))
         return {value: count for value, count in counts.items() if count}
 
-    def _by_value(self, view: DomainView) -> dict[str, int]:
-        """The counts of a view by label value, for the domains that have a node."""
+    def _counts_by_value(self, view: DomainView) -> dict[str, int]:
+        """Return the counts of a view by label value, for the domains that have a node."""
         values = self.cluster.nodes.column(view.key).values
         return {v: int(view.counts[d]) for v, d in values.items() if d < len(view.counts) and view.nodes_in[d]}
 
 
-def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
-    """Whether two host ports (address, protocol, port) cannot be had on one node."""
-    everywhere = ("0.0.0.0", "", "::")
-    same_address = one[0] == other[0] or one[0] in everywhere or other[0] in everywhere
-    return same_address and one[1:] == other[1:]
+def _ports_conflict(first: tuple[str, str, int], second: tuple[str, str, int]) -> bool:
+    """Return whether two host ports (address, protocol, port) cannot both be used on one node."""
+    any_address = ("0.0.0.0", "", "::")
+    same_address = first[0] == second[0] or first[0] in any_address or second[0] in any_address
+    return same_address and first[1:] == second[1:]

@@ -1,7 +1,7 @@
-"""The matter at hand: what everybody between the problem and the best plan needs to know.
+"""The search context: what every search strategy reads, from the problem to the best plan.
 
-Contract: made once per request. `prices` are what the objective counts: money, with a little for every node; or nodes,
-with a little money. `units` is what a pod of each class is worth beside the others, the largest 1.
+Contract: made once per request. `prices` are what the objective minimises: money plus a small surcharge for every node,
+or nodes with money as a tie-break. `pod_sizes` are the weighted requests of a pod of each class, the largest 1.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tutti.recommend.problem.scores import unit_weights
 from tutti.recommend.records.request import Binder, Objective, RecommendOptions, Request, Strategy
 
 Tell = Callable[[str], None]
-"""Told how far it is, in a few words."""
-TIE = 1e-3
-"""What the dearest node counts more than a free one when nodes are counted."""
+"""Callback that receives one line about the progress of the search."""
+PRICE_TIE_BREAK = 1e-3
+"""With the objective nodes, the dearest node counts this share more than a free node."""
 
 
-ONE_MORE = 3e-4
-"""What a node costs for being one more, in prices of the cheapest: so that nobody gets nine nodes to save a cent."""
+NODE_SURCHARGE = 3e-4
+"""Surcharge for every node, as a share of the lowest price: nine small nodes are not bought to save one cent."""
 
 
 class SearchContext:
@@ -38,27 +38,28 @@ class SearchContext:
     ) -> None:
         self.request, self.planning, self.problem, self.objective = request, planning, problem, objective
         self.cluster = cluster
-        """The cluster before anything was planned; models of autoscalers get copies of it."""
+        """The cluster before planning; models of autoscalers get copies."""
         self.options: RecommendOptions = request.options
         self.strategy = self.options.strategy or Strategy.OPTIMAL
-        self.follows = self.options.binder is Binder.TUTTI
-        """Whether pods go where the plan says."""
+        self.is_tutti_binder = self.options.binder is Binder.TUTTI
+        """Whether Tutti binds the pods: then pods go where the draft says."""
         self.prices = _prices(problem, objective)
-        other = Objective.COST if objective is Objective.NODES else Objective.NODES
-        self.other_prices = _prices(problem, other)
-        """What money counts where nodes do, and the other way round."""
-        self.units = _units(problem, self.options)
-        self.possible: Bools = np.logical_or(problem.allowed.any(axis=0), problem.roomy.any(axis=0))
-        """The classes that some node could take."""
-        self.number_of = {id(offering): number for number, offering in enumerate(problem.offerings)}
+        other_objective = Objective.COST if objective is Objective.NODES else Objective.NODES
+        self.other_prices = _prices(problem, other_objective)
+        """The prices by the other objective: nodes where `prices` count money, money where `prices` count nodes."""
+        self.pod_sizes = _pod_sizes(problem, self.options)
+        self.placeable: Bools = np.logical_or(problem.allowed.any(axis=0), problem.node_allowed.any(axis=0))
+        """The classes that an offering or an existing node can take."""
+        self.number_of_offering = {id(offering): number for number, offering in enumerate(problem.offerings)}
+        """The number of each offering in the problem, by `id` of the offering."""
 
-    def money(self, counted: float) -> float:
-        """A bound in the objective's prices as one in money: no price is smaller than its share of what is counted."""
+    def bound_in_money(self, counted: float) -> float:
+        """Return a bound in the objective's prices as a bound in money, without the surcharges for nodes."""
         free = any(not offering.price for offering in self.problem.offerings)
-        return counted if self.objective is Objective.NODES or free else counted / (1 + ONE_MORE)
+        return counted if self.objective is Objective.NODES or free else counted / (1 + NODE_SURCHARGE)
 
-    def without(self, gangs: set[str]) -> Problem:
-        """The problem without the pods of some gangs."""
+    def problem_without(self, gangs: set[str]) -> Problem:
+        """Return the problem without the pods of some gangs."""
         if not gangs:
             return self.problem
         classes = tuple(
@@ -69,37 +70,37 @@ class SearchContext:
         return self.problem._replace(classes=classes, demand=demand)
 
     def gang_of(self, pod: str) -> str | None:
-        """The gang that a pod belongs to."""
+        """Return the gang of a pod, or None."""
         return self.planning.gangs.key_of(self.planning.cluster.pod_row(pod))
 
 
 class Progress:
-    """The work budget of the search, and whom to tell how far it is."""
+    """The work budget of the search, and the callback for progress."""
 
     def __init__(self, budget: WorkBudget, tell: Tell | None) -> None:
         self.budget, self.tell = budget, tell or (lambda _: None)
 
-    def is_enough(self) -> bool:
-        """Whether as much work again was done as the budget allowed: then not even promised plans are mended."""
+    def is_far_over_budget(self) -> bool:
+        """Return whether more than twice the budget and two seconds of work were done: then repairs stop too."""
         return self.budget.is_exceeded_by(self.budget.limit + 2 * SECOND)
 
-    def costs(self, cost: float, bound: float) -> None:
-        """Tell how the numbers stand."""
+    def report_costs(self, cost: float, bound: float) -> None:
+        """Report the best cost so far and the bound."""
         self.tell(f"cost {cost / NANO:.2f}, bound {bound / NANO:.2f} an hour")
 
 
 def _prices(problem: Problem, objective: Objective) -> Floats:
-    """What a node of each offering costs by the objective; a node costs a little for being one more."""
+    """Return the price of a node of each offering by the objective, with the surcharge for every node."""
     prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.float64)
     if objective is Objective.NODES or not prices.any():
-        return NANO * (1 + TIE * prices / max(float(prices.max(initial=0.0)), 1.0))
-    if not prices.all():  # what is for nothing must stay so
+        return NANO * (1 + PRICE_TIE_BREAK * prices / max(float(prices.max(initial=0.0)), 1.0))
+    if not prices.all():  # a free node must stay free: no surcharge
         return prices
-    counted: Floats = prices + ONE_MORE * prices.min()
+    counted: Floats = prices + NODE_SURCHARGE * prices.min()
     return counted
 
 
-def _units(problem: Problem, options: RecommendOptions) -> Floats:
-    """What a pod of each class is worth, the largest 1."""
-    units = problem.requests @ unit_weights(problem.resources, options.weights).astype(np.float64)
-    return units / max(float(units.max(initial=0.0)), 1.0)
+def _pod_sizes(problem: Problem, options: RecommendOptions) -> Floats:
+    """Return the weighted requests of a pod of each class, the largest 1."""
+    pod_sizes = problem.requests @ unit_weights(problem.resources, options.weights).astype(np.float64)
+    return pod_sizes / max(float(pod_sizes.max(initial=0.0)), 1.0)

@@ -63,7 +63,7 @@ class Binding:
 
     def __init__(self, planning: PlanningCluster, problem: Problem, *, buy: Buyer) -> None:
         self.planning, self.problem, self.buy = planning, problem, buy
-        self.pods = problem.of_pod
+        self.pods = problem.class_of_pod
         self.turn = {pod: place for place, pod in enumerate(planning.pending)}
 
     def rest(self, nodes: Sequence[tuple[str, int]]) -> Problem:

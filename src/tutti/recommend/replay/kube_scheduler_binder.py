@@ -37,7 +37,7 @@ class KubeSchedulerBinder(Binding):
         more: list[int] | None = None
         for _ in range(MENDS):
             left = [pod for pod in self.planning.pending if pod in wanted and pod not in outcome.where]
-            if not left or progress.is_enough():
+            if not left or progress.is_far_over_budget():
                 break
             times = times * 2 if 2 * len(left) > missing else 1  # what helps too little is bought in larger steps
             missing = len(left)

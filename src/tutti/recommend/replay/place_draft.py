@@ -43,7 +43,7 @@ def realise(planning: PlanningCluster, problem: Problem, draft: Draft) -> Placed
         wanted.setdefault(name, []).extend(each.pods)
     _follow(planning, problem, wanted, dict(zip(names, draft.bought, strict=True)))
     names_of, row_of = planning.cluster.pods.node_names, planning.cluster.pods.row_of
-    known = problem.of_pod
+    known = problem.class_of_pod
     rest = [pod for pod in planning.pending if pod in known and names_of[row_of[pod]] is None]
     rest = [pod for pod in rest if problem.classes[known[pod]].gang is None]  # those that must be near go nowhere else
     if rest:
@@ -54,7 +54,7 @@ def realise(planning: PlanningCluster, problem: Problem, draft: Draft) -> Placed
 
 def _follow(planning: PlanningCluster, problem: Problem, wanted: Wanted, bought: dict[str, DraftNode]) -> None:
     """Put pods on their nodes: first those that look at others, class by class until nobody moves, then the rest."""
-    looks, number_of = problem.rules.looks, problem.of_pod
+    looks, number_of = problem.rules.affected, problem.class_of_pod
     quiet: Wanted = {}
     lookers: dict[int, list[tuple[str, str]]] = {}
     for node, pods in wanted.items():
@@ -65,7 +65,7 @@ def _follow(planning: PlanningCluster, problem: Problem, wanted: Wanted, bought:
             else:
                 quiet.setdefault(node, []).append(pod)
     spreads = {rule.holder: rule for rule in reversed(problem.rules.domains) if rule.kind is RuleKind.SPREAD}
-    picky, holds = problem.rules.host.most < UNLIMITED, problem.rules.holds
+    picky, holds = problem.rules.host.max_per_node < UNLIMITED, problem.rules.holders
 
     def turn(number: int) -> tuple[bool, bool, bool, int]:
         """Who watches others spread without taking part goes before those come, then who is picky about nodes."""

@@ -29,7 +29,7 @@ class TuttiBinder(Binding):
             placed = realise(self.planning, self.problem, draft)
             nodes, left = list(placed.nodes), list(placed.left)
             for _ in range(MENDS):
-                if not left or progress.is_enough():
+                if not left or progress.is_far_over_budget():
                     break
                 more = self.buy(self.rest(nodes), left)
                 if not more.bought and not more.on_existing:
@@ -93,7 +93,7 @@ class TuttiBinder(Binding):
         """Give nodes back whose pods fit elsewhere, the emptiest first; say whether all others were tried since."""
         cluster = self.planning.cluster
         kept = sorted(nodes, key=lambda node: len(cluster.on_node[cluster.node_row(node[0])]))
-        quiet = not self.problem.rules.looks.any()
+        quiet = not self.problem.rules.affected.any()
         changed = True
         while changed:
             changed = False

@@ -1,8 +1,8 @@
-"""The optimal strategy: drafts from column generation, for every layout that is worth a try.
+"""The optimal strategy: drafts by column generation, one for every zone layout worth a try.
 
-Contract: pure but for the clock; the picture is only read. A draft is never dearer than a seed that places as many
-pods, as far as the numbers go: the engine has its say later (`realise`). When limits leave no room for everybody, pods
-of a higher priority are served first, level by level.
+Contract: pure; stops at the work budget. A draft is never dearer than a seed that places as many pods, by the numbers
+of the problem; a binder decides later whether the pods fit (`recommend.replay`). When limits leave no room for all
+pods, pods of a higher priority are packed first, priority by priority.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.draft import Draft, DraftNode
 from tutti.recommend.search.column_generation.packing import Packing
 from tutti.recommend.search.column_generation.packing_input import PackingInput
-from tutti.recommend.search.column_generation.solve import Tell, bound_of, solve
-from tutti.recommend.search.packing_problem import ROOMS, bound_flat, flat_of
-from tutti.recommend.search.zone_layouts import ZoneLayout, layouts
+from tutti.recommend.search.column_generation.solve import ReportCosts, lower_bound, solve
+from tutti.recommend.search.packing_problem import MAX_EXISTING_NODES, bound_packing_input, packing_input_of_layout
+from tutti.recommend.search.zone_layouts import ZoneLayout, zone_layouts
 
 
 class BoundedDrafts(NamedTuple):
-    """Drafts, the cheapest first, and what no plan for all of the demand can cost less than (0: not known)."""
+    """Drafts, the best first, and the lower bound on the cost of every plan for the whole demand (0: not known)."""
 
     drafts: tuple[Draft, ...]
     bound: float
 
 
-def optimum(
+def optimize(
     problem: Problem,
     demand: Ints,
     prices: Floats,
@@ -40,82 +40,99 @@ def optimum(
     *,
     seeds: Sequence[Draft] = (),
     values: Floats | None = None,
-    tell: Tell | None = None,
+    report: ReportCosts | None = None,
 ) -> BoundedDrafts:
-    """The best drafts that can be found in the time given; `values` says which pods matter more among equals."""
-    found: list[tuple[int, float, int, Draft]] = []
+    """Return the best drafts found within the budget; `values` breaks ties between pods that cannot all be placed."""
+    ranked: list[tuple[int, float, int, Draft]] = []
     bound = 0.0
-    ways = layouts(problem, demand, hint=seeds[0] if seeds else None)
-    for place, layout in enumerate(ways):
+    layouts = zone_layouts(problem, demand, hint=seeds[0] if seeds else None)
+    for place, layout in enumerate(layouts):
         if place and budget.is_exhausted():
             break
         budget.meter.count += LAYOUT
-        part = budget.share(0.6 if place == 0 and len(ways) > 1 else 1 / (len(ways) - place))
-        flat = flat_of(problem, layout, prices)
-        started = [_as_patterns(problem, layout, draft) for draft in seeds]
-        packing, proved = _by_priority(problem, layout, flat, part, started, values, tell)
-        if place == 0 and is_plain(problem):
-            bound = proved
+        part_budget = budget.share(0.6 if place == 0 and len(layouts) > 1 else 1 / (len(layouts) - place))
+        inputs = packing_input_of_layout(problem, layout, prices)
+        patterns = [_as_patterns(problem, layout, draft) for draft in seeds]
+        packing, proved_bound = _pack_by_priority(problem, layout, inputs, part_budget, patterns, values, report)
+        if place == 0 and is_pure_packing(problem):
+            bound = proved_bound
         draft = _draft(problem, layout, packing, demand)
-        found.append((int(packing.dropped.sum()), packing.cost(flat), place, draft))
-    found.sort(key=lambda each: each[:3])
-    return BoundedDrafts(tuple(draft for *_, draft in found), bound)
+        ranked.append((int(packing.dropped.sum()), packing.cost(inputs), place, draft))
+    ranked.sort(key=lambda each: each[:3])
+    return BoundedDrafts(tuple(draft for *_, draft in ranked), bound)
 
 
-def is_plain(problem: Problem) -> bool:
-    """Whether the packing problem of the first layout is the whole problem, so that its bound is one for all plans."""
+def is_pure_packing(problem: Problem) -> bool:
+    """Return whether the first layout's packing problem is the whole problem: its bound then holds for every plan."""
     rules = problem.rules
     host = rules.host
-    return not rules.domains and not host.skewed.any() and not host.together and len(problem.room) <= ROOMS
+    return (
+        not rules.domains
+        and not host.has_spread.any()
+        and not host.affinity
+        and len(problem.node_free) <= MAX_EXISTING_NODES
+    )
 
 
-def prove(problem: Problem, demand: Ints, prices: Floats, budget: WorkBudget, *, known: Sequence[DraftNode]) -> float:
-    """What no plan that places these pods can cost less than, given one that does."""
+def prove_bound(
+    problem: Problem, demand: Ints, prices: Floats, budget: WorkBudget, *, purchase: Sequence[DraftNode]
+) -> float:
+    """Return the lower bound on the cost of every plan that places a demand, when one such purchase is known."""
     if not demand.any() or not len(problem.offerings):
         return 0.0
-    cost = float(sum(prices[bought.offering] for bought in known))
-    return bound_of(bound_flat(problem, demand, prices), budget, cost=cost)
+    cost = float(sum(prices[bought.offering] for bought in purchase))
+    return lower_bound(bound_packing_input(problem, demand, prices), budget, cost=cost)
 
 
-def _by_priority(
+def _pack_by_priority(
     problem: Problem,
     layout: ZoneLayout,
-    flat: PackingInput,
+    inputs: PackingInput,
     budget: WorkBudget,
     seeds: Sequence[list[tuple[int, list[int]]]],
     values: Floats | None,
-    tell: Tell | None,
+    report: ReportCosts | None,
 ) -> tuple[Packing, float]:
-    """Pack everybody; if that cannot be, level by level."""
-    worth = None if values is None else values[[share.number for share in layout.shares]]
-    levels = sorted({problem.classes[share.number].priority for share in layout.shares}, reverse=True)
-    first = budget.share(0.8) if len(flat.left) else budget
-    solved = solve(flat, first, seeds=seeds, values=worth, tell=tell)
+    """Pack all pods; if some are dropped, pack again priority by priority, the highest first."""
+    share_values = None if values is None else values[[share.number for share in layout.shares]]
+    priorities = sorted({problem.classes[share.number].priority for share in layout.shares}, reverse=True)
+    first_budget = budget.share(0.8) if len(inputs.limit_left) else budget
+    solved = solve(inputs, first_budget, seeds=seeds, values=share_values, report=report)
     if not solved.packing.dropped.any():
         return solved.packing, solved.bound
-    if len(levels) <= 1:
-        kept = flat.with_demand(flat.demand - solved.packing.dropped)
-        again = solve(kept, budget, seeds=[*seeds, solved.packing.nodes]).packing
-        best = solved.packing if again.dropped.any() or again.cost(flat) > solved.packing.cost(flat) else again
+    if len(priorities) <= 1:
+        reduced = inputs.with_demand(inputs.demand - solved.packing.dropped)
+        repacked = solve(reduced, budget, seeds=[*seeds, solved.packing.nodes]).packing
+        best = (
+            solved.packing
+            if repacked.dropped.any() or repacked.cost(inputs) > solved.packing.cost(inputs)
+            else repacked
+        )
         return best._replace(dropped=solved.packing.dropped), 0.0
-    level_of = np.array([problem.classes[share.number].priority for share in layout.shares])
-    served = np.zeros_like(flat.demand)
+    priority_of_share = np.array([problem.classes[share.number].priority for share in layout.shares])
+    covered = np.zeros_like(inputs.demand)
     best = solved.packing._replace(nodes=())
-    for place, level in enumerate(levels):
+    for place, priority in enumerate(priorities):
         if place and budget.is_exhausted():
             break
-        wanted = np.where(level_of == level, flat.demand, served)
-        part = budget.share(1 / (len(levels) - place))
-        known = [*seeds, best.nodes]
-        packing = solve(flat.with_demand(wanted), part, seeds=known, values=worth, firm=level_of > level).packing
-        served = wanted - packing.dropped
+        demanded = np.where(priority_of_share == priority, inputs.demand, covered)
+        part_budget = budget.share(1 / (len(priorities) - place))
+        known_seeds = [*seeds, best.nodes]
+        packing = solve(
+            inputs.with_demand(demanded),
+            part_budget,
+            seeds=known_seeds,
+            values=share_values,
+            mandatory=priority_of_share > priority,
+        ).packing
+        covered = demanded - packing.dropped
         best = packing
-    return best._replace(dropped=flat.demand - served), 0.0
+    return best._replace(dropped=inputs.demand - covered), 0.0
 
 
 def _as_patterns(problem: Problem, layout: ZoneLayout, draft: Draft) -> list[tuple[int, list[int]]]:
-    """The nodes of a draft as patterns over the shares of a layout, as far as they agree with it."""
-    number_of = problem.of_pod
+    """Return the nodes of a draft as patterns over the shares of a layout, without pods that do not match it."""
+    number_of = problem.class_of_pod
     shares_of: dict[int, list[int]] = {}
     for place, share in enumerate(layout.shares):
         shares_of.setdefault(share.number, []).append(place)
@@ -123,35 +140,35 @@ def _as_patterns(problem: Problem, layout: ZoneLayout, draft: Draft) -> list[tup
     for bought in draft.bought:
         labels = problem.offerings[bought.offering].node.metadata.labels or {}
         pattern = [0] * len(layout.shares)
-        there = Counter(number for pod in bought.pods if (number := number_of.get(pod)) is not None)
-        for number, count in there.items():
+        pod_counts = Counter(number for pod in bought.pods if (number := number_of.get(pod)) is not None)
+        for number, count in pod_counts.items():
             for place in shares_of.get(number, ()):
                 share = layout.shares[place]
-                if all(labels.get(key) == value for key, value in share.places):
-                    whole = all(there[other] >= wanted for other, wanted in share.bundle)
-                    pattern[place] = int(whole) if share.bundle else count
+                if all(labels.get(key) == value for key, value in share.required_labels):
+                    has_whole_bundle = all(pod_counts[other] >= needed for other, needed in share.bundle)
+                    pattern[place] = int(has_whole_bundle) if share.bundle else count
                     break
         nodes.append((bought.offering, pattern))
     return nodes
 
 
 def _draft(problem: Problem, layout: ZoneLayout, packing: Packing, demand: Ints) -> Draft:
-    """Deal out the pods of every class to the nodes of a packing."""
-    piles = [list(each.pods[: int(count)]) for each, count in zip(problem.classes, demand, strict=True)]
-    at = [0] * len(piles)
+    """Assign the pods of every class to the nodes of a packing."""
+    pods_of_class = [list(each.pods[: int(count)]) for each, count in zip(problem.classes, demand, strict=True)]
+    taken_count = [0] * len(pods_of_class)
 
     def take(counts: Iterable[int]) -> list[str]:
-        pods: list[str] = []
+        taken: list[str] = []
         for share, count in zip(layout.shares, counts, strict=True):
-            for number, each in share.each if count else ():
-                first = at[number]
-                at[number] = first + int(count) * each
-                pods += piles[number][first : at[number]]
-        return pods
+            for number, per_item in share.item_pods if count else ():
+                first = taken_count[number]
+                taken_count[number] = first + int(count) * per_item
+                taken += pods_of_class[number][first : taken_count[number]]
+        return taken
 
     bought = tuple(DraftNode(kind, tuple(take(pattern))) for kind, pattern in packing.nodes)
     on_existing = []
-    for node, counts in zip(problem.nodes, packing.moved.tolist(), strict=True):
+    for node, counts in zip(problem.nodes, packing.on_existing.tolist(), strict=True):
         on_existing += [(pod, node) for pod in take(counts)]
-    left = tuple(pod for place, pile in enumerate(piles) for pod in pile[at[place] :])
+    left = tuple(pod for place, pods in enumerate(pods_of_class) for pod in pods[taken_count[place] :])
     return Draft(f"optimal, {layout.name}" if layout.name != "all" else "optimal", bought, tuple(on_existing), left)

@@ -1,8 +1,8 @@
-"""Column generation: patterns are added while some would lower the cost, and a bound is proved on the way.
+"""Column generation: add patterns to the master problem while patterns can lower its cost, and prove a lower bound.
 
-Contract: `generate` fills a master with patterns until no pattern of any kind would help, or time is up, and gives the
-best lower bound that was proved: no plan that covers the demand, whatever patterns it uses, costs less. The bound is
-Farley's: the duals, scaled down until every pattern is worth no more than its price, are prices that no plan can beat.
+Contract: `generate_columns` adds patterns until no pattern of any kind has a negative reduced cost, or the budget is
+exhausted. It returns the best lower bound that was proved: no plan that covers the demand costs less, whatever patterns
+it uses. The bound is Farley's: the dual values, scaled down until no pattern is worth more than its price.
 """
 
 from __future__ import annotations
@@ -15,177 +15,209 @@ import numpy as np
 from tutti.cluster.columns import Floats, Ints
 from tutti.cluster.work.meter import SECOND, Meter
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.recommend.search.column_generation.knapsack_bounds import exact, surrogate
+from tutti.recommend.search.column_generation.knapsack_bounds import exact_bound, surrogate_bounds
 from tutti.recommend.search.column_generation.master import Duals, MasterProgram
 from tutti.recommend.search.column_generation.packing_input import PackingInput
 from tutti.recommend.search.column_generation.pattern_enumeration import patterns_above
 from tutti.recommend.search.column_generation.pattern_heuristics import best_patterns, varied_patterns
 
-_CLOSE = 2e-4
-"""A bound this near to the cost of the linear programme is as good as the cost itself."""
-_FEW = 4
-"""How many patterns of a kind are added when all good ones are known."""
-_STATES = 20_000
-"""How far the search for all good patterns of a kind goes before HiGHS is asked."""
-_PART = 0.4
-"""How far from the duals that prove the best bound to those of the master patterns are looked for."""
+_CLOSE_ENOUGH = 2e-4
+"""Relative distance between the bound and the cost of the linear programme at which the search for a bound ends."""
+_PATTERNS_PER_KIND = 4
+"""How many patterns of a kind are added when all valuable patterns are enumerated."""
+_MAX_STATES = 20_000
+"""States of the enumeration of a kind's valuable patterns, before HiGHS solves the knapsack problem instead."""
+_STEP_TO_DUALS = 0.4
+"""Step from the dual values of the best bound towards those of the master problem, at which exact pricing starts."""
 _STALLED = 8
-"""Rounds without progress after which the bound is looked at."""
-_VARIED = 4_000
-"""Kinds times classes up to which patterns with items set first are looked for: it takes long."""
-_AT_ONCE = 40
-"""How many patterns are added in a round at most."""
+"""Rounds without progress after which the bound is computed."""
+_VARIED_CELLS = 4_000
+"""Kinds times classes up to which `varied_patterns` is used, which takes long."""
+_PATTERNS_PER_ROUND = 40
+"""How many patterns are added in one round at most."""
 _EXACT_LEAST, _EXACT_MOST = SECOND // 20, 6 * SECOND // 10
-"""Work for one kind when HiGHS is asked for its bound."""
+"""Least and most work for one kind when HiGHS computes its bound."""
 
 
-Pack = Callable[[PackingInput, Floats, Meter], tuple[Ints, Floats]]
-"""Finds for every kind a valuable pattern, and what it is worth."""
+PatternFinder = Callable[[PackingInput, Floats, Meter], tuple[Ints, Floats]]
+"""Finds a valuable pattern for every kind; returns the patterns and their values."""
 
 
 class GeneratedColumns(NamedTuple):
-    """How it went: the cost of the linear programme, the duals that prove the bound, whether nothing can improve it."""
+    """The cost of the linear programme, the dual values of the best bound, and whether the bound is final."""
 
     cost: float
-    proved: Duals
-    done: bool
+    best_duals: Duals
+    is_complete: bool
 
     @property
     def bound(self) -> float:
-        """What no plan costs less than."""
-        return min(self.proved.cost, self.cost)
+        """The lower bound on the cost of every plan."""
+        return min(self.best_duals.cost, self.cost)
 
 
-def generate(
+def generate_columns(
     master: MasterProgram,
     budget: WorkBudget,
     *,
     prove: bool = True,
     rounds: int = 10_000,
-    tell: Callable[[float, float], None] | None = None,
-    known: Duals | None = None,
+    report: Callable[[float, float], None] | None = None,
+    known_duals: Duals | None = None,
 ) -> GeneratedColumns:
-    """Add patterns to a master, in so many rounds at most; see the module's contract.
+    """Add patterns to a master problem, in at most `rounds` rounds; see the module's contract.
 
-    `known` are duals that prove a bound, from an earlier round.
+    `known_duals` are dual values that prove a bound, from an earlier call.
     """
     cost, stalled = np.inf, 0
-    best = known or Duals(np.zeros(len(master.flat.demand)), np.zeros(len(master.flat.left)), 0.0)
+    best_duals = known_duals or Duals(np.zeros(len(master.inputs.demand)), np.zeros(len(master.inputs.limit_left)), 0.0)
     while True:
         rounds -= 1
         duals = master.solve(budget)
         if duals is None:
-            return GeneratedColumns(cost, best, False)
+            return GeneratedColumns(cost, best_duals, False)
         stalled = stalled + 1 if duals.cost > cost * (1 - 1e-4) else 0
         cost = duals.cost
-        if tell is not None:
-            tell(cost, best.cost)
-        added = _by_filling(master, duals, best_patterns, budget.meter)
+        if report is not None:
+            report(cost, best_duals.cost)
+        added = _price_heuristically(master, duals, best_patterns, budget.meter)
         if budget.is_exhausted():
-            quick = _quickly_proved(master.flat, duals, budget.meter) if prove else best
-            return GeneratedColumns(cost, _better(best, quick), False)
+            surrogate_duals = _surrogate_proof(master.inputs, duals, budget.meter) if prove else best_duals
+            return GeneratedColumns(cost, _higher_bound(best_duals, surrogate_duals), False)
         if added and stalled < _STALLED and rounds > 0:
             continue
-        few = master.flat.allowed.size <= _VARIED
-        if not added and rounds > 0 and few and _by_filling(master, duals, varied_patterns, budget.meter):
+        is_small = master.inputs.allowed.size <= _VARIED_CELLS
+        if not added and rounds > 0 and is_small and _price_heuristically(master, duals, varied_patterns, budget.meter):
             continue
         if not prove:
-            return GeneratedColumns(cost, best, True)
-        best, added = _by_proof(master, duals, best, budget)
+            return GeneratedColumns(cost, best_duals, True)
+        best_duals, added = _price_exactly(master, duals, best_duals, budget)
         stalled = 0
-        if best.cost >= cost * (1 - _CLOSE) or not added or budget.is_exhausted():
-            return GeneratedColumns(cost, best, not added or best.cost >= cost * (1 - _CLOSE))
+        if best_duals.cost >= cost * (1 - _CLOSE_ENOUGH) or not added or budget.is_exhausted():
+            return GeneratedColumns(cost, best_duals, not added or best_duals.cost >= cost * (1 - _CLOSE_ENOUGH))
 
 
-def _by_filling(master: MasterProgram, duals: Duals, pack: Pack, meter: Meter) -> bool:
-    """Add the patterns that packing by value finds; say whether there were any."""
-    due = master.flat.price + duals.limits @ master.flat.takes
-    patterns, worth = pack(master.flat, duals.items, meter)
-    ratio = worth / np.maximum(due, 1e-12)
-    useful = np.flatnonzero(ratio > 1 + 1e-6)
-    useful = useful[np.argsort(-ratio[useful], kind="stable")][:_AT_ONCE]
-    return sum(master.add(kind, tuple(patterns[kind].tolist())) for kind in useful.tolist()) > 0
+def _price_heuristically(master: MasterProgram, duals: Duals, find_patterns: PatternFinder, meter: Meter) -> bool:
+    """Add the improving patterns that a heuristic finds; return whether any was new."""
+    full_prices = master.inputs.price + duals.limits @ master.inputs.limit_usage
+    patterns, pattern_values = find_patterns(master.inputs, duals.items, meter)
+    ratio = pattern_values / np.maximum(full_prices, 1e-12)
+    improving = np.flatnonzero(ratio > 1 + 1e-6)
+    improving = improving[np.argsort(-ratio[improving], kind="stable")][:_PATTERNS_PER_ROUND]
+    return sum(master.add(kind, tuple(patterns[kind].tolist())) for kind in improving.tolist()) > 0
 
 
-def _better(one: Duals, other: Duals) -> Duals:
-    return other if other.cost > one.cost else one
+def _higher_bound(first: Duals, second: Duals) -> Duals:
+    return second if second.cost > first.cost else first
 
 
-def _quickly_proved(flat: PackingInput, duals: Duals, meter: Meter) -> Duals:
-    return _scaled(flat, duals, surrogate(flat, duals.items, meter))
+def _surrogate_proof(inputs: PackingInput, duals: Duals, meter: Meter) -> Duals:
+    """Return the dual values, scaled by the surrogate bounds so that they prove a bound."""
+    return _scaled_to_feasible(inputs, duals, surrogate_bounds(inputs, duals.items, meter))
 
 
-def _by_proof(master: MasterProgram, duals: Duals, best: Duals, budget: WorkBudget) -> tuple[Duals, bool]:
-    """Bound the value of every kind's patterns, exactly where it matters; add what is found on the way.
+def _price_exactly(master: MasterProgram, duals: Duals, best_duals: Duals, budget: WorkBudget) -> tuple[Duals, bool]:
+    """Bound the value of every kind's patterns; return the best dual values, and whether patterns were added.
 
-    Not at the duals themselves, which jump from round to round, but part of the way from those that prove the best
-    bound so far: what helps there helps on the way, and bounds there are better. Only if nothing is found there, at the
-    duals themselves.
+    The dual values of the master problem jump from round to round. So pricing starts between the dual values of the
+    best bound and those of the master problem (dual stabilisation), where bounds are better. Only if no pattern is
+    found there, pricing uses the dual values of the master problem.
     """
-    for part, near in ((_PART, 1e-2), (1.0, 1e-2), (1.0, _CLOSE)):
-        if part < 1 and best.cost <= 0:
+    for step, tolerance in ((_STEP_TO_DUALS, 1e-2), (1.0, 1e-2), (1.0, _CLOSE_ENOUGH)):
+        if step < 1 and best_duals.cost <= 0:
             continue
-        proved, added = _proved_at(master, _between(best, duals, part), duals, budget=budget, near=near)
-        best = _better(best, proved)
-        if added or budget.is_exhausted() or best.cost >= duals.cost * (1 - _CLOSE):
-            return best, added
-    return best, False
+        bound_duals, added = _bound_at(
+            master, _interpolated(best_duals, duals, step), duals, budget=budget, tolerance=tolerance
+        )
+        best_duals = _higher_bound(best_duals, bound_duals)
+        if added or budget.is_exhausted() or best_duals.cost >= duals.cost * (1 - _CLOSE_ENOUGH):
+            return best_duals, added
+    return best_duals, False
 
 
-def _between(one: Duals, other: Duals, part: float) -> Duals:
-    """Duals part of the way from one to another."""
+def _interpolated(first: Duals, second: Duals, step: float) -> Duals:
+    """Return dual values between two others: `step` 0 is the first, 1 the second."""
     return Duals(
-        one.items + part * (other.items - one.items),
-        one.limits + part * (other.limits - one.limits),
-        one.cost + part * (other.cost - one.cost),
+        first.items + step * (second.items - first.items),
+        first.limits + step * (second.limits - first.limits),
+        first.cost + step * (second.cost - first.cost),
     )
 
 
-def _proved_at(
-    master: MasterProgram, there: Duals, duals: Duals, *, budget: WorkBudget, near: float
+def _bound_at(
+    master: MasterProgram, at_duals: Duals, duals: Duals, *, budget: WorkBudget, tolerance: float
 ) -> tuple[Duals, bool]:
-    """Bound all kinds at some duals; say whether a pattern was found that helps at the master's duals."""
-    flat = master.flat
-    due = flat.price + there.limits @ flat.takes
-    worth = surrogate(flat, there.items, budget.meter)
-    near = min(max(0.15 * (1 - _scaled(flat, there, worth).cost / max(duals.cost, 1e-9)), _CLOSE), near)
-    added, settled = False, np.zeros(len(flat.price), dtype=bool)
-    while len(flat.price) and not budget.is_exhausted():
-        excess = np.where(settled, 0.0, worth / np.maximum(due, 1e-12))
-        kind = int(excess.argmax())
-        if excess[kind] <= max(1 + _CLOSE, (worth / np.maximum(due, 1e-12))[settled].max(initial=0.0)):
-            break  # the others bind no more
-        added |= _settle(master, there, due, worth, kind, budget=budget, near=near)
-        settled[kind] = True
-    return _scaled(flat, there, worth), added
-
-
-def _settle(
-    master: MasterProgram, duals: Duals, due: Floats, worth: Floats, kind: int, *, budget: WorkBudget, near: float
-) -> bool:
-    """Bound the value of one kind's patterns, and add those that help; say whether there were any."""
-    flat = master.flat
-    enough = float(due[kind]) * (1 + max(_CLOSE, near))
-    above = patterns_above(flat, kind, duals.items, budget.meter, least=enough, most=flat.bound_most, states=_STATES)
-    if above is not None:
-        values = above @ duals.items
-        worth[kind] = min(worth[kind], max(float(values.max(initial=0.0)) * (1 + 1e-9), enough))
-        best = np.argsort(-values, kind="stable")[:_FEW]
-        usable = [place for place in best.tolist() if flat.obeys(above[place])]
-        return sum(master.add(kind, tuple(above[place].tolist())) for place in usable) > 0
-    value, pattern = exact(
-        flat, kind, duals.items, budget=budget.extended_to(_EXACT_LEAST).limited_to(_EXACT_MOST), near=near
+    """Bound the patterns of all kinds at some dual values; return scaled dual values, and whether any was added."""
+    inputs = master.inputs
+    full_prices = inputs.price + at_duals.limits @ inputs.limit_usage
+    value_bounds = surrogate_bounds(inputs, at_duals.items, budget.meter)
+    tolerance = min(
+        max(
+            0.15 * (1 - _scaled_to_feasible(inputs, at_duals, value_bounds).cost / max(duals.cost, 1e-9)), _CLOSE_ENOUGH
+        ),
+        tolerance,
     )
-    worth[kind] = min(worth[kind], value)
-    if pattern is None or float(pattern @ duals.items) <= due[kind] * (1 + 1e-6):
+    added, is_priced = False, np.zeros(len(inputs.price), dtype=bool)
+    while len(inputs.price) and not budget.is_exhausted():
+        ratios = np.where(is_priced, 0.0, value_bounds / np.maximum(full_prices, 1e-12))
+        kind = int(ratios.argmax())
+        if ratios[kind] <= max(
+            1 + _CLOSE_ENOUGH, (value_bounds / np.maximum(full_prices, 1e-12))[is_priced].max(initial=0.0)
+        ):
+            break  # the scale is decided by a kind that is priced already
+        added |= _price_kind(master, at_duals, full_prices, value_bounds, kind, budget=budget, tolerance=tolerance)
+        is_priced[kind] = True
+    return _scaled_to_feasible(inputs, at_duals, value_bounds), added
+
+
+def _price_kind(
+    master: MasterProgram,
+    duals: Duals,
+    full_prices: Floats,
+    value_bounds: Floats,
+    kind: int,
+    *,
+    budget: WorkBudget,
+    tolerance: float,
+) -> bool:
+    """Lower the value bound of one kind, and add its improving patterns; return whether any was added."""
+    inputs = master.inputs
+    min_value = float(full_prices[kind]) * (1 + max(_CLOSE_ENOUGH, tolerance))
+    patterns = patterns_above(
+        inputs,
+        kind,
+        duals.items,
+        budget.meter,
+        min_value=min_value,
+        max_per_node=inputs.bound_max_per_node,
+        max_states=_MAX_STATES,
+    )
+    if patterns is not None:
+        values = patterns @ duals.items
+        value_bounds[kind] = min(value_bounds[kind], max(float(values.max(initial=0.0)) * (1 + 1e-9), min_value))
+        most_valuable = np.argsort(-values, kind="stable")[:_PATTERNS_PER_KIND]
+        usable = [place for place in most_valuable.tolist() if inputs.obeys_node_rules(patterns[place])]
+        return sum(master.add(kind, tuple(patterns[place].tolist())) for place in usable) > 0
+    value, pattern = exact_bound(
+        inputs,
+        kind,
+        duals.items,
+        budget=budget.extended_to(_EXACT_LEAST).limited_to(_EXACT_MOST),
+        relative_gap=tolerance,
+    )
+    value_bounds[kind] = min(value_bounds[kind], value)
+    if pattern is None or float(pattern @ duals.items) <= full_prices[kind] * (1 + 1e-6):
         return False
     return master.add(kind, tuple(pattern.tolist()))
 
 
-def _scaled(flat: PackingInput, duals: Duals, worth: Floats) -> Duals:
-    """Duals scaled down until no pattern is worth more than its price, when no pattern of a kind is worth more."""
-    value = worth - duals.limits @ flat.takes
+def _scaled_to_feasible(inputs: PackingInput, duals: Duals, value_bounds: Floats) -> Duals:
+    """Return the dual values, scaled down until no pattern is worth more than its price.
+
+    `value_bounds` are upper bounds on the value of a pattern of each kind.
+    """
+    net_values = value_bounds - duals.limits @ inputs.limit_usage
     with np.errstate(divide="ignore"):
-        scale = np.where(value > 0, flat.price / np.maximum(value, 1e-15), np.inf)
-    least = float(min(1.0, scale.min(initial=1.0)))
-    return Duals(duals.items * least, duals.limits * least, duals.cost * least)
+        factors = np.where(net_values > 0, inputs.price / np.maximum(net_values, 1e-15), np.inf)
+    factor = float(min(1.0, factors.min(initial=1.0)))
+    return Duals(duals.items * factor, duals.limits * factor, duals.cost * factor)

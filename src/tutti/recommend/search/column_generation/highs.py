@@ -1,8 +1,8 @@
-"""HiGHS, set up the same way everywhere: quiet, one thread, deterministic, and ended by counted work.
+"""HiGHS, set up the same way everywhere: quiet, one thread, deterministic, and stopped by counted work.
 
-The number of threads belongs to the process: two solvers with different numbers make the second fail silently. The time
-limit of HiGHS would make the answer depend on the clock. HiGHS calls back at fixed points of its search; each callback
-counts as work, at the root of the tree as more than below it, and interrupts HiGHS when the budget is exhausted.
+The number of threads is a setting of the process: a second solver with another number fails silently. The time limit of
+HiGHS would make the answer depend on the clock. HiGHS calls back at fixed points of its search; each callback counts as
+work (more at the root of the search tree than below it), and interrupts HiGHS when the budget is exhausted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tutti.cluster.work.meter import (
 from tutti.cluster.work.work_budget import WorkBudget
 
 _FIRST_CALLS = 30
-"""Callbacks at the root up to which HiGHS only adds cuts; later ones come after heuristics, which take longer."""
-_WORST = 600.0
-"""Seconds after which HiGHS ends a run by its own clock."""
+"""Callbacks at the root up to which HiGHS only adds cuts; later callbacks follow heuristics, which take longer."""
+_TIME_LIMIT = 600.0
+"""Seconds after which HiGHS stops a run by its own clock, as a last resort."""
 
 
-def quiet(meter: Meter) -> highspy.Highs:
-    """Make a solver that prints nothing."""
+def new_solver(meter: Meter) -> highspy.Highs:
+    """Return a solver that prints nothing and uses one thread."""
     meter.count += SOLVER
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
@@ -44,22 +44,22 @@ def quiet(meter: Meter) -> highspy.Highs:
 
 
 def run_linear(model: highspy.Highs, budget: WorkBudget) -> None:
-    """Solve a linear programme to its end."""
+    """Solve a linear programme to optimality, and count the work."""
     _run(model, budget)
     iterations = model.getInfo().simplex_iteration_count
     budget.meter.count += LINEAR_RUN + iterations * (LINEAR_ITERATION + LINEAR_ITERATION_ROW * model.getNumRow())
 
 
-def run_whole(model: highspy.Highs, budget: WorkBudget) -> None:
+def run_integer(model: highspy.Highs, budget: WorkBudget) -> None:
     """Solve an integer programme until the optimum is found, or the budget is exhausted."""
     entries, meter = model.getNumNz(), budget.meter
     meter.count += SOLVER_COLUMN * model.getNumCol()
-    at_root = [round(rate * sqrt(entries)) for rate in (ROOT_FIRST_CALL, ROOT_LATER_CALL)]
-    in_tree, calls = TREE_CALL + TREE_CALL_ENTRY * entries, count()
+    root_rates = [round(rate * sqrt(entries)) for rate in (ROOT_FIRST_CALL, ROOT_LATER_CALL)]
+    tree_rate, calls = TREE_CALL + TREE_CALL_ENTRY * entries, count()
 
     def count_and_check(event: Any) -> None:
         is_later = next(calls) >= _FIRST_CALLS
-        meter.count += in_tree if event.data_out.mip_node_count > 0 else at_root[is_later]
+        meter.count += tree_rate if event.data_out.mip_node_count > 0 else root_rates[is_later]
         if budget.is_exhausted():
             event.interrupt()
 
@@ -68,8 +68,8 @@ def run_whole(model: highspy.Highs, budget: WorkBudget) -> None:
 
 
 def _run(model: highspy.Highs, budget: WorkBudget) -> None:
-    # The clock of HiGHS goes on from run to run.
-    model.setOptionValue("time_limit", model.getRunTime() + _WORST)
+    # The clock of HiGHS adds up the runs of one solver.
+    model.setOptionValue("time_limit", model.getRunTime() + _TIME_LIMIT)
     model.run()
     if model.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
         budget.note_cut_by_clock()

@@ -1,6 +1,7 @@
-"""A packing: nodes to buy with what each takes, and what goes to nodes that are there; in whole numbers.
+"""A packing: the nodes to buy with a pattern each, and the items on existing nodes, in whole numbers.
 
-Contract: `Packing.nodes` holds a kind and a pattern for each node; patterns never add up to more than the demand.
+Contract: `Packing.nodes` holds a kind and a pattern for each bought node; patterns never add up to more than the
+demand.
 """
 
 from __future__ import annotations
@@ -18,54 +19,65 @@ class Packing(NamedTuple):
     """See the module's contract."""
 
     nodes: tuple[tuple[int, Pattern], ...]
-    moved: Ints
-    """Existing node x class."""
+    on_existing: Ints
+    """Existing node x class: how many items go there."""
     dropped: Ints
-    """Items of each class that have no place."""
+    """Number of items of each class that are on no node."""
 
-    def cost(self, flat: PackingInput) -> float:
-        """What the nodes cost."""
-        return float(sum(flat.price[kind] for kind, _ in self.nodes))
+    def cost(self, inputs: PackingInput) -> float:
+        """Return the price of the bought nodes."""
+        return float(sum(inputs.price[kind] for kind, _ in self.nodes))
 
 
-def packed(flat: PackingInput, nodes: Iterable[tuple[int, Sequence[int]]], moved: Ints | None = None) -> Packing:
-    """Trim patterns to the demand (full nodes first), buy each as cheaply as it can be had, and count what is left."""
-    moved = np.zeros(flat.welcome.shape, dtype=np.int64) if moved is None else moved.copy()
-    left = flat.demand.copy()
-    for node in range(len(moved)):
-        moved[node] = np.minimum(moved[node], left)
-        left -= moved[node]
-    used = np.zeros(len(flat.left))
-    kept: list[tuple[int, Pattern]] = []
-    wanted = sorted(nodes, key=lambda each: (-_fullness(flat, each), each[0], tuple(each[1])))
-    for kind, _ in wanted:
-        used += flat.takes[:, kind]
-    for kind, pattern in wanted:
-        counts = np.minimum(np.asarray(pattern, dtype=np.int64), left)
+def make_packing(
+    inputs: PackingInput, nodes: Iterable[tuple[int, Sequence[int]]], on_existing: Ints | None = None
+) -> Packing:
+    """Make a packing from nodes: trim patterns to the demand, and replace kinds by cheaper kinds.
+
+    The fullest nodes come first, so trimming empties the least used nodes. Nodes whose pattern becomes empty are left
+    out.
+    """
+    on_existing = np.zeros(inputs.node_feasible.shape, dtype=np.int64) if on_existing is None else on_existing.copy()
+    uncovered = inputs.demand.copy()
+    for node in range(len(on_existing)):
+        on_existing[node] = np.minimum(on_existing[node], uncovered)
+        uncovered -= on_existing[node]
+    limit_used = np.zeros(len(inputs.limit_left))
+    bought: list[tuple[int, Pattern]] = []
+    by_fullness = sorted(nodes, key=lambda each: (-_fullness(inputs, each), each[0], tuple(each[1])))
+    for kind, _ in by_fullness:
+        limit_used += inputs.limit_usage[:, kind]
+    for kind, pattern in by_fullness:
+        counts = np.minimum(np.asarray(pattern, dtype=np.int64), uncovered)
         if not counts.any():
-            used -= flat.takes[:, kind]
+            limit_used -= inputs.limit_usage[:, kind]
             continue
-        left -= counts
-        cheaper = downsized(flat, kind, counts, used)
-        used += flat.takes[:, cheaper] - flat.takes[:, kind]
-        kept.append((cheaper, tuple(counts.tolist())))
-    return Packing(tuple(kept), moved, left)
+        uncovered -= counts
+        cheapest = cheapest_replacement(inputs, kind, counts, limit_used)
+        limit_used += inputs.limit_usage[:, cheapest] - inputs.limit_usage[:, kind]
+        bought.append((cheapest, tuple(counts.tolist())))
+    return Packing(tuple(bought), on_existing, uncovered)
 
 
-def downsized(flat: PackingInput, kind: int, counts: Ints, used: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
-    """The cheapest kind for a pattern that now has this kind, within the limits of which so much is used."""
-    fits = flat.fits(counts) & (flat.price < flat.price[kind])
-    if not fits.any():
+def cheapest_replacement(
+    inputs: PackingInput, kind: int, counts: Ints, limit_used: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> int:
+    """Return the cheapest kind for a pattern that has `kind` now; limits hold when `limit_used` is used already."""
+    is_candidate = inputs.fitting_kinds(counts) & (inputs.price < inputs.price[kind])
+    if not is_candidate.any():
         return kind
-    if len(flat.left):
-        after = used[:, None] - flat.takes[:, [kind]] + flat.takes
-        fits &= ((after <= flat.left[:, None] + 1e-6) | (flat.takes <= flat.takes[:, [kind]])).all(axis=0)
-    costs = np.where(fits, flat.price, np.inf)
-    best = int(costs.argmin())
-    return best if costs[best] < flat.price[kind] else kind
+    if len(inputs.limit_left):
+        limit_after = limit_used[:, None] - inputs.limit_usage[:, [kind]] + inputs.limit_usage
+        is_candidate &= (
+            (limit_after <= inputs.limit_left[:, None] + 1e-6) | (inputs.limit_usage <= inputs.limit_usage[:, [kind]])
+        ).all(axis=0)
+    candidate_prices = np.where(is_candidate, inputs.price, np.inf)
+    best = int(candidate_prices.argmin())
+    return best if candidate_prices[best] < inputs.price[kind] else kind
 
 
-def _fullness(flat: PackingInput, node: tuple[int, Sequence[int]]) -> float:
+def _fullness(inputs: PackingInput, node: tuple[int, Sequence[int]]) -> float:
+    """Return the used shares of cpu and memory of a node, added up."""
     kind, pattern = node
-    used = np.asarray(pattern) @ flat.requests
-    return float((used[:2] / np.maximum(flat.free[kind][:2], 1e-9)).sum())
+    used = np.asarray(pattern) @ inputs.requests
+    return float((used[:2] / np.maximum(inputs.free[kind][:2], 1e-9)).sum())

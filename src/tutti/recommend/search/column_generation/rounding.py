@@ -1,7 +1,8 @@
-"""Whole nodes: from fractions of patterns to a packing.
+"""Rounding: from fractions of patterns to whole nodes.
 
-Contract: pure but for the clock. `round_off` buys the whole part of the fractions and packs the rest anew, `choose`
-asks for the best whole numbers over all known patterns. Both give a packing that obeys limits and rules.
+Contract: `round_fractions` buys the whole part of each fraction and packs the uncovered items again;
+`best_integer_packing` solves the integer programme over all known patterns. Both stop at the work budget, and return
+packings that obey limits and rules.
 """
 
 from __future__ import annotations
@@ -11,166 +12,184 @@ import numpy as np
 from tutti.cluster.columns import Floats, Ints
 from tutti.cluster.work.meter import SECOND, Meter
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.recommend.search.column_generation.generate import generate
+from tutti.recommend.search.column_generation.generate import generate_columns
 from tutti.recommend.search.column_generation.master import IntegerSolution, MasterProgram
-from tutti.recommend.search.column_generation.packing import Packing, packed
+from tutti.recommend.search.column_generation.packing import Packing, make_packing
 from tutti.recommend.search.column_generation.packing_input import PackingInput, Pattern
-from tutti.recommend.search.column_generation.pattern_heuristics import alone, best_patterns
+from tutti.recommend.search.column_generation.pattern_heuristics import best_patterns, max_items_alone
 
-_ROUNDS = 12
-"""Rounds of pricing for what is left."""
-_FEW = 150
-"""Items up to which what is left is settled in whole numbers."""
-_KEPT = 500
-"""Patterns that are kept for what is left."""
-_WHOLE_LEAST, _WHOLE_MOST = SECOND // 20, 3 * SECOND // 2
-"""Work for what is left in whole numbers."""
-
-
-def choose(master: MasterProgram, budget: WorkBudget) -> Packing | None:
-    """The best packing over the known patterns that is found in time."""
-    whole = master.whole(budget)
-    return None if whole is None else _packing(master, whole)
+_PRICING_ROUNDS = 12
+"""Rounds of pricing for the uncovered items."""
+_MAX_INTEGER_ITEMS = 150
+"""Number of uncovered items up to which the integer programme is solved for them."""
+_KEPT_PATTERNS = 500
+"""How many known patterns are kept for the uncovered items."""
+_INTEGER_LEAST, _INTEGER_MOST = SECOND // 20, 3 * SECOND // 2
+"""Least and most work for the integer programme over the uncovered items."""
 
 
-def _packing(master: MasterProgram, whole: IntegerSolution) -> Packing:
+def best_integer_packing(master: MasterProgram, budget: WorkBudget) -> Packing | None:
+    """Return the best packing over the known patterns that is found within the budget, or None."""
+    solution = master.solve_integer(budget)
+    return None if solution is None else _packing(master, solution)
+
+
+def _packing(master: MasterProgram, solution: IntegerSolution) -> Packing:
     nodes = []
-    for place in np.flatnonzero(whole.times).tolist():
-        nodes += [(master.kinds[place], master.patterns[place])] * int(whole.times[place])
-    return packed(master.flat, nodes, whole.moved)
+    for place in np.flatnonzero(solution.counts).tolist():
+        nodes += [(master.kinds[place], master.patterns[place])] * int(solution.counts[place])
+    return make_packing(master.inputs, nodes, solution.on_existing)
 
 
-def round_off(master: MasterProgram, budget: WorkBudget) -> Packing | None:
-    """Buy whole parts, and pack what is left with patterns made for it, again and again."""
-    flat = master.flat
-    if len(flat.room):
+def round_fractions(master: MasterProgram, budget: WorkBudget) -> Packing | None:
+    """Buy the whole counts of the linear solution, then price and pack the uncovered items, until all are covered.
+
+    Return None when there are existing nodes: rounding does not place items there.
+    """
+    inputs = master.inputs
+    if len(inputs.node_free):
         return None
     nodes: list[tuple[int, Pattern]] = []
-    left, limits = flat.demand.copy(), flat.left.copy()
-    now = master
-    while left.any():
-        if not _buy_whole_parts(now, nodes, left, limits) and not _buy_near_whole(now, nodes, left, limits):
+    uncovered, limits = inputs.demand.copy(), inputs.limit_left.copy()
+    current = master
+    while uncovered.any():
+        if not _buy_whole_counts(current, nodes, uncovered, limits) and not _buy_nearly_whole(
+            current, nodes, uncovered, limits
+        ):
             break
-        if not left.any():
+        if not uncovered.any():
             break
-        rest = flat.with_demand(left.copy())._replace(left=limits.copy())
+        rest = inputs.with_demand(uncovered.copy())._replace(limit_left=limits.copy())
         if budget.is_exhausted():
-            nodes += by_value(rest, _values(now, budget), budget)
+            nodes += buy_by_value(rest, _item_values(current, budget), budget)
             break
-        now = _for_rest(now, rest, budget)
-        cost = generate(now, budget.share(0.3), prove=False, rounds=_ROUNDS).cost
-        if int(left.sum()) <= _FEW:
-            whole = now.whole(budget.share(0.4).limited_to(_WHOLE_MOST).extended_to(_WHOLE_LEAST))
-            if whole is not None and not whole.dropped.any() and whole.cost <= cost * 1.25:
-                return packed(flat, [*nodes, *_packing(now, whole).nodes])
-    return packed(flat, nodes)
+        current = _residual_master(current, rest, budget)
+        cost = generate_columns(current, budget.share(0.3), prove=False, rounds=_PRICING_ROUNDS).cost
+        if int(uncovered.sum()) <= _MAX_INTEGER_ITEMS:
+            solution = current.solve_integer(budget.share(0.4).limited_to(_INTEGER_MOST).extended_to(_INTEGER_LEAST))
+            if solution is not None and not solution.dropped.any() and solution.cost <= cost * 1.25:
+                return make_packing(inputs, [*nodes, *_packing(current, solution).nodes])
+    return make_packing(inputs, nodes)
 
 
-def by_value(flat: PackingInput, values: Floats, budget: WorkBudget) -> list[tuple[int, Pattern]]:
-    """Buy the pattern that is worth most for its price, again and again, until nothing is left, or limits bind.
+def buy_by_value(inputs: PackingInput, values: Floats, budget: WorkBudget) -> list[tuple[int, Pattern]]:
+    """Buy the pattern with the highest value per price until all items are covered or limits are reached.
 
-    It is for an exhausted budget, and exceeds the budget by a tenth at most.
+    Meant for an exhausted budget: exceeds the budget by at most a tenth.
     """
     nodes: list[tuple[int, Pattern]] = []
-    left, limits = flat.demand.copy(), flat.left.copy()
-    while left.any() and not budget.is_exceeded_by(budget.limit // 10):
-        wanted = np.where(left > 0, np.maximum(values, 1e-9), 0)
-        patterns, worth = best_patterns(flat.with_demand(left), wanted, budget.meter)
-        usable = (flat.takes <= limits[:, None] + 1e-9).all(axis=0) & (worth > 0)
-        if not usable.any():
+    uncovered, limits = inputs.demand.copy(), inputs.limit_left.copy()
+    while uncovered.any() and not budget.is_exceeded_by(budget.limit // 10):
+        wanted = np.where(uncovered > 0, np.maximum(values, 1e-9), 0)
+        patterns, pattern_values = best_patterns(inputs.with_demand(uncovered), wanted, budget.meter)
+        is_usable = (inputs.limit_usage <= limits[:, None] + 1e-9).all(axis=0) & (pattern_values > 0)
+        if not is_usable.any():
             break
-        kind = int(np.where(usable, worth / np.maximum(flat.price, 1e-9), -1).argmax())
-        times = int((left[patterns[kind] > 0] // patterns[kind][patterns[kind] > 0]).min())
-        if not _buy(flat, nodes, left, limits, kind, tuple(patterns[kind].tolist()), max(times, 1)):
+        kind = int(np.where(is_usable, pattern_values / np.maximum(inputs.price, 1e-9), -1).argmax())
+        times = int((uncovered[patterns[kind] > 0] // patterns[kind][patterns[kind] > 0]).min())
+        if not _buy(inputs, nodes, uncovered, limits, kind, tuple(patterns[kind].tolist()), max(times, 1)):
             break
     return nodes
 
 
-def _values(master: MasterProgram, budget: WorkBudget) -> Floats:
+def _item_values(master: MasterProgram, budget: WorkBudget) -> Floats:
+    """Return the dual values of the items; 1 for each when the solver fails."""
     duals = master.solve(budget)
-    return duals.items if duals is not None else np.ones(len(master.flat.demand))
+    return duals.items if duals is not None else np.ones(len(master.inputs.demand))
 
 
-def _for_rest(before: MasterProgram, rest: PackingInput, budget: WorkBudget) -> MasterProgram:
-    """A master for what is left, with those known patterns that still serve."""
-    inner = MasterProgram(rest, before.penalty, budget.meter, scale=before.scale)
-    for kind, pattern in _seeds(rest):
-        inner.add(kind, pattern)
-    values = _values(before, budget)
-    patterns = np.array(before.patterns, dtype=np.int64).reshape(len(before.patterns), -1)
+def _residual_master(previous: MasterProgram, rest: PackingInput, budget: WorkBudget) -> MasterProgram:
+    """Return a master problem for the uncovered items, with the most valuable of the known patterns."""
+    residual = MasterProgram(rest, previous.penalty, budget.meter, scale=previous.scale)
+    for kind, pattern in _single_class_patterns(rest):
+        residual.add(kind, pattern)
+    values = _item_values(previous, budget)
+    patterns = np.array(previous.patterns, dtype=np.int64).reshape(len(previous.patterns), -1)
     trimmed = np.minimum(patterns, rest.demand)
-    worth = (trimmed @ values) / np.maximum(before.flat.price[before.kinds], 1e-9)
-    for place in np.argsort(-worth, kind="stable")[:_KEPT].tolist():
-        inner.add(before.kinds[place], tuple(trimmed[place].tolist()))
-    return inner
+    pattern_values = (trimmed @ values) / np.maximum(previous.inputs.price[previous.kinds], 1e-9)
+    for place in np.argsort(-pattern_values, kind="stable")[:_KEPT_PATTERNS].tolist():
+        residual.add(previous.kinds[place], tuple(trimmed[place].tolist()))
+    return residual
 
 
-def _buy_whole_parts(now: MasterProgram, nodes: list[tuple[int, Pattern]], left: Ints, limits: Floats) -> int:
-    levels = now.levels()
+def _buy_whole_counts(current: MasterProgram, nodes: list[tuple[int, Pattern]], uncovered: Ints, limits: Floats) -> int:
+    """Buy each pattern as often as the whole part of its fraction; return how many nodes were bought."""
+    levels = current.pattern_levels()
     bought = 0
     for place in np.flatnonzero(levels >= 1 - 1e-6).tolist():
-        bought += _buy(now.flat, nodes, left, limits, now.kinds[place], now.patterns[place], int(levels[place] + 1e-6))
+        bought += _buy(
+            current.inputs,
+            nodes,
+            uncovered,
+            limits,
+            current.kinds[place],
+            current.patterns[place],
+            int(levels[place] + 1e-6),
+        )
     return bought
 
 
-def _buy_near_whole(now: MasterProgram, nodes: list[tuple[int, Pattern]], left: Ints, limits: Floats) -> int:
-    """Buy one of each of those that are nearest to a whole one and fullest: a quarter of the fractions."""
-    flat, levels = now.flat, now.levels()
+def _buy_nearly_whole(current: MasterProgram, nodes: list[tuple[int, Pattern]], uncovered: Ints, limits: Floats) -> int:
+    """Buy one node of each of the fullest, most nearly whole patterns: a quarter of all. Return how many."""
+    inputs, levels = current.inputs, current.pattern_levels()
     places = np.flatnonzero(levels > 1e-6)
     if not len(places):
         return 0
-    used = np.array([now.patterns[place] for place in places.tolist()]) @ flat.requests
-    free = np.maximum(flat.free[np.array(now.kinds)[places]], 1e-9)
-    merit = levels[places] * (used / free)[:, :2].max(axis=1)
-    chosen = places[np.argsort(-merit, kind="stable")][: max(len(places) // 4, 1)]
-    return sum(_buy(flat, nodes, left, limits, now.kinds[place], now.patterns[place], 1) for place in chosen.tolist())
+    used = np.array([current.patterns[place] for place in places.tolist()]) @ inputs.requests
+    free = np.maximum(inputs.free[np.array(current.kinds)[places]], 1e-9)
+    scores = levels[places] * (used / free)[:, :2].max(axis=1)
+    chosen = places[np.argsort(-scores, kind="stable")][: max(len(places) // 4, 1)]
+    return sum(
+        _buy(inputs, nodes, uncovered, limits, current.kinds[place], current.patterns[place], 1)
+        for place in chosen.tolist()
+    )
 
 
 def _buy(
-    flat: PackingInput,
+    inputs: PackingInput,
     nodes: list[tuple[int, Pattern]],
-    left: Ints,
+    uncovered: Ints,
     limits: Floats,
     kind: int,
     pattern: Pattern,
     times: int,
 ) -> int:
-    """Buy a pattern some times as long as it is wanted and within limits; give how often."""
+    """Buy a pattern up to `times` times while it covers items and limits allow; return how often."""
     bought = 0
     counts = np.array(pattern)
     for _ in range(times):
-        trimmed = np.minimum(counts, left)
-        if not trimmed.any() or (limits < flat.takes[:, kind]).any():
+        trimmed = np.minimum(counts, uncovered)
+        if not trimmed.any() or (limits < inputs.limit_usage[:, kind]).any():
             break
-        left -= trimmed
-        limits -= flat.takes[:, kind]
+        uncovered -= trimmed
+        limits -= inputs.limit_usage[:, kind]
         nodes.append((kind, tuple(trimmed.tolist())))
         bought += 1
     return bought
 
 
-def _seeds(flat: PackingInput) -> list[tuple[int, Pattern]]:
-    """A pattern for every class alone, where it is cheapest, so that everything can be covered."""
-    taken = alone(flat)
+def _single_class_patterns(inputs: PackingInput) -> list[tuple[int, Pattern]]:
+    """Return for every class a pattern with this class alone, of its cheapest kind: they cover all demand."""
+    max_items = max_items_alone(inputs)
     with np.errstate(divide="ignore"):
-        each = np.where(taken > 0, flat.price[:, None] / np.maximum(taken, 1), np.inf)
-    seeds = []
-    for number in np.flatnonzero((flat.demand > 0) & (taken > 0).any(axis=0)).tolist():
-        kind = int(each[:, number].argmin())
-        pattern = [0] * len(flat.demand)
-        pattern[number] = int(taken[kind, number])
-        seeds.append((kind, tuple(pattern)))
-    return seeds
+        price_per_item = np.where(max_items > 0, inputs.price[:, None] / np.maximum(max_items, 1), np.inf)
+    patterns = []
+    for number in np.flatnonzero((inputs.demand > 0) & (max_items > 0).any(axis=0)).tolist():
+        kind = int(price_per_item[:, number].argmin())
+        pattern = [0] * len(inputs.demand)
+        pattern[number] = int(max_items[kind, number])
+        patterns.append((kind, tuple(pattern)))
+    return patterns
 
 
-def seed(master: MasterProgram, meter: Meter) -> None:
-    """Give a master a pattern for every class, and patterns that mix classes by their size."""
-    flat = master.flat
-    for kind, pattern in _seeds(flat):
+def add_seed_patterns(master: MasterProgram, meter: Meter) -> None:
+    """Add first patterns to a master problem: one for every class alone, and mixtures by item size."""
+    inputs = master.inputs
+    for kind, pattern in _single_class_patterns(inputs):
         master.add(kind, pattern)
-    sizes = flat.requests / np.maximum(flat.free.max(axis=0, initial=0.0), 1e-9)
+    sizes = inputs.requests / np.maximum(inputs.free.max(axis=0, initial=0.0), 1e-9)
     for values in (sizes.max(axis=1), sizes.sum(axis=1), sizes[:, 0] + 1e-9, sizes[:, 1] + 1e-9):
-        patterns, worth = best_patterns(flat, values, meter)
-        for kind in range(len(worth)):
-            if worth[kind] > 0:
+        patterns, pattern_values = best_patterns(inputs, values, meter)
+        for kind in range(len(pattern_values)):
+            if pattern_values[kind] > 0:
                 master.add(kind, tuple(patterns[kind].tolist()))

@@ -1,5 +1,9 @@
-"""Local search for cheaper purchases where kube-scheduler places the pods.
+"""Local search for cheaper purchases, when kube-scheduler binds the pods.
 
-`exchange` runs it, `local_search` goes from a purchase to cheaper ones among its `neighbours`, `forecast` predicts
-what kube-scheduler places, `forecast_nodes` are its columns, `fill_limits` fills pools whose limits bind.
+- `exchange`        From which purchases does the local search start?
+- `local_search`    How does the search go from a purchase to cheaper ones, confirmed by replays?
+- `neighbours`      Which is the cheapest neighbour of a purchase, by forecasts?
+- `fill_limits`     Which purchases place more pods when limits leave no room for all pods?
+- `forecast`        Which pods would kube-scheduler place on a purchase, estimated without a replay?
+- `forecast_nodes`  Which node columns does a forecast need, for many purchases at once?
 """

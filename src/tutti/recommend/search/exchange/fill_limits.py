@@ -1,9 +1,9 @@
-"""To the brim: purchases on which a scheduler places more pods, where limits leave no room for everybody.
+"""Fill limits: purchases on which kube-scheduler places more pods, when limits leave no room for all pods.
 
-Contract: pure but for the clock; the picture is left as it was. Which nodes share a limit decides how many pods get
-one: large pods take small nodes from nobody. So what draws on the same limits as an offering goes, all or half of it,
-and as many nodes of that offering come as limits then allow. Forecasts choose, replays confirm: what comes back is the
-outcome that was given, or a better one by rank.
+Contract: pure; stops at the work budget; the planning cluster is left as it was. Which nodes use up a limit decides how
+many pods get a node: large pods do not compete for small nodes. A neighbour removes all or half of the nodes that share
+a limit with an offering, and adds as many nodes of that offering as the limits then allow. Forecasts choose neighbours,
+replays confirm them: the result is the given outcome, or a replayed outcome with a better rank.
 """
 
 from __future__ import annotations
@@ -19,78 +19,90 @@ from tutti.recommend.replay.binding import BoundPurchase
 from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder
 from tutti.recommend.search.exchange.forecast import Forecast
 from tutti.recommend.search.exchange.local_search import Rank
-from tutti.recommend.search.exchange.neighbours import CELLS, Purchase, cost_of, key_of, must_stop, useful
+from tutti.recommend.search.exchange.neighbours import (
+    MAX_CELLS,
+    NodeCounts,
+    cost_of,
+    key_of,
+    must_stop,
+    useful_offerings,
+)
 
-_ABREAST = 32
-"""How many purchases are forecast side by side."""
-_CONFIRMED = 3
-"""How many of the purchases that promise most are replayed in a round."""
+_BATCH_SIZE = 32
+"""How many purchases are forecast at once."""
+_REPLAYS = 3
+"""How many of the best forecasts are replayed in a round."""
 
 
-def filled(
+def fill_limits(
     binding: KubeSchedulerBinder, outcome: BoundPurchase, prices: Floats, rank: Rank, *, budget: WorkBudget
 ) -> BoundPurchase:
-    """The best outcome that filling limits otherwise leads to."""
+    """Return the best outcome that other ways to fill the limits lead to."""
     problem = binding.problem
     if not outcome.left or not problem.limits or must_stop(budget):
         return outcome
-    brim = _Brim(binding, prices, budget)
+    filler = _LimitFiller(binding, prices, budget)
     while not must_stop(budget):
-        better = outcome
-        for purchase in brim.promising(Counter(offering for _, offering in outcome.nodes)):
-            again = binding.replay(outcome.maker, sorted(purchase.elements()))
-            better = again if rank(again) < rank(better) else better
-        if better is outcome:
+        best = outcome
+        for purchase in filler.best_neighbours(Counter(offering for _, offering in outcome.nodes)):
+            replayed = binding.replay(outcome.maker, sorted(purchase.elements()))
+            best = replayed if rank(replayed) < rank(best) else best
+        if best is outcome:
             break
-        outcome = better
+        outcome = best
     return outcome
 
 
-class _Brim:
+class _LimitFiller:
+    """Proposes neighbours of a purchase that use the limits for other offerings."""
+
     def __init__(self, binding: KubeSchedulerBinder, prices: Floats, budget: WorkBudget) -> None:
         problem = binding.problem
         self._prices, self._budget = prices, budget
-        self._useful = useful(problem, prices)
+        self._useful_offerings = useful_offerings(problem, prices)
         self._forecast = Forecast(binding.planning, problem, range(len(problem.offerings)))
-        self._takes: Ints = np.array([row.takes for row in problem.limits], dtype=np.int64)
-        self._left: Ints = np.array([row.left for row in problem.limits], dtype=np.int64)
-        self._most = len(binding.pods)
+        self._limit_usage: Ints = np.array([row.takes for row in problem.limits], dtype=np.int64)
+        self._limit_left: Ints = np.array([row.left for row in problem.limits], dtype=np.int64)
+        self._max_nodes = len(binding.pods)
         levels = sorted({each.priority for each in problem.classes}, reverse=True)
-        self._level = np.array([[each.priority == level for each in problem.classes] for level in levels])
+        self._is_level = np.array([[each.priority == level for each in problem.classes] for level in levels])
         self._seen = set[tuple[tuple[int, int], ...]]()
 
-    def promising(self, purchase: Purchase) -> list[Purchase]:
-        """The purchases next to one that would leave the fewest pods, the important ones first."""
-        tries = [each for each in self._next_to(purchase) if key_of(each) not in self._seen]
-        self._seen.update(map(key_of, tries))
-        found: list[tuple[tuple[float, ...], Purchase]] = []
-        for first in range(0, len(tries), _ABREAST):
+    def best_neighbours(self, purchase: NodeCounts) -> list[NodeCounts]:
+        """Return the neighbours with the fewest unplaced pods by forecast, important pods first."""
+        candidates = [each for each in self._neighbours(purchase) if key_of(each) not in self._seen]
+        self._seen.update(map(key_of, candidates))
+        ranked: list[tuple[tuple[float, ...], NodeCounts]] = []
+        for first in range(0, len(candidates), _BATCH_SIZE):
             if must_stop(self._budget):
                 break
-            part = tries[first : first + _ABREAST]
-            left = self._forecast.left_of([sorted(each.elements()) for each in part])
-            for each, pods in zip(part, left, strict=True):
-                found.append(((*(self._level @ pods).tolist(), cost_of(each, self._prices)), each))
-        found.sort(key=lambda each: each[0])
-        return [each for _, each in found[:_CONFIRMED]]
+            batch = candidates[first : first + _BATCH_SIZE]
+            unplaced = self._forecast.unplaced_counts([sorted(each.elements()) for each in batch])
+            for each, pods in zip(batch, unplaced, strict=True):
+                ranked.append(((*(self._is_level @ pods).tolist(), cost_of(each, self._prices)), each))
+        ranked.sort(key=lambda each: each[0])
+        return [each for _, each in ranked[:_REPLAYS]]
 
-    def _next_to(self, purchase: Purchase) -> Iterator[Purchase]:
-        for offering in self._useful:
-            mine = self._takes[:, offering] > 0
-            if not mine.any():
+    def _neighbours(self, purchase: NodeCounts) -> Iterator[NodeCounts]:
+        """Yield purchases with nodes of one offering instead of all or half of the nodes that share its limits."""
+        for offering in self._useful_offerings:
+            uses_limit = self._limit_usage[:, offering] > 0
+            if not uses_limit.any():
                 continue
-            near = [each for each in purchase if (self._takes[mine, each] > 0).any()]
-            for share in (1, 2):
-                rest = Counter(
-                    {each: count - (count if each in near else 0) // share for each, count in purchase.items()}
+            same_limit = [each for each in purchase if (self._limit_usage[uses_limit, each] > 0).any()]
+            for divisor in (1, 2):
+                remainder = Counter(
+                    {each: count - (count if each in same_limit else 0) // divisor for each, count in purchase.items()}
                 )
-                count = self._room(rest, offering)
-                if count > 0 and (rest.total() + count) * len(self._forecast.runs) <= CELLS:
-                    yield +rest + Counter({offering: count})
+                count = self._max_added(remainder, offering)
+                if count > 0 and (remainder.total() + count) * len(self._forecast.runs) <= MAX_CELLS:
+                    yield +remainder + Counter({offering: count})
 
-    def _room(self, purchase: Purchase, offering: int) -> int:
-        """How many more nodes of an offering limits allow; no more than there are pods."""
-        used = sum((self._takes[:, each] * count for each, count in purchase.items()), np.zeros_like(self._left))
-        takes = self._takes[:, offering]
-        mine = takes > 0
-        return int(min(((self._left - used)[mine] // takes[mine]).min(), self._most))
+    def _max_added(self, purchase: NodeCounts, offering: int) -> int:
+        """Return how many more nodes of an offering limits allow; at most one per pending pod."""
+        used = sum(
+            (self._limit_usage[:, each] * count for each, count in purchase.items()), np.zeros_like(self._limit_left)
+        )
+        usage = self._limit_usage[:, offering]
+        uses_limit = usage > 0
+        return int(min(((self._limit_left - used)[uses_limit] // usage[uses_limit]).min(), self._max_nodes))

@@ -1,11 +1,10 @@
-"""A forecast: whom kube-scheduler would place on each of some purchases, in numbers.
+"""A forecast: which pods kube-scheduler would place on each of some purchases, in numbers.
 
-Contract: pure; the picture is left as it was. It follows the scheduler's default scores (the emptiest node, the most
-balanced one, ties to the first name) over whole runs of like pods, and for many purchases side by side, which takes a
-small part of the time of replays.
-Pods that only look at room are forecast as the engine places them; of the rules between pods it knows those against
-sharing a node and spreads over one label, and it takes gangs pod by pod. It guides a search and promises nothing: what
-counts is the replay.
+Contract: pure; the planning cluster is left as it was. The forecast computes kube-scheduler's default scores (least
+allocated, most balanced, ties to the first name) for whole runs of identical pods and for many purchases at once, which
+costs a small part of the time of replays. Pods without rules about other pods are forecast exactly as the engine places
+them. Of the rules between pods, the forecast knows conflicts within a node and spreads over one label; it places gangs
+pod by pod. The forecast only guides the search: the replay decides.
 """
 
 from __future__ import annotations
@@ -20,179 +19,190 @@ from tutti.cluster.work.meter import FORECAST_CELL, FORECAST_CLASS
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import DomainRule, RuleKind
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.search.exchange.forecast_nodes import REAL, SCORED, ForecastColumns, ForecastNodes
+from tutti.recommend.search.exchange.forecast_nodes import NONZERO_REQUESTED, REQUESTED, ForecastColumns, ForecastNodes
 
-_HUNDRED = 100.0
-_LEVELS = 64
-"""How many copies on one node are looked at in one go, at most."""
-_MANY = 1 << 20
-"""More than there are nodes in a purchase, or pods on a node."""
-_KEYS = _MANY << 10
-"""More than the key of any node."""
+_MAX_SCORE = 100.0
+_MAX_COPIES = 64
+"""How many copies of a pod on one node are scored at once, at most."""
+_BIG = 1 << 20
+"""More than the nodes of a purchase, or the pods of a node."""
+_KEY_RANGE = _BIG << 10
+"""More than the score key of any node."""
 
 
 class Forecast:
-    """See the module's contract; `offerings` are the numbers of those that may be bought."""
+    """See the module's contract; `offerings` are the numbers of the offerings that may be bought."""
 
     def __init__(self, planning: PlanningCluster, problem: Problem, offerings: Iterable[int]) -> None:
         self._problem, self._columns = problem, ForecastColumns(planning, problem, offerings)
-        cluster, numbers = planning.cluster, problem.of_pod
+        cluster, numbers = planning.cluster, problem.class_of_pod
         self._meter = cluster.meter
         pods = [numbers[pod] for pod in planning.pending if pod in numbers]
         self.runs = [(number, sum(1 for _ in same)) for number, same in groupby(pods)]
-        """The queue, as runs of like pods."""
+        """The queue as runs of identical pods: class and count."""
         rows = [cluster.pod_row(each.pods[0]) for each in problem.classes]
         usage = cluster.usages.matrix[cluster.pods.usage[rows]]
-        self._real = usage[:, REAL].astype(np.float64)
-        self._scored = usage[:, SCORED].astype(np.float64)
+        self._requested = usage[:, REQUESTED].astype(np.float64)
+        self._nonzero_requested = usage[:, NONZERO_REQUESTED].astype(np.float64)
         self._spreads: dict[int, DomainRule] = {}
-        known: dict[str, set[str]] = {}
+        values_by_key: dict[str, set[str]] = {}
         for rule in problem.rules.domains:
             if rule.kind is RuleKind.SPREAD and rule.holder not in self._spreads:
                 self._spreads[rule.holder] = rule
-                known.setdefault(rule.key, set()).update(rule.counts)
-        self._values = {key: self._columns.labels(key, values) for key, values in known.items()}
+                values_by_key.setdefault(rule.key, set()).update(rule.counts)
+        self._label_values = {key: self._columns.labels(key, values) for key, values in values_by_key.items()}
 
-    def left(self, bought: Sequence[int]) -> Ints:
-        """How many pods of each class find no place."""
-        left: Ints = self.left_of([bought])[0]
-        return left
+    def unplaced(self, bought: Sequence[int]) -> Ints:
+        """Return how many pods of each class one purchase leaves unplaced."""
+        unplaced: Ints = self.unplaced_counts([bought])[0]
+        return unplaced
 
-    def left_of(self, purchases: Sequence[Sequence[int]]) -> Ints:
-        """Purchase x class: how many pods find no place."""
+    def unplaced_counts(self, purchases: Sequence[Sequence[int]]) -> Ints:
+        """Return purchase x class: how many pods are unplaced."""
         return self._run(purchases, None)
 
-    def fit(self, purchases: Sequence[Sequence[int]], allowed: Ints) -> Bools:
-        """Which purchases leave no more pods of any class than is allowed."""
-        found: Bools = np.logical_and.reduce(self._run(purchases, allowed) <= allowed, axis=1)
-        return found
+    def are_feasible(self, purchases: Sequence[Sequence[int]], allowed: Ints) -> Bools:
+        """Return which purchases leave no more pods of any class unplaced than allowed."""
+        feasible: Bools = np.logical_and.reduce(self._run(purchases, allowed) <= allowed, axis=1)
+        return feasible
 
     def _run(self, purchases: Sequence[Sequence[int]], allowed: Ints | None) -> Ints:
-        """Purchase x class: how many pods find no place; who leaves more than is allowed is not looked at further."""
-        nodes = self._columns.nodes(purchases)
-        left = np.zeros((len(purchases), len(self._problem.classes)), dtype=np.int64)
-        alive: Bools = np.ones(len(purchases), dtype=bool)
-        for number, count in self.runs:
-            wanted = np.where(alive, count, 0)
-            while wanted.any():
-                placed = self._place(nodes, number, wanted)
-                left[:, number] += np.where(placed == 0, wanted, 0)
-                wanted = np.where(placed == 0, 0, wanted - placed)
-            if allowed is not None and (failed := alive & (left[:, number] > allowed[number])).any():
-                alive &= ~failed
-                if not alive.any():
-                    break
-                nodes = nodes.of_some(alive)
-        return left
+        """Return purchase x class: how many pods are unplaced.
 
-    def _place(self, nodes: ForecastNodes, number: int, wanted: Ints) -> Ints:
-        """Place so many pods of a class for each purchase, as far as is known where they go; give how many that are."""
+        With `allowed`, a purchase that leaves more pods of a class is not forecast further.
+        """
+        nodes = self._columns.nodes(purchases)
+        unplaced = np.zeros((len(purchases), len(self._problem.classes)), dtype=np.int64)
+        is_active: Bools = np.ones(len(purchases), dtype=bool)
+        for number, count in self.runs:
+            pending = np.where(is_active, count, 0)
+            while pending.any():
+                placed = self._place(nodes, number, pending)
+                unplaced[:, number] += np.where(placed == 0, pending, 0)
+                pending = np.where(placed == 0, 0, pending - placed)
+            if allowed is not None and (failed := is_active & (unplaced[:, number] > allowed[number])).any():
+                is_active &= ~failed
+                if not is_active.any():
+                    break
+                nodes = nodes.select_purchases(is_active)
+        return unplaced
+
+    def _place(self, nodes: ForecastNodes, number: int, pending: Ints) -> Ints:
+        """Place up to `pending` pods of a class for each purchase, as far as their order is known; return how many."""
         copies = self._copies(nodes, number)
-        rows = np.flatnonzero((copies > 0) & (wanted[nodes.of] > 0))
+        rows = np.flatnonzero((copies > 0) & (pending[nodes.purchase_of] > 0))
         if not len(rows):
-            return np.zeros_like(wanted)
-        copies, of = copies[rows], nodes.of[rows]
-        fewest = np.bincount(of, minlength=len(wanted))
-        levels = int(min(copies.max() + 1, 2 + 2 * (-(-wanted // np.maximum(fewest, 1))).max(), _LEVELS))
-        self._meter.count += FORECAST_CLASS + FORECAST_CELL * len(rows) * levels
-        falling = self._falling(nodes, number, rows, copies, levels=levels)
-        cells = np.flatnonzero(falling >= 0)
-        at = cells % len(rows)
-        order = np.argsort((of[at] + 1) * _KEYS - falling[cells], kind="stable")
-        cells, at = cells[order], at[order]
-        mine = of[at]
+            return np.zeros_like(pending)
+        copies, purchase_of = copies[rows], nodes.purchase_of[rows]
+        node_counts = np.bincount(purchase_of, minlength=len(pending))
+        max_copies = int(min(copies.max() + 1, 2 + 2 * (-(-pending // np.maximum(node_counts, 1))).max(), _MAX_COPIES))
+        self._meter.count += FORECAST_CLASS + FORECAST_CELL * len(rows) * max_copies
+        score_keys = self._score_keys(nodes, number, rows, copies, max_copies=max_copies)
+        cells = np.flatnonzero(score_keys >= 0)
+        node_of_cell = cells % len(rows)
+        order = np.argsort((purchase_of[node_of_cell] + 1) * _KEY_RANGE - score_keys[cells], kind="stable")
+        cells, node_of_cell = cells[order], node_of_cell[order]
+        purchase_of_cell = purchase_of[node_of_cell]
         rule = self._spreads.get(number)
         if rule is not None:
-            chosen = self._spread(nodes, rule, mine, rows[at], wanted=wanted)
-            cells, at, mine = cells[chosen], at[chosen], mine[chosen]
-        counts = np.bincount(mine, minlength=len(wanted))
-        place = np.arange(len(mine)) - (np.cumsum(counts) - counts)[mine]
-        # Behind the last level of a node that has been taken up, the order is not known.
-        last = np.flatnonzero(cells >= (levels - 1) * len(rows))
-        ends = np.full(len(wanted), np.iinfo(np.int64).max)
-        ends[mine[last][::-1]] = place[last][::-1]
-        chosen = np.flatnonzero((place < wanted[mine]) & (place <= ends[mine]))
-        taken = np.bincount(at[chosen], minlength=len(rows))
+            chosen = self._allow_by_spread(nodes, rule, purchase_of_cell, rows[node_of_cell], pending=pending)
+            cells, node_of_cell, purchase_of_cell = cells[chosen], node_of_cell[chosen], purchase_of_cell[chosen]
+        counts = np.bincount(purchase_of_cell, minlength=len(pending))
+        position = np.arange(len(purchase_of_cell)) - (np.cumsum(counts) - counts)[purchase_of_cell]
+        # The order is not known after a node's last scored copy.
+        last = np.flatnonzero(cells >= (max_copies - 1) * len(rows))
+        last_known = np.full(len(pending), np.iinfo(np.int64).max)
+        last_known[purchase_of_cell[last][::-1]] = position[last][::-1]
+        chosen = np.flatnonzero((position < pending[purchase_of_cell]) & (position <= last_known[purchase_of_cell]))
+        taken = np.bincount(node_of_cell[chosen], minlength=len(rows))
         rows, taken = rows[taken > 0], taken[taken > 0]
         nodes.free[rows] -= taken[:, None] * self._problem.requests[number]
-        nodes.real[:, rows] += taken * self._real[number][:, None]
-        nodes.scored[:, rows] += taken * self._scored[number][:, None]
-        if nodes.held.shape[1]:
-            nodes.held[rows, number] += taken
-        return np.bincount(mine[chosen], minlength=len(wanted))
+        nodes.requested[:, rows] += taken * self._requested[number][:, None]
+        nodes.nonzero_requested[:, rows] += taken * self._nonzero_requested[number][:, None]
+        if nodes.placed_counts.shape[1]:
+            nodes.placed_counts[rows, number] += taken
+        return np.bincount(purchase_of_cell[chosen], minlength=len(pending))
 
     def _copies(self, nodes: ForecastNodes, number: int) -> Ints:
-        """How many pods of a class each node would take."""
+        """Return how many pods of a class each node takes."""
         requests, host = self._problem.requests[number], self._problem.rules.host
-        copies: Ints = np.where(nodes.allowed[:, number], _MANY, 0)
+        copies: Ints = np.where(nodes.allowed[:, number], _BIG, 0)
         for resource in np.flatnonzero(requests).tolist():
             np.minimum(copies, nodes.free[:, resource] // requests[resource], out=copies)
-        if nodes.held.shape[1]:
-            if not host.skewed[number]:
-                copies = np.minimum(copies, host.most[number] - nodes.held[:, number])
-            others = host.apart[number].copy()
-            others[number] = False
-            if others.any():
-                copies = np.where(nodes.held[:, others].any(axis=1), 0, copies)
+        if nodes.placed_counts.shape[1]:
+            if not host.has_spread[number]:
+                copies = np.minimum(copies, host.max_per_node[number] - nodes.placed_counts[:, number])
+            conflicting = host.conflicts[number].copy()
+            conflicting[number] = False
+            if conflicting.any():
+                copies = np.where(nodes.placed_counts[:, conflicting].any(axis=1), 0, copies)
         return copies
 
-    def _falling(self, nodes: ForecastNodes, number: int, rows: Rows, copies: Ints, *, levels: int) -> Ints:
-        """The key of each node after 0, 1, 2 ... copies, level by level, as a running minimum; -1 where none fits."""
+    def _score_keys(self, nodes: ForecastNodes, number: int, rows: Rows, copies: Ints, *, max_copies: int) -> Ints:
+        """Return the score key of each node after 0, 1, 2 ... copies, as a running minimum; -1 where no copy fits."""
         capacity = nodes.capacity[:, None, rows]
-        steps = np.arange(levels + 1, dtype=np.float64)[None, :, None]
-        left = (capacity - nodes.scored[:, None, rows]) * _HUNDRED
-        left = left - steps[:, 1:] * (_HUNDRED * self._scored[number][:, None, None])
-        np.maximum(left, 0.0, out=left)
-        left /= capacity
-        np.floor(left, out=left)
-        least = (left[0] + left[1]).astype(np.int64) >> 1
-        parts = nodes.real[:, None, rows] + steps * self._real[number][:, None, None]
-        parts /= capacity
-        np.minimum(parts, 1.0, out=parts)
-        whole = ((1.0 - np.abs(parts[0] - parts[1]) * 0.5) * _HUNDRED).astype(np.int64)
-        scores = least + ((whole[1:] - whole[:-1] + 150) >> 1)
-        keys = scores * _MANY + nodes.rank[rows]
-        keys[np.arange(levels)[:, None] >= copies] = -1
-        falling: Ints = np.minimum.accumulate(keys, axis=0).ravel()
-        return falling
+        steps = np.arange(max_copies + 1, dtype=np.float64)[None, :, None]
+        free_scores = (capacity - nodes.nonzero_requested[:, None, rows]) * _MAX_SCORE
+        free_scores = free_scores - steps[:, 1:] * (_MAX_SCORE * self._nonzero_requested[number][:, None, None])
+        np.maximum(free_scores, 0.0, out=free_scores)
+        free_scores /= capacity
+        np.floor(free_scores, out=free_scores)
+        least_allocated = (free_scores[0] + free_scores[1]).astype(np.int64) >> 1
+        used_shares = nodes.requested[:, None, rows] + steps * self._requested[number][:, None, None]
+        used_shares /= capacity
+        np.minimum(used_shares, 1.0, out=used_shares)
+        balance_scores = ((1.0 - np.abs(used_shares[0] - used_shares[1]) * 0.5) * _MAX_SCORE).astype(np.int64)
+        scores = least_allocated + ((balance_scores[1:] - balance_scores[:-1] + 150) >> 1)
+        keys = scores * _BIG + nodes.name_rank[rows]
+        keys[np.arange(max_copies)[:, None] >= copies] = -1
+        score_keys: Ints = np.minimum.accumulate(keys, axis=0).ravel()
+        return score_keys
 
-    def _spread(self, nodes: ForecastNodes, rule: DomainRule, mine: Ints, rows: Rows, *, wanted: Ints) -> Ints:
-        """Those of the next places of each purchase that a spread lets pods take, in order."""
-        codes, names = self._values[rule.key]
-        mine_and_code = (nodes.of, codes[nodes.kinds])
-        held = np.zeros((len(wanted), len(names)), dtype=np.int64) + [rule.counts.get(name, 0) for name in names]
-        np.add.at(held, mine_and_code, nodes.held[:, rule.matched].sum(axis=1))
-        there = np.zeros(held.shape, dtype=bool) | [name in rule.counts for name in names]
-        there[mine_and_code] = True
-        groups = mine * len(names) + codes[nodes.kinds[rows]]
+    def _allow_by_spread(
+        self, nodes: ForecastNodes, rule: DomainRule, purchase_of_cell: Ints, rows: Rows, *, pending: Ints
+    ) -> Ints:
+        """Return the cells of each purchase that a spread rule lets pods take, in order."""
+        domain_of_template, names = self._label_values[rule.key]
+        purchase_and_domain = (nodes.purchase_of, domain_of_template[nodes.template_rows])
+        matched_pods = np.zeros((len(pending), len(names)), dtype=np.int64) + [
+            rule.counts.get(name, 0) for name in names
+        ]
+        np.add.at(matched_pods, purchase_and_domain, nodes.placed_counts[:, rule.matched].sum(axis=1))
+        has_nodes = np.zeros(matched_pods.shape, dtype=bool) | [name in rule.counts for name in names]
+        has_nodes[purchase_and_domain] = True
+        groups = purchase_of_cell * len(names) + domain_of_template[nodes.template_rows[rows]]
         order = np.argsort(groups, kind="stable")
-        ends = np.searchsorted(groups[order], np.arange(held.size + 1)).tolist()
+        ends = np.searchsorted(groups[order], np.arange(matched_pods.size + 1)).tolist()
         chosen: list[int] = []
-        for of, count in enumerate(wanted.tolist()):
-            counts = {domain: int(held[of, domain]) for domain in np.flatnonzero(there[of]).tolist()}
-            firsts = {domain: of * len(names) + domain for domain in counts}
+        for purchase, count in enumerate(pending.tolist()):
+            counts = {
+                domain: int(matched_pods[purchase, domain]) for domain in np.flatnonzero(has_nodes[purchase]).tolist()
+            }
+            firsts = {domain: purchase * len(names) + domain for domain in counts}
             queues = {
                 domain: order[ends[first] : min(ends[first + 1], ends[first] + count)].tolist()
                 for domain, first in firsts.items()
             }
-            chosen += _in_turn(rule, counts, queues, count)
+            chosen += _take_by_spread(rule, counts, queues, count)
         return np.array(chosen, dtype=np.intp)
 
 
-def _in_turn(rule: DomainRule, counts: dict[int, int], queues: dict[int, list[int]], count: int) -> list[int]:
-    """Take the first places in the order of their numbers, each from a domain that a spread allows."""
+def _take_by_spread(rule: DomainRule, counts: dict[int, int], queues: dict[int, list[int]], count: int) -> list[int]:
+    """Return the first cells in the order of their numbers, each from a domain that the spread rule allows."""
     heads = dict.fromkeys(queues, 0)
     chosen: list[int] = []
-    step = 1 if rule.matched[rule.holder] else 0
+    increment = 1 if rule.matched[rule.holder] else 0
     while len(chosen) < count:
-        most = rule.skew - step + (min(counts.values()) if len(counts) >= rule.min_domains else 0)
-        ready = [
-            (queue[heads[it]], it) for it, queue in queues.items() if heads[it] < len(queue) and counts[it] <= most
+        max_count = rule.skew - increment + (min(counts.values()) if len(counts) >= rule.min_domains else 0)
+        candidates = [
+            (queue[heads[domain]], domain)
+            for domain, queue in queues.items()
+            if heads[domain] < len(queue) and counts[domain] <= max_count
         ]
-        if not ready:
+        if not candidates:
             break
-        place, domain = min(ready)
-        chosen.append(place)
-        counts[domain] += step
+        cell, domain = min(candidates)
+        chosen.append(cell)
+        counts[domain] += increment
         heads[domain] += 1
     return chosen

@@ -1,10 +1,10 @@
-"""A walk: from a purchase to cheaper ones on which a scheduler still places everybody.
+"""Local search: from a purchase to cheaper purchases on which kube-scheduler still places the same pods.
 
-Contract: pure but for the clock; the picture is left as it was. Steps are taken by forecasts (`forecast`): some
-nodes go, and none or the fewest of one other offering that do come instead. Where nothing of the kind is left, two
-offerings give nodes at once, or a node of another one comes with the step. Replays confirm where the walk has come to,
-the oftener the more forecasts were wrong: what it ends with was replayed, and is the outcome that it was given or
-better by rank. Nothing is left to chance; ties go to the first.
+Contract: pure; stops at the work budget; the planning cluster is left as it was. A move removes some nodes, and adds
+none or the fewest nodes of one other offering that suffice; forecasts (`forecast`) decide. When no such move is left, a
+wide search removes nodes of two offerings at once, or adds a node of another offering too. Replays confirm the
+purchase, more often the more forecasts were wrong: `best` is the given outcome or a replayed outcome with a better
+rank. The search is deterministic; ties go to the first.
 """
 
 from __future__ import annotations
@@ -15,100 +15,113 @@ from itertools import chain, combinations
 
 from tutti.recommend.replay.binding import BoundPurchase
 from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder
-from tutti.recommend.search.exchange.neighbours import Neighbours, Purchase, key_of
+from tutti.recommend.search.exchange.neighbours import Neighbours, NodeCounts, key_of
 
 Rank = Callable[[BoundPurchase], tuple[float, ...]]
-_FEW = (1, 2)
-"""How many nodes of each of two offerings go at once."""
+"""How good an outcome is; the least is best."""
+_PAIR_COUNTS = (1, 2)
+"""How many nodes of each of two offerings are removed at once."""
 
 
 class LocalSearch:
-    """See the module's contract; `sound` is the best outcome so far."""
+    """See the module's contract; `best` is the best outcome so far."""
 
-    def __init__(self, binding: KubeSchedulerBinder, steps: Neighbours, rank: Rank, sound: BoundPurchase) -> None:
-        self._binding, self._steps, self._rank, self.sound = binding, steps, rank, sound
-        self._sound_at = Counter(offering for _, offering in sound.nodes)
-        self._at = self._sound_at
-        self._ahead: list[Purchase] = []
-        """Purchases that are cheaper than the outcome and not yet confirmed, each cheaper than the one before."""
-        self._patience = 1
-        """After how many of them they are confirmed."""
+    def __init__(self, binding: KubeSchedulerBinder, neighbours: Neighbours, rank: Rank, best: BoundPurchase) -> None:
+        self._binding, self._neighbours, self._rank, self.best = binding, neighbours, rank, best
+        self._best_purchase = Counter(offering for _, offering in best.nodes)
+        self._current = self._best_purchase
+        self._unconfirmed: list[NodeCounts] = []
+        """Purchases cheaper than the best outcome that are not replayed yet, each cheaper than the one before."""
+        self._confirm_after = 1
+        """How many unconfirmed purchases lead to a replay."""
 
-    def go(self, start: Purchase, *, wide: bool) -> None:
-        """Walk until nothing is found any more, or it is late; `wide` looks at more than one offering at once."""
-        steps, self._at = self._steps, start
-        while not steps.must_stop():
-            before = self._at
-            for rests in self._one_offering():
-                self._step(rests, near=True)
-            if self._at == before and wide:
-                for rests in chain(self._one_offering(), self._two_offerings()):
-                    self._step(rests, near=False)
-                    if self._at != before:
+    def run(self, start: NodeCounts, *, wide: bool) -> None:
+        """Search from a purchase until no move is found or the budget ends; `wide` also changes two offerings."""
+        neighbours, self._current = self._neighbours, start
+        while not neighbours.must_stop():
+            previous = self._current
+            for remainders in self._without_one_offering():
+                self._move(remainders, same_domain=True)
+            if self._current == previous and wide:
+                for remainders in chain(self._without_one_offering(), self._without_two_offerings()):
+                    self._move(remainders, same_domain=False)
+                    if self._current != previous:
                         break
-            if self._at == before:
+            if self._current == previous:
                 break
         self._confirm()
 
     @property
-    def sound_at(self) -> Purchase:
+    def best_purchase(self) -> NodeCounts:
         """The purchase of the best outcome."""
-        return self._sound_at
+        return self._best_purchase
 
-    def _one_offering(self) -> Iterator[list[Purchase]]:
-        """What stays when nodes of one offering go, all or half of them and so on, of the purchase as it then is."""
-        for offering in self._dearest_first():
-            count, rests = self._at[offering], list[Purchase]()
+    def _without_one_offering(self) -> Iterator[list[NodeCounts]]:
+        """Yield what remains of the current purchase without all, half, a quarter ... of the nodes of one offering."""
+        for offering in self._offerings_dearest_first():
+            count, remainders = self._current[offering], list[NodeCounts]()
             while count:
-                rests.append(self._at - Counter({offering: count}))
+                remainders.append(self._current - Counter({offering: count}))
                 count //= 2
-            if rests:
-                yield rests
+            if remainders:
+                yield remainders
 
-    def _two_offerings(self) -> Iterator[list[Purchase]]:
-        """What stays when nodes of two offerings go, or nodes of one and another one comes."""
-        kinds = self._dearest_first()
-        for one, other in combinations(kinds, 2):
-            yield [self._at - Counter({one: first, other: second}) for first in _FEW for second in _FEW]
-        for gone in kinds:
-            counts = sorted({min(count, self._at[gone]) for count in (1, 2, 4)})
-            for more in kinds:
-                if more != gone:
-                    yield [self._at - Counter({gone: count}) + Counter({more: 1}) for count in counts]
+    def _without_two_offerings(self) -> Iterator[list[NodeCounts]]:
+        """Yield what remains without nodes of two offerings, or without nodes of one and with one more of another."""
+        offerings = self._offerings_dearest_first()
+        for first, second in combinations(offerings, 2):
+            yield [
+                self._current - Counter({first: first_count, second: second_count})
+                for first_count in _PAIR_COUNTS
+                for second_count in _PAIR_COUNTS
+            ]
+        for removed in offerings:
+            counts = sorted({min(count, self._current[removed]) for count in (1, 2, 4)})
+            for added in offerings:
+                if added != removed:
+                    yield [self._current - Counter({removed: count}) + Counter({added: 1}) for count in counts]
 
-    def _dearest_first(self) -> list[int]:
-        prices, at = self._steps.prices, self._at
-        return sorted((each for each in at if at[each]), key=lambda each: (-prices[each] * at[each], each))
+    def _offerings_dearest_first(self) -> list[int]:
+        """Return the offerings of the current purchase by total price, the dearest first."""
+        prices, current = self._neighbours.prices, self._current
+        return sorted(
+            (each for each in current if current[each]), key=lambda each: (-prices[each] * current[each], each)
+        )
 
-    def _step(self, rests: list[Purchase], *, near: bool) -> None:
-        found = None if self._steps.must_stop() else self._steps.step(self._at, rests, near=near)
+    def _move(self, remainders: list[NodeCounts], *, same_domain: bool) -> None:
+        """Move to the cheapest neighbour, if there is one, and confirm when enough moves are unconfirmed."""
+        found = (
+            None
+            if self._neighbours.must_stop()
+            else self._neighbours.cheapest_neighbour(self._current, remainders, same_domain=same_domain)
+        )
         if found is None:
             return
-        self._at = found
-        if self._steps.cost(found) < self._steps.cost(self._sound_at):
-            self._ahead.append(found)
-        if len(self._ahead) >= self._patience:
+        self._current = found
+        if self._neighbours.cost(found) < self._neighbours.cost(self._best_purchase):
+            self._unconfirmed.append(found)
+        if len(self._unconfirmed) >= self._confirm_after:
             self._confirm()
 
     def _confirm(self) -> None:
-        """Replay the purchase that was come to; if it does not do, go back to the last that does."""
-        if not self._ahead:
+        """Replay the last unconfirmed purchase; if it fails, find the last one that succeeds by binary search."""
+        if not self._unconfirmed:
             return
-        good, bad = -1, len(self._ahead)
-        place = bad - 1
-        while bad - good > 1:
-            bought = sorted(self._ahead[place].elements())
-            again = self._binding.replay(self.sound.maker, bought)
-            if self._rank(again) < self._rank(self.sound):
-                good, self.sound, self._sound_at = place, again, self._ahead[place]
+        confirmed, refuted = -1, len(self._unconfirmed)
+        place = refuted - 1
+        while refuted - confirmed > 1:
+            bought = sorted(self._unconfirmed[place].elements())
+            outcome = self._binding.replay(self.best.maker, bought)
+            if self._rank(outcome) < self._rank(self.best):
+                confirmed, self.best, self._best_purchase = place, outcome, self._unconfirmed[place]
             else:
-                bad = place
-                self._steps.refuted.add(key_of(self._ahead[place]))
-            place = (good + bad) // 2
-            if self._steps.must_stop():
+                refuted = place
+                self._neighbours.refuted.add(key_of(self._unconfirmed[place]))
+            place = (confirmed + refuted) // 2
+            if self._neighbours.must_stop():
                 break
-        if good == len(self._ahead) - 1:
-            self._patience *= 2
+        if confirmed == len(self._unconfirmed) - 1:
+            self._confirm_after *= 2
         else:
-            self._patience, self._at = 1, self._sound_at
-        self._ahead = []
+            self._confirm_after, self._current = 1, self._best_purchase
+        self._unconfirmed = []

@@ -1,8 +1,8 @@
-"""Steps: the cheapest purchase next to another one, by forecasts.
+"""Neighbours of a purchase: the cheapest purchase that is one exchange of nodes away, by forecasts.
 
-Contract: pure but for the clock. A step takes what stays of a purchase and adds the fewest nodes of one offering, or
-none, on which everybody would find a place whom the start of the search places, within limits, for less than before.
-What was forecast once is kept. Offerings that another one is as good as for less are not looked at (`useful`).
+Contract: pure; stops at the work budget. A neighbour keeps a part of the purchase and adds none or the fewest nodes of
+one offering, so that by forecast at least the pods of the start are placed, within limits, for less than before.
+Forecasts are cached. Offerings that another offering replaces for less are left out (`useful_offerings`).
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ from tutti.recommend.replay.binding import BoundPurchase
 from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder
 from tutti.recommend.search.exchange.forecast import Forecast
 
-Purchase = Counter[int]
-"""How many nodes of each offering."""
-Key = tuple[tuple[int, int], ...]
-_RESERVED = 0.12
-"""The share of the budget that is left to the steps after the exchange."""
-_LESS = 1 - 1e-9
-_ABREAST = 64
-"""How many purchases are forecast side by side, at most."""
-CELLS = 400_000
-"""How many nodes are looked at for a run of pods before the time is looked at: a fraction of a second."""
-_TIMES, _MORE = 3, 20
-"""A purchase has at most so many times the nodes of the one before, and so many more: large ones take long."""
+NodeCounts = Counter[int]
+"""A purchase: how many nodes of each offering."""
+PurchaseKey = tuple[tuple[int, int], ...]
+"""A purchase as a sorted tuple of offerings and counts, for sets and dictionaries."""
+_RESERVED_SHARE = 0.12
+"""The share of the budget that is left for the work after the exchange."""
+_LESS_THAN = 1 - 1e-9
+"""Factor that makes a cost strictly less, in spite of rounding."""
+_BATCH_SIZE = 64
+"""How many purchases are forecast at once, at most."""
+MAX_CELLS = 400_000
+"""Nodes times runs of pods of one batch of forecasts, before the budget is checked again: a fraction of a second."""
+_MAX_GROWTH, _MAX_MORE_NODES = 3, 20
+"""A neighbour has at most this many times the nodes of the purchase, plus this many: large purchases take long."""
 
-_DEARER = 1.3
-"""How much more than the best purchase one of a single offering may cost to be looked at."""
+_MAX_COST_RATIO = 1.3
+"""A purchase of one offering may cost this many times the best purchase to be a start."""
 
 
-class _Try(NamedTuple):
-    """A purchase: what stays, and so many nodes of another offering."""
+class _Candidate(NamedTuple):
+    """A purchase: the nodes that remain, and the added nodes of one offering."""
 
-    rest: Purchase
-    other: int
-    times: int
+    remainder: NodeCounts
+    offering: int
+    added: int
 
-    def purchase(self) -> Purchase:
-        """The purchase as a whole."""
-        return self.rest + Counter({self.other: self.times})
+    def purchase(self) -> NodeCounts:
+        """Return the purchase as node counts."""
+        return self.remainder + Counter({self.offering: self.added})
 
 
 class Neighbours:
@@ -58,154 +60,172 @@ class Neighbours:
     ) -> None:
         self._binding, self.prices, self._budget = binding, prices, budget
         problem = binding.problem
-        self._others = useful(problem, prices)
-        self._places = places_of(problem)
+        self._useful_offerings = useful_offerings(problem, prices)
+        self._domains_of_offering = offering_domains(problem)
         bought = Counter(offering for _, offering in start.nodes)
-        self._forecast = Forecast(binding.planning, problem, sorted({*bought, *self._others}))
-        left = Counter(binding.pods[pod] for pod in start.left)
-        known = self._forecast.left(sorted(bought.elements()))
-        self._allowed = np.maximum(known, [left[number] for number in range(len(known))])
-        """How many pods of each class may be left: those of the start, and those that it is forecast to leave."""
-        self._asked = (problem.demand - self._allowed) @ problem.requests - problem.room.sum(axis=0)
-        self.refuted: set[Key] = set()
-        """Purchases whose replay was not as forecast."""
-        self._forecasts: dict[Key, bool] = {}
+        self._forecast = Forecast(binding.planning, problem, sorted({*bought, *self._useful_offerings}))
+        unplaced = Counter(binding.pods[pod] for pod in start.left)
+        forecast = self._forecast.unplaced(sorted(bought.elements()))
+        self._max_unplaced = np.maximum(forecast, [unplaced[number] for number in range(len(forecast))])
+        """How many pods of each class may be unplaced: as many as the start leaves, or is forecast to leave."""
+        self._needed = (problem.demand - self._max_unplaced) @ problem.requests - problem.node_free.sum(axis=0)
+        self.refuted: set[PurchaseKey] = set()
+        """Purchases whose replay was worse than forecast."""
+        self._forecasts: dict[PurchaseKey, bool] = {}
 
     def must_stop(self) -> bool:
-        """Whether to come to an end."""
+        """Return whether only the reserved share of the budget is left."""
         return must_stop(self._budget)
 
-    def cost(self, purchase: Purchase) -> float:
-        """What a purchase costs by the objective."""
+    def cost(self, purchase: NodeCounts) -> float:
+        """Return the cost of a purchase by the objective's prices."""
         return cost_of(purchase, self.prices)
 
-    def step(self, purchase: Purchase, rests: Sequence[Purchase], *, near: bool) -> Purchase | None:
-        """The cheapest purchase that keeps one of the first of these parts with which there is a cheaper one.
+    def cheapest_neighbour(
+        self, purchase: NodeCounts, remainders: Sequence[NodeCounts], *, same_domain: bool
+    ) -> NodeCounts | None:
+        """Return the cheapest feasible neighbour that keeps one of the remainders, the first ones first, or None.
 
-        With `near`, what comes is where something went, by the labels that rules look at.
+        With `same_domain`, nodes are only added in domains where nodes were removed.
         """
-        most, cost = _TIMES * purchase.total() + _MORE, self.cost(purchase) * _LESS
-        tries: list[_Try] = []
-        for place, rest in enumerate(rests):
-            worth, room = cost - self.cost(rest), most - rest.total()
-            if worth > 0:
-                tries.append(_Try(rest, -1, 0))
-            places = {self._places[each] for each in purchase if rest[each] < purchase[each]}
-            for other in self._others:
-                if near and self._places[other] not in places:
+        max_nodes, cost = _MAX_GROWTH * purchase.total() + _MAX_MORE_NODES, self.cost(purchase) * _LESS_THAN
+        candidates: list[_Candidate] = []
+        for place, remainder in enumerate(remainders):
+            max_added_cost, max_added = cost - self.cost(remainder), max_nodes - remainder.total()
+            if max_added_cost > 0:
+                candidates.append(_Candidate(remainder, -1, 0))
+            removed_domains = {self._domains_of_offering[each] for each in purchase if remainder[each] < purchase[each]}
+            for offering in self._useful_offerings:
+                if same_domain and self._domains_of_offering[offering] not in removed_domains:
                     continue
-                count = min(int(worth / self.prices[other]) if worth > 0 else 0, room)
-                if count > 0 and rest[other] >= purchase[other]:  # to take back what went is no step
-                    tries.append(_Try(rest, other, count))
-            if len(tries) >= _ABREAST or place == len(rests) - 1:
-                found = self._that_do(tries)
-                if found:
-                    return self._fewest(found)
-                tries = []
+                count = min(int(max_added_cost / self.prices[offering]) if max_added_cost > 0 else 0, max_added)
+                # To add nodes of the removed offering again is no exchange.
+                if count > 0 and remainder[offering] >= purchase[offering]:
+                    candidates.append(_Candidate(remainder, offering, count))
+            if len(candidates) >= _BATCH_SIZE or place == len(remainders) - 1:
+                feasible = self._feasible(candidates)
+                if feasible:
+                    return self._with_fewest_nodes(feasible)
+                candidates = []
         return None
 
-    def alone(self, purchase: Purchase) -> list[Purchase]:
-        """Purchases of one offering each that do, the cheapest first, none much dearer than a purchase."""
-        most, worth = _TIMES * purchase.total() + _MORE, _DEARER * self.cost(purchase)
-        counts = [(other, min(int(worth / self.prices[other]), most)) for other in self._others]
-        found = self._that_do([_Try(Counter(), other, count) for other, count in counts if count])
-        return sorted((self._fewest([each]) for each in found), key=self.cost)
+    def single_offering_purchases(self, purchase: NodeCounts) -> list[NodeCounts]:
+        """Return feasible purchases of one offering each, the cheapest first, up to a cost above the given purchase."""
+        max_nodes, max_cost = _MAX_GROWTH * purchase.total() + _MAX_MORE_NODES, _MAX_COST_RATIO * self.cost(purchase)
+        counts = [
+            (offering, min(int(max_cost / self.prices[offering]), max_nodes)) for offering in self._useful_offerings
+        ]
+        feasible = self._feasible([_Candidate(Counter(), offering, count) for offering, count in counts if count])
+        return sorted((self._with_fewest_nodes([each]) for each in feasible), key=self.cost)
 
-    def _that_do(self, tries: Sequence[_Try]) -> list[_Try]:
-        return [each for each, fit in zip(tries, self._fit([each.purchase() for each in tries]), strict=True) if fit]
+    def _feasible(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+        """Return the candidates that are feasible."""
+        return [
+            each
+            for each, is_feasible in zip(
+                candidates, self._are_feasible([each.purchase() for each in candidates]), strict=True
+            )
+            if is_feasible
+        ]
 
-    def _fewest(self, found: Sequence[_Try]) -> Purchase:
-        """The cheapest of some purchases that do, and of those with fewer of the nodes that were added that do too."""
-        known = [(-1, each) for each in found]
+    def _with_fewest_nodes(self, feasible: Sequence[_Candidate]) -> NodeCounts:
+        """Return the cheapest feasible purchase: binary search for the fewest added nodes of each candidate."""
+        intervals = [(-1, candidate) for candidate in feasible]
         while True:
-            best = min((each for _, each in known), key=self._cost_of)
+            best = min((candidate for _, candidate in intervals), key=self._cost_of)
             cost = self._cost_of(best)
             todo = [
-                (least, each)
-                for least, each in known
-                if least + 1 < each.times and self._cost_of(each._replace(times=least + 1)) < cost
+                (infeasible, candidate)
+                for infeasible, candidate in intervals
+                if infeasible + 1 < candidate.added and self._cost_of(candidate._replace(added=infeasible + 1)) < cost
             ]
             if not todo or self.must_stop():
                 return best.purchase()
-            known = [(best.times - 1, best)]
-            halves = [each._replace(times=(least + each.times) // 2) for least, each in todo]
-            fits = self._fit([half.purchase() for half in halves])
-            for (least, each), half, fit in zip(todo, halves, fits, strict=True):
-                known.append((least, half) if fit else (half.times, each))
+            intervals = [(best.added - 1, best)]
+            halves = [candidate._replace(added=(infeasible + candidate.added) // 2) for infeasible, candidate in todo]
+            results = self._are_feasible([half.purchase() for half in halves])
+            for (infeasible, candidate), half, is_feasible in zip(todo, halves, results, strict=True):
+                intervals.append((infeasible, half) if is_feasible else (half.added, candidate))
 
-    def _cost_of(self, tried: _Try) -> float:
-        return self.cost(tried.rest) + float(self.prices[tried.other]) * tried.times
+    def _cost_of(self, candidate: _Candidate) -> float:
+        return self.cost(candidate.remainder) + float(self.prices[candidate.offering]) * candidate.added
 
-    def _fit(self, purchases: Sequence[Purchase]) -> list[bool]:
-        """Which purchases limits allow, on which everybody would find a place; None of them when it is late."""
+    def _are_feasible(self, purchases: Sequence[NodeCounts]) -> list[bool]:
+        """Return which purchases obey limits and place the start's pods by forecast; False when the budget ends."""
         self._binding.planning.cluster.meter.count += EXCHANGE_PURCHASE * len(purchases)
         keys = [key_of(purchase) for purchase in purchases]
-        todo: dict[Key, list[int]] = {}
+        todo: dict[PurchaseKey, list[int]] = {}
         for key, purchase in zip(keys, purchases, strict=True):
             if key not in self._forecasts and key not in todo:
                 bought = sorted(purchase.elements())
-                if self._could_do(bought):
+                if self._may_fit(bought):
                     todo[key] = bought
                 else:
                     self._forecasts[key] = False
         while todo and not self.must_stop():
-            part = self._abreast(todo)
-            fits = self._forecast.fit([todo.pop(key) for key in part], self._allowed)
-            self._forecasts |= {key: bool(fit) for key, fit in zip(part, fits, strict=True)}
+            batch = self._next_batch(todo)
+            results = self._forecast.are_feasible([todo.pop(key) for key in batch], self._max_unplaced)
+            self._forecasts |= {key: bool(is_feasible) for key, is_feasible in zip(batch, results, strict=True)}
         return [self._forecasts.get(key, False) and key not in self.refuted for key in keys]
 
-    def _abreast(self, todo: Mapping[Key, Sequence[int]]) -> list[Key]:
-        """The first of some purchases, as many as are forecast side by side before the time is looked at."""
-        chosen, cells = list[Key](), 0
+    def _next_batch(self, todo: Mapping[PurchaseKey, Sequence[int]]) -> list[PurchaseKey]:
+        """Return the first purchases, as many as are forecast before the budget is checked again."""
+        chosen, cells = list[PurchaseKey](), 0
         for key, bought in todo.items():
             cells += len(bought) * len(self._forecast.runs)
-            if chosen and (cells > CELLS or len(chosen) == _ABREAST):
+            if chosen and (cells > MAX_CELLS or len(chosen) == _BATCH_SIZE):
                 break
             chosen.append(key)
         return chosen
 
-    def _could_do(self, bought: list[int]) -> bool:
-        """Whether limits allow a purchase, and all of its nodes together have the room."""
+    def _may_fit(self, bought: list[int]) -> bool:
+        """Return whether limits allow a purchase, and its nodes have enough room in total."""
         problem = self._binding.problem
-        roomy = bool((problem.free[bought].sum(axis=0) >= self._asked).all())
-        return roomy and all(int(row.takes[bought].sum()) <= row.left for row in problem.limits)
+        has_room = bool((problem.free[bought].sum(axis=0) >= self._needed).all())
+        return has_room and all(int(row.takes[bought].sum()) <= row.left for row in problem.limits)
 
 
 def must_stop(budget: WorkBudget) -> bool:
-    """Whether only the share of the budget remains that is left to later steps."""
-    return budget.is_below(_RESERVED)
+    """Return whether only the reserved share of the budget is left."""
+    return budget.is_below(_RESERVED_SHARE)
 
 
-def cost_of(purchase: Purchase, prices: Floats) -> float:
-    """What a purchase costs by some prices."""
+def cost_of(purchase: NodeCounts, prices: Floats) -> float:
+    """Return the cost of a purchase by some prices."""
     return float(sum(prices[offering] * count for offering, count in purchase.items()))
 
 
-def key_of(purchase: Purchase) -> Key:
-    """A purchase as what tells it from others."""
+def key_of(purchase: NodeCounts) -> PurchaseKey:
+    """Return the key of a purchase."""
     return tuple(sorted((offering, count) for offering, count in purchase.items() if count))
 
 
-def places_of(problem: Problem) -> list[tuple[str, ...]]:
-    """Where nodes of each offering are, by the labels that rules between pods look at."""
+def offering_domains(problem: Problem) -> list[tuple[str, ...]]:
+    """Return the domains of a node of each offering, by the labels of the domain rules."""
     keys = sorted({rule.key for rule in problem.rules.domains})
     values = [[value or "" for value in problem.domain(key)] for key in keys]
     return list(zip(*values, strict=True)) if keys else [()] * len(problem.offerings)
 
 
-def useful(problem: Problem, prices: Floats) -> list[int]:
-    """The offerings that no other one is as good as for less: as roomy, for the same pods, in the same place."""
+def useful_offerings(problem: Problem, prices: Floats) -> list[int]:
+    """Return the offerings that no other offering replaces.
+
+    An offering replaces another if it costs no more, has at least the room, takes the same pods in the same domains,
+    and uses no more of any limit.
+    """
     numbers: dict[tuple[str, ...], int] = {}
-    places = np.array([numbers.setdefault(place, len(numbers)) for place in places_of(problem)], dtype=np.intp)
+    domains = np.array(
+        [numbers.setdefault(domain, len(numbers)) for domain in offering_domains(problem)], dtype=np.intp
+    )
     takes: Ints = np.array([row.takes for row in problem.limits], dtype=np.int64).reshape(-1, len(prices))
-    found: list[int] = []
+    kept: list[int] = []
     for number in np.argsort(prices, kind="stable").tolist():
         if prices[number] <= 0 or not problem.allowed[number].any():
             continue
-        better = (problem.free[found] >= problem.free[number]).all(axis=1)
-        better &= (problem.allowed[found] >= problem.allowed[number]).all(axis=1)
-        better &= places[found] == places[number]
-        better &= (takes[:, found] <= takes[:, [number]]).all(axis=0)
-        if not better.any():
-            found.append(number)
-    return found
+        is_replaced = (problem.free[kept] >= problem.free[number]).all(axis=1)
+        is_replaced &= (problem.allowed[kept] >= problem.allowed[number]).all(axis=1)
+        is_replaced &= domains[kept] == domains[number]
+        is_replaced &= (takes[:, kept] <= takes[:, [number]]).all(axis=0)
+        if not is_replaced.any():
+            kept.append(number)
+    return kept

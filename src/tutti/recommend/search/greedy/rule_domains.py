@@ -1,7 +1,7 @@
-"""The ground on which rules between pods are read: who matches what, and in which domain a new node would be.
+"""Domains of new nodes and matches of selectors: what the rules between pods are evaluated on.
 
-Contract: pure; columns over the classes and offerings of one problem, for `reach.py`. Numbers of domains are those of
-the cluster's label columns.
+Contract: pure; arrays over the classes and offerings of one problem, for `pod_rule_limits`. Domain ids are those of the
+cluster's label columns.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import HOSTNAME
 from tutti.recommend.problem.problem import Problem
 
-LACKS, NEW = -2, -1
-"""Instead of a domain: the node lacks the label; no node has this value yet."""
+NO_LABEL, NEW_VALUE = -2, -1
+"""Instead of a domain id: the node does not have the label; no node has this label value yet."""
 
 
 class RuleDomains:
-    """What the rules of all classes are read from: labels of offerings, pods of daemons, who matches what."""
+    """Labels of offerings, daemon pods of offerings, and classes that selectors match."""
 
     def __init__(self, planning: PlanningCluster, problem: Problem) -> None:
         self.planning, self.cluster, self.problem = planning, planning.cluster, problem
@@ -32,34 +32,36 @@ class RuleDomains:
         self.incoming = [evaluator.incoming_pod(row) for row in self.rows]
         self.daemons = [planning.daemons(offering) for offering in problem.offerings]
         self.filters = {each.plugin.name: each.plugin for each in planning.profile.plugins if each.filters}
-        self.against = [(n, term) for n, incoming in enumerate(self.incoming) for term in incoming.spec.anti_affinity]
-        """The classes that avoid others, with their terms."""
-        self._matched: dict[tuple[Scope, Selector], Bools] = {}
-        self._domains: dict[str, tuple[int, Rows]] = {}
+        self.anti_affinity_terms = [
+            (n, term) for n, incoming in enumerate(self.incoming) for term in incoming.spec.anti_affinity
+        ]
+        """The classes with required anti-affinity, each with a term."""
+        self._matched_cache: dict[tuple[Scope, Selector], Bools] = {}
+        self._domain_cache: dict[str, tuple[int, Rows]] = {}
 
-    def domains(self, key: str) -> Rows:
-        """The number of the domain in which a node of each offering would be."""
+    def domain_ids(self, key: str) -> Rows:
+        """Return the id of the domain in which a new node of each offering would be."""
         values = self.cluster.nodes.column(key).values
-        known = self._domains.get(key)
-        if known is None or known[0] != len(values):
+        cached = self._domain_cache.get(key)
+        if cached is None or cached[0] != len(values):
             labels = self.problem.domain(key)
             if key == HOSTNAME:
-                numbers = [LACKS if label is None else NEW for label in labels]
+                ids = [NO_LABEL if label is None else NEW_VALUE for label in labels]
             else:
-                numbers = [LACKS if label is None else values.get(label, NEW) for label in labels]
-            known = self._domains[key] = (len(values), np.array(numbers, dtype=np.intp))
-        return known[1]
+                ids = [NO_LABEL if label is None else values.get(label, NEW_VALUE) for label in labels]
+            cached = self._domain_cache[key] = (len(values), np.array(ids, dtype=np.intp))
+        return cached[1]
 
-    def matched(self, scope: Scope, selector: Selector) -> Bools:
-        """Which classes a term looks for."""
-        known = self._matched.get((scope, selector))
-        if known is None:
-            known = np.array([self._matches(scope, selector, incoming.pod) for incoming in self.incoming], dtype=bool)
-            self._matched[scope, selector] = known
-        return known
+    def matched_classes(self, scope: Scope, selector: Selector) -> Bools:
+        """Return which classes a term matches."""
+        cached = self._matched_cache.get((scope, selector))
+        if cached is None:
+            cached = np.array([self._matches(scope, selector, incoming.pod) for incoming in self.incoming], dtype=bool)
+            self._matched_cache[scope, selector] = cached
+        return cached
 
-    def on_arrival(self, matches: Callable[[Pod], bool]) -> Ints:
-        """How many of the daemons of each offering match."""
+    def daemon_counts(self, matches: Callable[[Pod], bool]) -> Ints:
+        """Return how many daemon pods of each offering match."""
         return np.array([sum(map(matches, pods)) for pods in self.daemons], dtype=np.int64)
 
     def _matches(self, scope: Scope, selector: Selector, pod: Pod) -> bool:
@@ -67,14 +69,14 @@ class RuleDomains:
         in_scope = scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
         return in_scope and selector.matches(pod.metadata.labels or {})
 
-    def matching(self, *terms: tuple[Scope, Selector]) -> Callable[[Pod], bool]:
-        """A test whether a pod matches all terms."""
+    def pod_matcher(self, *terms: tuple[Scope, Selector]) -> Callable[[Pod], bool]:
+        """Return a function that says whether a pod matches all terms."""
         return lambda pod: all(self._matches(scope, selector, pod) for scope, selector in terms)
 
 
-def at(values: Ints | Bools, domains: Rows) -> Ints:
-    """The values of domains; 0 where there is none."""
-    known = (domains >= 0) & (domains < len(values))
-    found = np.zeros(len(domains), dtype=np.int64)
-    found[known] = values[domains[known]]
+def counts_at(values: Ints | Bools, domain_ids: Rows) -> Ints:
+    """Return the values of domains; 0 where there is no such domain."""
+    is_known = (domain_ids >= 0) & (domain_ids < len(values))
+    found = np.zeros(len(domain_ids), dtype=np.int64)
+    found[is_known] = values[domain_ids[is_known]]
     return found

@@ -1,11 +1,12 @@
-"""The greedy strategies: node by node, the best one first, in class space.
+"""The greedy strategies: buy node by node, the best offering first, with counts per class.
 
-Contract: the plan of `tests/support/literal_greedy.py`, found without trials. What a node of each offering would take
-is counted for all offerings at once (`node_fill`), and only the winner joins the planning cluster, where its pods are
-bound. The engine places pods with volumes and has the last word: where it places fewer pods than were counted, the
-count is corrected and the winner chosen anew. A winner is bought again while it provably stays the winner: while every
-class has at least as many pods left as any offering would take, and no pending pod has a rule about the placed pods.
-Where no pending pod has rules about other pods, the planning cluster is not touched. It is left as it was.
+Contract: the same plan as `tests/support/literal_greedy.py`, without a trial of every offering. `pods_per_node` counts
+what a node of each offering would take, for all offerings at once; only the winner joins the planning cluster, where
+its pods are bound. The engine places pods with volumes and decides in the end: where it places fewer pods than counted,
+the count is corrected and the winner is chosen again. A winner is bought repeatedly while it provably stays the winner:
+while every class has at least as many pods left as any offering would take, and no pending pod has a rule about the
+placed pods. When no pending pod has a rule about other pods, or a volume, the planning cluster is not touched. The
+planning cluster is left as it was.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.scores import Scorer
 from tutti.recommend.records.draft import Draft
 from tutti.recommend.records.request import RecommendOptions, Strategy
-from tutti.recommend.search.greedy.buying import BuyingTask, GreedyBuyer
-from tutti.recommend.search.greedy.gang_buying import buy_whole
-from tutti.recommend.search.greedy.node_fill import NodeFill
-from tutti.recommend.search.greedy.pod_rule_limits import reaches_of
+from tutti.recommend.search.greedy.buyer import BuyingTask, GreedyBuyer
+from tutti.recommend.search.greedy.pod_rule_limits import read_rule_limits
+from tutti.recommend.search.greedy.pods_per_node import PodsPerNode
 from tutti.recommend.search.greedy.rule_domains import RuleDomains
+from tutti.recommend.search.greedy.whole_gangs import buy_whole_gangs
 
 
-def greedy(
+def greedy_draft(
     planning: PlanningCluster,
     problem: Problem,
     options: RecommendOptions,
@@ -37,145 +38,157 @@ def greedy(
     eligible: Bools,
     budget: WorkBudget | None = None,
 ) -> Draft:
-    """Buy node by node; gangs whole or not at all."""
+    """Buy node by node, for each gang whole or not at all; return the draft."""
     scorer = Scorer(problem, strategy, options.weights)
-    return buy_whole(planning, problem, scorer, _run, eligible=eligible, budget=budget)
+    return buy_whole_gangs(planning, problem, scorer, _run, eligible=eligible, budget=budget)
 
 
 def _run(task: BuyingTask) -> Draft:
     with Trial(task.planning.cluster):
-        buying = GreedyBuyer(task)
-        buying.settle()
-        if buying.left.any():
-            _Greedy(buying).run()
-        return buying.draft()
+        buyer = GreedyBuyer(task)
+        buyer.place_on_nodes()
+        if buyer.left.any():
+            _GreedyRun(buyer).run()
+        return buyer.draft()
 
 
-class _Greedy:
-    """One run, after everything that fits on the nodes that are there is placed."""
+class _GreedyRun:
+    """One run, after all pods that fit on existing nodes are placed."""
 
-    def __init__(self, buying: GreedyBuyer) -> None:
-        self._buying, self._task = buying, buying.task
+    def __init__(self, buyer: GreedyBuyer) -> None:
+        self._buyer, self._task = buyer, buyer.task
         self._cluster = self._task.planning.cluster
-        ground = RuleDomains(self._task.planning, self._task.problem)
-        self._reaches = reaches_of(ground)
+        domains = RuleDomains(self._task.planning, self._task.problem)
+        self._rule_limits = read_rule_limits(domains)
         self._order = np.array(self._task.scorer.order, dtype=np.intp)
-        self._looking = np.array(list(self._reaches), dtype=np.intp)
-        self._watches = np.array([each.watches for each in self._reaches.values()], dtype=bool)
-        """Looking class x class."""
-        self._by_engine: Bools = np.array([bool(incoming.spec.volumes) for incoming in ground.incoming], dtype=bool)
-        """Classes whose pods the engine places."""
-        ports: Bools = np.array([bool(incoming.spec.ports) for incoming in ground.incoming], dtype=bool)
-        self._fill = NodeFill(self._task, self._reaches, ports)
-        self._in_planning = bool(buying.left[self._looking].any() or buying.left[self._by_engine].any())
+        self._rule_classes = np.array(list(self._rule_limits), dtype=np.intp)
+        self._depends_on = np.array([each.depends_on for each in self._rule_limits.values()], dtype=bool)
+        """Class with rules x class: whose pods change the limits of the class with rules."""
+        self._placed_by_engine: Bools = np.array(
+            [bool(incoming.spec.volumes) for incoming in domains.incoming], dtype=bool
+        )
+        """Classes whose pods the engine places: pods with volumes."""
+        ports: Bools = np.array([bool(incoming.spec.ports) for incoming in domains.incoming], dtype=bool)
+        self._per_node = PodsPerNode(self._task, self._rule_limits, ports)
+        self._needs_planning = bool(buyer.left[self._rule_classes].any() or buyer.left[self._placed_by_engine].any())
 
     def run(self) -> None:
-        """Buy until nothing waits, nothing that may be bought takes a pod, or time is up."""
-        buying, fill = self._buying, self._fill
-        while buying.left.any() and not self._task.is_exhausted():
-            open_rows = buying.open_rows()
-            fill.refresh(buying.left, open_rows)
-            best = self._task.scorer.best(fill.taken, open_rows)
+        """Buy until no pod is left, no open offering takes a pod, or the budget is exhausted."""
+        buyer, per_node = self._buyer, self._per_node
+        while buyer.left.any() and not self._task.is_exhausted():
+            open_rows = buyer.open_rows()
+            per_node.refresh(buyer.left, open_rows)
+            best = self._task.scorer.best_offering(per_node.pods, open_rows)
             if best is None:
                 break
-            if self._in_planning:
-                self._buy(best)
+            if self._needs_planning:
+                self._buy_and_place(best)
             else:
-                self._buy_plain(best)
+                self._buy_by_numbers(best)
 
-    # Outside the picture ----------------------------------------------------------------------------------------------
+    # Without the planning cluster -------------------------------------------------------------------------------------
 
-    def _buy_plain(self, offering: int) -> None:
-        """Buy an offering as often as it stays the winner, by numbers alone."""
-        buying = self._buying
-        taken = self._fill.taken[offering]
-        times = self._times(offering, taken)
-        classes = self._taken(taken)
-        slices = [(self._task.pods[number], buying.at[number], count) for number, count in classes]
-        for time in range(times):
-            pods = [pod for mine, at, count in slices for pod in mine[at + time * count : at + (time + 1) * count]]
-            buying.bought.append((offering, pods))
-        for number, count in classes:
-            buying.at[number] += times * count
-        buying.left -= times * taken
-        buying.count(offering, times)
+    def _buy_by_numbers(self, offering: int) -> None:
+        """Buy an offering as often as it stays the winner, without the planning cluster."""
+        buyer = self._buyer
+        pods_per_class = self._per_node.pods[offering]
+        count = self._repeat_count(offering, pods_per_class)
+        classes = self._classes_taken(pods_per_class)
+        slices = [
+            (self._task.pods[number], buyer.placed_counts[number], class_count) for number, class_count in classes
+        ]
+        for copy in range(count):
+            pods = [
+                pod
+                for class_pods, first, class_count in slices
+                for pod in class_pods[first + copy * class_count : first + (copy + 1) * class_count]
+            ]
+            buyer.bought.append((offering, pods))
+        for number, class_count in classes:
+            buyer.placed_counts[number] += count * class_count
+        buyer.left -= count * pods_per_class
+        buyer.count_purchase(offering, count)
 
-    def _times(self, offering: int, taken: Ints) -> int:
-        """How often an offering is bought before any row could change."""
-        mine = taken > 0
-        highest = self._fill.taken.max(axis=0)[mine]
-        times = 1 + int(((self._buying.left[mine] - highest) // taken[mine]).min())
-        return max(self._buying.times(offering, times), 1)
+    def _repeat_count(self, offering: int, pods_per_class: Ints) -> int:
+        """Return how often an offering can be bought before any row of counts could change."""
+        is_taken = pods_per_class > 0
+        highest = self._per_node.pods.max(axis=0)[is_taken]
+        count = 1 + int(((self._buyer.left[is_taken] - highest) // pods_per_class[is_taken]).min())
+        return max(self._buyer.affordable_count(offering, count), 1)
 
-    # In the picture ---------------------------------------------------------------------------------------------------
+    # On the planning cluster ------------------------------------------------------------------------------------------
 
-    def _buy(self, offering: int) -> None:
-        """Buy a node of an offering and put it into the picture with its pods; then see who fits elsewhere."""
-        fill, taken = self._fill, self._fill.taken[offering].copy()
-        touched = self._watching(taken > 0)
-        touched |= {n for n, reach in self._reaches.items() if self._buying.left[n] and reach.is_touched_by(offering)}
-        for _ in range(1 if touched or fill.caps else self._times(offering, taken)):
-            wrong = self._put(offering, taken)
-            if wrong is not None:
-                number, fits = wrong
-                fill.caps[offering, number] = fits
-                fill.stale[offering] = True
+    def _buy_and_place(self, offering: int) -> None:
+        """Buy a node on the planning cluster and place its pods; then place pods that now fit on other nodes."""
+        per_node, pods_per_class = self._per_node, self._per_node.pods[offering].copy()
+        affected = self._dependent_classes(pods_per_class > 0)
+        affected |= {
+            n for n, limits in self._rule_limits.items() if self._buyer.left[n] and limits.is_affected_by_node(offering)
+        }
+        for _ in range(1 if affected or per_node.engine_limits else self._repeat_count(offering, pods_per_class)):
+            overcounted = self._join_and_place(offering, pods_per_class)
+            if overcounted is not None:
+                number, fitting = overcounted
+                per_node.engine_limits[offering, number] = fitting
+                per_node.is_stale[offering] = True
                 return
-        for row, _ in fill.caps:
-            fill.stale[row] = True
-        fill.caps.clear()
-        touched |= self._settle(touched)
-        for number in touched:
-            if self._buying.left[number]:
-                fill.stale |= self._reaches[number].read()
+        for row, _ in per_node.engine_limits:
+            per_node.is_stale[row] = True
+        per_node.engine_limits.clear()
+        affected |= self._place_affected(affected)
+        for number in affected:
+            if self._buyer.left[number]:
+                per_node.is_stale |= self._rule_limits[number].refresh()
 
-    def _put(self, offering: int, taken: Ints) -> tuple[int, int] | None:
-        """Let a node join and place its pods; undo it and give class and number where fewer fit than were counted."""
-        buying, cluster = self._buying, self._cluster
+    def _join_and_place(self, offering: int, pods_per_class: Ints) -> tuple[int, int] | None:
+        """Let a node join and place its pods; if fewer fit than counted, undo it and return class and number."""
+        buyer, cluster = self._buyer, self._cluster
         placed: list[tuple[int, list[tuple[str, str]]]] = []
         with Trial(cluster) as trial:
-            name, area = buying.join(offering)
-            for number, count in self._taken(taken):
-                if self._by_engine[number]:
-                    decisions = buying.place_within(number, area, count)
+            name, area = buyer.join(offering)
+            for number, count in self._classes_taken(pods_per_class):
+                if self._placed_by_engine[number]:
+                    decisions = buyer.place_within(number, area, count)
                     if len(decisions) < count:
                         return number, len(decisions)
                     placed.append((number, [(each.pod, name) for each in decisions]))
                 else:
-                    at = buying.at[number]
-                    pods = self._task.pods[number][at : at + count]
+                    first = buyer.placed_counts[number]
+                    pods = self._task.pods[number][first : first + count]
                     for pod in pods:
                         cluster.apply(Bind(pod, name))
                     placed.append((number, [(pod, name) for pod in pods]))
             trial.keep()
-        buying.keep(offering, name)
+        buyer.confirm_node(offering, name)
         for number, pairs in placed:
-            buying.note(number, pairs)
+            buyer.record(number, pairs)
         return None
 
-    def _taken(self, taken: Ints) -> list[tuple[int, int]]:
-        """The classes of which pods are taken, in their order, with how many."""
-        numbers = self._order[taken[self._order] > 0]
-        return list(zip(numbers.tolist(), taken[numbers].tolist(), strict=True))
+    def _classes_taken(self, pods_per_class: Ints) -> list[tuple[int, int]]:
+        """Return the classes of which a node takes pods, in order, with the number of pods."""
+        numbers = self._order[pods_per_class[self._order] > 0]
+        return list(zip(numbers.tolist(), pods_per_class[numbers].tolist(), strict=True))
 
-    def _settle(self, touched: set[int]) -> set[int]:
-        """Place pods that now fit on some node; give the classes for which that matters."""
-        more: set[int] = set()
-        todo = {number for number in touched if self._reaches[number].opens}
-        while todo:
+    def _place_affected(self, affected: set[int]) -> set[int]:
+        """Place pods of affected classes that now fit on some node; return the classes whose limits that changes."""
+        further: set[int] = set()
+        pending_classes = {number for number in affected if self._rule_limits[number].can_open}
+        while pending_classes:
             for number in self._task.scorer.order:
-                if number not in todo:
+                if number not in pending_classes:
                     continue
-                todo.discard(number)
-                if self._buying.somewhere(number):
-                    watching = self._watching(np.arange(len(self._buying.left)) == number)
-                    more |= watching
-                    todo |= {each for each in watching if each != number and self._reaches[each].opens}
-        return more
+                pending_classes.discard(number)
+                if self._buyer.place_anywhere(number):
+                    dependent = self._dependent_classes(np.arange(len(self._buyer.left)) == number)
+                    further |= dependent
+                    pending_classes |= {
+                        each for each in dependent if each != number and self._rule_limits[each].can_open
+                    }
+        return further
 
-    def _watching(self, placed: Bools) -> set[int]:
-        """The classes with pods left that look at some that were placed."""
-        if not len(self._looking):
+    def _dependent_classes(self, placed: Bools) -> set[int]:
+        """Return the classes with pods left whose limits depend on placed classes."""
+        if not len(self._rule_classes):
             return set()
-        watching = self._looking[(self._watches & placed).any(axis=1)]
-        return set(watching[self._buying.left[watching] > 0].tolist())
+        dependent = self._rule_classes[(self._depends_on & placed).any(axis=1)]
+        return set(dependent[self._buyer.left[dependent] > 0].tolist())
