@@ -64,6 +64,7 @@ def _blocking_limits(problem: Problem) -> list[str | None]:
 
 
 def _is_unblocked(blocking: Sequence[str | None]) -> Bools:
+    """Return which offerings no limit blocks."""
     return np.array([reason is None for reason in blocking], dtype=bool)
 
 
@@ -116,11 +117,13 @@ def _unfit_reason(planning: PlanningCluster, problem: Problem, pool: NodePool, r
 
 
 def _taint_text(taint: Taint) -> str:
+    """Return a taint as kubectl prints it."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 
 
 def _below_minimum(pool: NodePool) -> str:
+    """Return a line if the pool has fewer nodes than its minimum, else an empty string."""
     if pool.current >= pool.minimum:
         return ""
     return f"it has {pool.current} of at least {pool.minimum} nodes"

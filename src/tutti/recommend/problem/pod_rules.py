@@ -92,6 +92,8 @@ def read_rules(cluster: Cluster, classes: Sequence[IncomingPod]) -> PodRules:
 
 
 class _RuleReader:
+    """Reads the rules class by class into arrays."""
+
     def __init__(self, cluster: Cluster, classes: Sequence[IncomingPod]) -> None:
         self.cluster, self.classes = cluster, classes
         count = len(classes)
@@ -112,6 +114,7 @@ class _RuleReader:
         self._spread_groups: dict[tuple[bytes, int], list[int]] = {}
 
     def read(self) -> PodRules:
+        """Return the rules of all classes."""
         for number, incoming in enumerate(self.classes):
             hard = [constraint for constraint in incoming.spec.spread if constraint.hard]
             keys = tuple(sorted({constraint.topology_key for constraint in hard}))
@@ -142,6 +145,7 @@ class _RuleReader:
         return PodRules(host, tuple(self.domains), self.affected, self.holders)
 
     def _read_spread(self, number: int, constraint: SpreadConstraint, keys: tuple[str, ...]) -> None:
+        """Read a hard spread constraint: over nodes into host rules, over another label into a domain rule."""
         incoming = self.classes[number]
         labels, key = incoming.own_labels, constraint.topology_key
         extra_labels = {name: labels[name] for name in constraint.extra_keys if name in labels}
@@ -166,6 +170,7 @@ class _RuleReader:
             self._spread_groups.setdefault((matched.tobytes(), constraint.max_skew), []).append(number)
 
     def _read_anti_affinity(self, number: int, term: PodTerm) -> None:
+        """Read a required anti-affinity term."""
         matched = self._matched_classes(term)
         self._mark_affected(number, matched)
         if term.topology_key == HOSTNAME:
@@ -177,6 +182,7 @@ class _RuleReader:
             )
 
     def _read_affinity(self, number: int, term: PodTerm) -> None:
+        """Read a required affinity term."""
         matched = self._matched_classes(term)
         self._mark_affected(number, matched)
         if term.topology_key == HOSTNAME:
@@ -187,6 +193,7 @@ class _RuleReader:
             )
 
     def _read_ports(self) -> None:
+        """Mark classes with conflicting host ports."""
         ports_of = [incoming.spec.ports for incoming in self.classes]
         users = [number for number, ports in enumerate(ports_of) if ports]
         for first in users:
@@ -195,6 +202,7 @@ class _RuleReader:
                     self.conflicts[first, second] = True
 
     def _mark_affected(self, number: int, matched: Bools) -> None:
+        """Mark the holder of a rule and the classes that the rule matches."""
         self.affected |= matched
         self.affected[number] = self.holders[number] = True
 

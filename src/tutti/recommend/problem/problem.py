@@ -43,7 +43,9 @@ class LimitRow(NamedTuple):
     """A limit, and how much of the limit one node of each offering takes."""
 
     takes: Ints
+    """How much of the limit one node of each offering takes."""
     left: int
+    """How much of the limit is left."""
     reason: str
 
 
@@ -55,6 +57,7 @@ class Problem(NamedTuple):
     requests: Ints
     """Class x resource."""
     demand: Ints
+    """Number of pods of each class."""
     offerings: tuple[Offering, ...]
     free: Ints
     """Offering x resource: the free amounts of a new node with its daemons."""
@@ -135,12 +138,12 @@ def build_problem(planning: PlanningCluster, catalogue: Catalogue, pods: Sequenc
 
 def rebuild_problem(planning: PlanningCluster, problem: Problem, pods: Sequence[str]) -> Problem:
     """Return the problem of some of its pods on the planning cluster as it is now; keep offerings and limits."""
-    evaluator, cluster, number_of = planning.engine.evaluator, planning.cluster, problem.class_of_pod
+    evaluator, cluster, class_of_pod = planning.engine.evaluator, planning.cluster, problem.class_of_pod
     classes = _classes(planning, pods)
     incoming = [evaluator.incoming_pod(cluster.pod_row(each.pods[0])) for each in classes]
     rules = read_rules(cluster, incoming)
     node_names, node_free, node_feasible, node_allowed = _existing_nodes(planning, incoming)
-    old_numbers = [number_of[each.pods[0]] for each in classes]
+    old_numbers = [class_of_pod[each.pods[0]] for each in classes]
     columns = [cluster.resources.place(name) for name in problem.resources]
     return problem._replace(
         classes=tuple(classes),
@@ -157,6 +160,7 @@ def rebuild_problem(planning: PlanningCluster, problem: Problem, pods: Sequence[
 
 
 def _classes(planning: PlanningCluster, pods: Sequence[str]) -> list[PendingClass]:
+    """Return the pod classes of some pods, in the order of the queue."""
     cluster, table = planning.cluster, planning.cluster.pods
     rows = [cluster.pod_row(pod) for pod in pods]
     # Pods that differ in a label that some pod's rules select are different classes.
@@ -252,11 +256,13 @@ def _resource_columns(usages: Ints, numbers: Sequence[int]) -> list[int]:
 
 
 def _request_row(spec: SpecClass, names: Sequence[str], columns: Sequence[int]) -> list[int]:
+    """Return the requests of a class in the columns of some resources."""
     requests = spec.requests
     return [1 if column == PODS else requests.get(names[column], 0) for column in columns]
 
 
 def _limit_rows(catalogue: Catalogue, offerings: Sequence[Offering]) -> tuple[LimitRow, ...]:
+    """Return the limits of pools and of the whole catalogue that some offering counts for."""
     rows = []
     pooled = [(pool.name, limit) for pool in catalogue.pools for limit in pool.limits]
     for pool, limit in [*pooled, *((None, limit) for limit in catalogue.limits)]:

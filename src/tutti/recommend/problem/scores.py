@@ -119,6 +119,7 @@ class Scorer:
         return rows[nearly_best], pods[nearly_best]
 
     def _exactly_best(self, rows: Rows, used: Ints, nearly_best: Rows) -> Rows:
+        """Return those of the nearly best positions that have the best exact score; equal inputs are scored once."""
         scores: dict[tuple[object, ...], tuple[bool, Fraction]] = {}
         values = []
         for place in nearly_best.tolist():
@@ -141,6 +142,7 @@ class Scorer:
 
 
 def _counts_for_waste(resource: str) -> bool:
+    """Return whether least-waste counts a resource: cpu, memory and GPUs."""
     return resource in ("cpu", "memory") or is_gpu(resource)
 
 

@@ -62,6 +62,7 @@ def greedy_drafts(context: SearchContext, progress: Progress) -> list[Draft]:
 
 
 def _greedy_draft(context: SearchContext, strategy: Strategy, budget: WorkBudget) -> Draft:
+    """Return the draft of one greedy strategy over all offerings of the problem."""
     every_offering = np.ones(len(context.problem.offerings), dtype=bool)
     return greedy_draft(
         context.planning, context.problem, context.options, strategy, eligible=every_offering, budget=budget

@@ -132,7 +132,7 @@ def _pack_by_priority(
 
 def _as_patterns(problem: Problem, layout: ZoneLayout, draft: Draft) -> list[tuple[int, list[int]]]:
     """Return the nodes of a draft as patterns over the shares of a layout, without pods that do not match it."""
-    number_of = problem.class_of_pod
+    class_of_pod = problem.class_of_pod
     shares_of: dict[int, list[int]] = {}
     for place, share in enumerate(layout.shares):
         shares_of.setdefault(share.number, []).append(place)
@@ -140,7 +140,7 @@ def _as_patterns(problem: Problem, layout: ZoneLayout, draft: Draft) -> list[tup
     for bought in draft.bought:
         labels = problem.offerings[bought.offering].node.metadata.labels or {}
         pattern = [0] * len(layout.shares)
-        pod_counts = Counter(number for pod in bought.pods if (number := number_of.get(pod)) is not None)
+        pod_counts = Counter(number for pod in bought.pods if (number := class_of_pod.get(pod)) is not None)
         for number, count in pod_counts.items():
             for place in shares_of.get(number, ()):
                 share = layout.shares[place]

@@ -73,6 +73,7 @@ def bound_packing_input(problem: Problem, demand: Ints, prices: Floats) -> Packi
 
 
 def _packing_input(problem: Problem, numbers: Sequence[int], demand: Ints, prices: Floats) -> PackingInput:
+    """Return the input with one class of items per class number, without zones."""
     host = problem.rules.host
     groups = tuple((group[numbers], max_items) for group, max_items in host.group_limits)
     max_per_node = host.max_per_node[numbers]

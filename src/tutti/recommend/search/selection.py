@@ -153,6 +153,7 @@ class Selection:
         return best
 
     def _better(self, first: BoundPurchase | None, second: BoundPurchase) -> BoundPurchase:
+        """Return the outcome with the better rank; the first on a tie."""
         return second if first is None or self.rank(second) < self.rank(first) else first
 
     def _buy_for_unplaced(self, problem: Problem, pods: Sequence[str]) -> Draft:
@@ -177,6 +178,7 @@ class Selection:
         return self._rank(placed, [each.offering for each in draft.bought])
 
     def _rank(self, placed: Collection[str], bought: Sequence[int]) -> tuple[float, ...]:
+        """Return unplaced pods by priority, then cost and node count; the objective pods puts sizes before cost."""
         context = self.context
         counts, unplaced_size = Counter[int](), 0.0
         for number, each in enumerate(context.problem.classes):

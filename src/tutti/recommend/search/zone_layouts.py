@@ -282,16 +282,17 @@ def gang_domains(problem: Problem, draft: Draft) -> dict[tuple[int, str], str]:
     found: dict[tuple[int, str], str] = {}
     if not label_of_class:
         return found
-    number_of = problem.class_of_pod
+    class_of_pod = problem.class_of_pod
     for bought in draft.bought:
         labels = problem.offerings[bought.offering].node.metadata.labels or {}
-        for number in {number_of[pod] for pod in bought.pods if pod in number_of}:
+        for number in {class_of_pod[pod] for pod in bought.pods if pod in class_of_pod}:
             if number in label_of_class and label_of_class[number] in labels:
                 found[number, label_of_class[number]] = labels[label_of_class[number]]
     return found
 
 
 def _union_root(parent: list[int], number: int) -> int:
+    """Return the root of a number in a union-find forest."""
     while parent[number] != number:
         number = parent[number]
     return number

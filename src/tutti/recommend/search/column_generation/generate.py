@@ -108,6 +108,7 @@ def _price_heuristically(master: MasterProgram, duals: Duals, find_patterns: Pat
 
 
 def _higher_bound(first: Duals, second: Duals) -> Duals:
+    """Return the dual values that prove the higher bound."""
     return second if second.cost > first.cost else first
 
 

@@ -68,6 +68,7 @@ def run_integer(model: highspy.Highs, budget: WorkBudget) -> None:
 
 
 def _run(model: highspy.Highs, budget: WorkBudget) -> None:
+    """Run HiGHS, and note if its own clock stopped it."""
     # The clock of HiGHS adds up the runs of one solver.
     model.setOptionValue("time_limit", model.getRunTime() + _TIME_LIMIT)
     model.run()

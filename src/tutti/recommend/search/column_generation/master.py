@@ -89,6 +89,7 @@ class MasterProgram:
         return model
 
     def _add_existing_column(self, model: highspy.Highs, node: int, number: int, scales: Floats) -> None:
+        """Add a column for items of a class on an existing node."""
         inputs = self.inputs
         max_items = float(min(inputs.node_max[node, number], inputs.demand[number]))
         resources = np.flatnonzero(inputs.requests[number] > 0)
@@ -109,6 +110,7 @@ class MasterProgram:
         return True
 
     def _add_pattern_column(self, model: highspy.Highs, kind: int, pattern: Pattern) -> None:
+        """Add a column for a pattern of a kind."""
         inputs = self.inputs
         rows = [number for number, count in enumerate(pattern) if count]
         amounts = [float(pattern[number]) for number in rows]

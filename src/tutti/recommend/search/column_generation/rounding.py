@@ -35,6 +35,7 @@ def best_integer_packing(master: MasterProgram, budget: WorkBudget) -> Packing |
 
 
 def _packing(master: MasterProgram, solution: IntegerSolution) -> Packing:
+    """Return an integer solution as a packing."""
     nodes = []
     for place in np.flatnonzero(solution.counts).tolist():
         nodes += [(master.kinds[place], master.patterns[place])] * int(solution.counts[place])

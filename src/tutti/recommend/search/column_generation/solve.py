@@ -135,6 +135,7 @@ class _Solver:
         )
 
     def run(self) -> SolvedPacking:
+        """Return the best packing and its bound."""
         # With many kinds, heuristics miss good patterns: price exactly.
         price_exactly = len(self.reduced.price) > _MANY_KINDS and len(self.reduced.demand) <= _FEW_CLASSES
         generated = generate_columns(

@@ -148,6 +148,7 @@ class Neighbours:
                 intervals.append((infeasible, half) if is_feasible else (half.added, candidate))
 
     def _cost_of(self, candidate: _Candidate) -> float:
+        """Return the cost of a candidate."""
         return self.cost(candidate.remainder) + float(self.prices[candidate.offering]) * candidate.added
 
     def _are_feasible(self, purchases: Sequence[NodeCounts]) -> list[bool]:

@@ -65,6 +65,7 @@ class RuleDomains:
         return np.array([sum(map(matches, pods)) for pods in self.daemons], dtype=np.int64)
 
     def _matches(self, scope: Scope, selector: Selector, pod: Pod) -> bool:
+        """Return whether a pod is in the scope of a term and matches its selector."""
         namespace = pod.metadata.namespace or "default"
         in_scope = scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
         return in_scope and selector.matches(pod.metadata.labels or {})

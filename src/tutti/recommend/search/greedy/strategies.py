@@ -44,6 +44,7 @@ def greedy_draft(
 
 
 def _run(task: BuyingTask) -> Draft:
+    """Run a greedy strategy on a task, inside a trial."""
     with Trial(task.planning.cluster):
         buyer = GreedyBuyer(task)
         buyer.place_on_nodes()

@@ -116,6 +116,7 @@ class _GangBuyer:
         return self._run(task._replace(pods=pods, pins=pins, allowed=self._allowed_within(pins)))
 
     def _is_chosen(self, pod: str, chosen: set[str], *, alone: bool) -> bool:
+        """Return whether a pod takes part: its gang is chosen, or it has no gang and `alone` is False."""
         gang = self._gang_of_pod.get(pod)
         return not alone if gang is None else gang in chosen
 
