@@ -21,7 +21,7 @@ from tutti.cluster.counters.pod_terms import PodTerm, Scope
 from tutti.cluster.spec_classes import SpreadConstraint
 from tutti.engine.plugins.base import IncomingPod
 from tutti.engine.plugins.spread_counts import counted_view
-from tutti.kube.selectors import EVERYTHING, Selector, equal_to
+from tutti.kube.selectors import EVERYTHING, Selector, labels_selector
 
 HOSTNAME = "kubernetes.io/hostname"
 UNLIMITED = 1 << 40
@@ -144,7 +144,9 @@ class _Reader:
         incoming = self.classes[number]
         labels, key = incoming.own_labels, constraint.topology_key
         extra = {name: labels[name] for name in constraint.extra_keys if name in labels}
-        constraint = constraint._replace(selector=constraint.selector.narrowed(equal_to(extra).requirements))
+        constraint = constraint._replace(
+            selector=constraint.selector.with_requirements(labels_selector(extra).requirements)
+        )
         if constraint.selector == EVERYTHING:  # an empty selector counts nobody
             matched = np.zeros(len(self.classes), dtype=bool)
         else:
