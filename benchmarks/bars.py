@@ -90,7 +90,7 @@ def load_file(file: str) -> dict[str, Any]:
     from tutti.kube.reading.sources import read_sources
 
     begin = time.perf_counter()
-    cluster = Cluster(prepare(load_files(map(parse_file, read_sources([file])))).every())
+    cluster = Cluster(prepare(load_files(map(parse_file, read_sources([file])))).all_objects())
     seconds = time.perf_counter() - begin
     assert cluster.pods.row_of
     return {"seconds": seconds, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000}
@@ -109,7 +109,7 @@ def warm(shape: str, file: Path, pods: int) -> None:
     from tutti.kube.reading.sources import read_sources
 
     snapshot = load_files(map(parse_file, read_sources([str(file)])))
-    cluster = Cluster(snapshot.every())
+    cluster = Cluster(snapshot.all_objects())
     queue = [pod.key for pod in snapshot.pods]
     engine = Engine(cluster)
     engine.place(queue[:pods])

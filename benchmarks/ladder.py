@@ -99,7 +99,7 @@ def place(file: str) -> dict[str, Any]:
 
     begin = time.perf_counter()
     snapshot = load_files(map(parse_file, read_sources([file])))
-    cluster = Cluster(snapshot.every())
+    cluster = Cluster(snapshot.all_objects())
     loaded = time.perf_counter() - begin
     queue = [pod.key for pod in snapshot.pods]
     gc.collect()
@@ -127,7 +127,7 @@ def ask_again(snapshot: Any, decisions: list[Any], first: int, length: int) -> t
 
     where = {decision.pod: decision.node for decision in decisions[:first]}
     objects = []
-    for obj in snapshot.every():
+    for obj in snapshot.all_objects():
         node = where.get(obj.key) if isinstance(obj, Pod) else None
         if node is not None:
             obj = msgspec.structs.replace(obj, spec=msgspec.structs.replace(obj.spec, node_name=node))

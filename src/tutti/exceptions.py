@@ -1,22 +1,22 @@
-"""Every error that Tutti raises on purpose; all of them are a `TuttiError`.
+"""Every error that a user can fix; `TuttiError` is the base class of all of them.
 
-A `TuttiError` is the user's to mend: its text is one line that says what is wrong, where, and what to do next. The
-command line prints it to standard error and exits with its `exit_code`.
+The text of a `TuttiError` is one line that says what is wrong, where, and what to do next. The command line prints the
+line to standard error and exits with the error's `exit_code`.
 """
 
 from __future__ import annotations
 
 
 class TuttiError(Exception):
-    """Something the user can mend."""
+    """An error that the user can fix."""
 
     exit_code = 2
 
 
 class InputError(TuttiError):
-    """A file, an object or a field cannot be read.
+    """A file, an object or a field is malformed or invalid.
 
-    The line names the file, the object and the field as far as they are known.
+    The message names the file, the object and the field as far as they are known.
     """
 
     def __init__(self, problem: str, *, file: str = "", obj: str = "", field: str = "") -> None:
@@ -25,7 +25,7 @@ class InputError(TuttiError):
 
 
 class PoolError(InputError):
-    """A node pool that can be read and cannot be: nothing is offered in it, or what it says contradicts itself."""
+    """A node pool that is well-formed but impossible: the pool has no offering, or its fields contradict each other."""
 
 
 class QuantityError(InputError):
@@ -33,8 +33,8 @@ class QuantityError(InputError):
 
 
 class NotFoundError(TuttiError):
-    """A name that is not in the cluster."""
+    """The cluster has no object of this name."""
 
 
 class ConflictError(TuttiError):
-    """An edit that contradicts the cluster: a pod bound twice, a node that is not there."""
+    """An edit that contradicts the cluster: for example a second binding of a pod, or a node that does not exist."""

@@ -66,7 +66,7 @@ def test_notes_tell_what_was_left_out_and_which_pods_are_nowhere():
 
 def test_faults_name_the_input():
     twice = source(pod("p"), pod("p", cpu="2"), name="a.json")
-    with pytest.raises(InputError, match=r"a.json: pod default/p: it is there twice, with different content"):
+    with pytest.raises(InputError, match=r"a.json: pod default/p: defined twice, with different content"):
         load_sources([twice], name="a.json, b.json")
     unknown = pod("p", priorityClassName="none")
     unknown["metadata"].pop("uid")

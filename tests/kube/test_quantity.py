@@ -1,4 +1,4 @@
-"""Quantities against exact fractions and against what Kubernetes answers."""
+"""Quantities against exact fractions and against the results of Kubernetes."""
 
 from fractions import Fraction
 from math import ceil
@@ -30,7 +30,7 @@ SUFFIXES = {
 
 
 @given(
-    whole=st.integers(0, 9000),  # of teras, in thousandths: just within 64 bits
+    whole=st.integers(0, 9000),  # with suffix T and in thousandths still within 64 bits
     fraction=st.text("0123456789", max_size=12),
     suffix=st.sampled_from(sorted(SUFFIXES)),
     sign=st.sampled_from(["", "+", "-"]),
@@ -59,7 +59,7 @@ def test_every_quantity_is_its_exact_fraction_rounded_up_once(whole, fraction, s
         (0.25, 250, 1),
         ("0", 0, 0),
         ("00012", 12000, 12),
-        ("75992687867101k", 2205711572262793536, 75992687867101000),  # the low 64 bits of what does not fit
+        ("75992687867101k", 2205711572262793536, 75992687867101000),  # overflow: the low 64 bits
         ("9223372036854775807", -1000, 2**63 - 1),
         ("16Ei", -1000, 2**63 - 1),  # binary suffixes stop at the largest 64-bit integer
         ("10E", 0, 0),  # a short number with a large exponent becomes zero
@@ -67,12 +67,12 @@ def test_every_quantity_is_its_exact_fraction_rounded_up_once(whole, fraction, s
         ("1e4294967297", 10000, 10),  # the exponent has 32 bits
     ],
 )
-def test_corners_are_those_of_kubernetes(text, in_milli, in_units):
+def test_edge_cases_equal_kubernetes(text, in_milli, in_units):
     assert value(text) == in_units
     assert milli(text) == in_milli
 
 
-def test_a_tiny_quantity_is_still_something():
+def test_a_tiny_quantity_is_rounded_up():
     assert (parse_nano("1e-1000000000"), milli("1e-1000000000")) == (1, 1)
 
 
@@ -100,6 +100,6 @@ def test_amounts_print_as_kubectl_prints_them(resource, amount, text):
 
 
 @given(st.integers(0, 2**50))
-def test_printed_amounts_read_back(number):
+def test_formatted_amounts_parse_to_the_same_number(number):
     assert value(format_bytes(number)) == number
     assert milli(format_cpu(number)) == number

@@ -1,4 +1,4 @@
-"""Totals of pods and nodes; the expectations were checked against kube-scheduler's own code."""
+"""Totals of pods and nodes; the expected values were checked against kube-scheduler's code."""
 
 import msgspec
 import pytest
@@ -14,8 +14,8 @@ MIB = 2**20
 
 
 def container(name="c", *, restart=None, **requests):
-    made = {"name": name, "resources": {"requests": {key.replace("_", "-"): text for key, text in requests.items()}}}
-    return made | ({"restartPolicy": restart} if restart else {})
+    fields = {"name": name, "resources": {"requests": {key.replace("_", "-"): text for key, text in requests.items()}}}
+    return fields | ({"restartPolicy": restart} if restart else {})
 
 
 def test_a_plain_pod():
@@ -30,7 +30,7 @@ def test_sums_are_rounded_once():
     assert incoming_requests(fine) == {"cpu": 1, "memory": 1}
 
 
-def test_init_containers_need_the_sidecars_before_them_only():
+def test_init_containers_run_with_the_sidecars_before_them():
     spec = {
         "containers": [container("main", cpu="1")],
         "initContainers": [
@@ -44,14 +44,14 @@ def test_init_containers_need_the_sidecars_before_them_only():
     }  # second + sidecar, more than main + sidecar and than first
 
 
-def test_pod_level_replaces_the_sum_and_overhead_comes_on_top():
+def test_pod_level_requests_replace_the_sum_and_overhead_is_added():
     spec = {
         "containers": [container(cpu="1", memory="1Gi", ephemeral_storage="1Gi")],
         "resources": {"requests": {"cpu": "3", "nvidia.com/gpu": "8"}},
         "overhead": {"cpu": "250m"},
     }
     assert incoming_requests(new_pod(**spec)) == {"cpu": 3250, "memory": 2**30, "ephemeral-storage": 2**30}
-    assert score_requests(new_pod(**spec))["cpu"] == 1250  # this score looks at containers alone
+    assert score_requests(new_pod(**spec))["cpu"] == 1250  # this score counts only containers
 
 
 def test_missing_requests_count_only_in_scores():
@@ -63,7 +63,7 @@ def test_missing_requests_count_only_in_scores():
     assert (placed.nonzero_cpu, placed.nonzero_memory) == (100, 2**30)
 
 
-def test_pod_level_requests_stop_the_defaults_for_what_they_name():
+def test_resources_in_pod_level_requests_get_no_default():
     placed = placed_requests(new_pod(containers=[container()], resources={"requests": {"cpu": "50m"}}))
     assert (placed.nonzero_cpu, placed.nonzero_memory) == (50, 200 * MIB)
 
@@ -79,16 +79,16 @@ def resized(reason):
     return new_pod(status=status, **spec)
 
 
-def test_a_resize_counts_with_the_largest_total():
+def test_a_pending_resize_counts_the_largest_total():
     assert placed_requests(resized("Deferred")).requests == {"cpu": 5000}
     assert incoming_requests(resized("Deferred")) == {"cpu": 5000}
 
 
-def test_a_refused_resize_leaves_out_the_spec_and_containers_without_status():
+def test_an_infeasible_resize_ignores_spec_and_containers_without_status():
     assert placed_requests(resized("Infeasible")).requests == {"cpu": 3000}
 
 
-def test_status_of_the_whole_pod_is_used_when_it_is_complete():
+def test_pod_level_status_counts_if_it_is_complete():
     spec = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}}
     status = {"allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "4"}}}
     assert placed_requests(new_pod(status=status, **spec)).requests == {"cpu": 4000}
@@ -102,13 +102,15 @@ def test_status_of_the_whole_pod_is_used_when_it_is_complete():
         max_size=3,
     )
 )
-def test_a_status_like_the_spec_changes_nothing(requests):
+def test_a_status_equal_to_the_spec_changes_nothing(requests):
     spec = {"containers": [{"name": f"c{i}", "resources": {"requests": r}} for i, r in enumerate(requests)]}
-    seen = [{"name": f"c{i}", "allocatedResources": r, "resources": {"requests": r}} for i, r in enumerate(requests)]
-    assert placed_requests(new_pod(**spec)) == placed_requests(new_pod(status={"containerStatuses": seen}, **spec))
+    statuses = [
+        {"name": f"c{i}", "allocatedResources": r, "resources": {"requests": r}} for i, r in enumerate(requests)
+    ]
+    assert placed_requests(new_pod(**spec)) == placed_requests(new_pod(status={"containerStatuses": statuses}, **spec))
 
 
-def test_only_resources_that_the_scheduler_looks_at_are_kept():
+def test_only_resources_that_the_scheduler_counts_are_kept():
     counted = ["nvidia.com/gpu", "hugepages-2Mi", "attachable-volumes-aws-ebs", "kubernetes.io/batch-cpu"]
     ignored = ["pods", "storage", "requests.example.com/x", "UPPER_/x", "example.com/", "a/b/c"]
     requests = dict.fromkeys([*counted, *ignored], "1")
@@ -118,7 +120,7 @@ def test_only_resources_that_the_scheduler_looks_at_are_kept():
     assert not is_scalar("cpu")
 
 
-def test_host_ports_are_completed_and_init_containers_do_not_hold_any():
+def test_host_ports_get_defaults_and_init_containers_have_none():
     ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 8081, "protocol": "UDP", "hostIP": "10.0.0.1"}]
     spec = {
         "containers": [{"name": "c", "ports": ports}],
@@ -131,6 +133,6 @@ def test_host_ports_are_completed_and_init_containers_do_not_hold_any():
 
 
 @pytest.mark.parametrize("pods", [{}, {"pods": "110"}])
-def test_a_node_offers_its_number_of_pods_too(pods):
+def test_allocatable_includes_the_number_of_pods(pods):
     node = msgspec.convert({"status": {"allocatable": {"cpu": "3920m", "memory": "1Gi", "foo": "1"} | pods}}, Node)
     assert allocatable(node) == {"cpu": 3920, "memory": 2**30} | ({"pods": 110} if pods else {})

@@ -1,10 +1,10 @@
-"""Tolerations as kube-scheduler reads them."""
+"""Which taints a toleration tolerates, as in kube-scheduler."""
 
 import msgspec
 import pytest
 
 from tutti.kube.objects import Taint, Toleration
-from tutti.kube.taints import first_untolerated, merged, tolerates, with_toleration
+from tutti.kube.taints import first_untolerated, merge_tolerations, tolerates, with_toleration
 
 
 def toleration(**fields):
@@ -15,7 +15,7 @@ TAINT = Taint(key="gpu", value="a100", effect="NoSchedule")
 
 
 @pytest.mark.parametrize(
-    ("fields", "borne"),
+    ("fields", "expected"),
     [
         ({"operator": "Exists"}, True),
         ({"key": "gpu", "operator": "Exists"}, True),
@@ -26,24 +26,24 @@ TAINT = Taint(key="gpu", value="a100", effect="NoSchedule")
         ({"key": "gpu", "operator": "Gt", "value": "1"}, False),
     ],
 )
-def test_tolerates(fields, borne):
-    assert tolerates(toleration(**fields), TAINT) is borne
+def test_tolerates(fields, expected):
+    assert tolerates(toleration(**fields), TAINT) is expected
 
 
-def test_soft_taints_keep_nobody_off():
+def test_prefer_no_schedule_taints_keep_no_pod_off():
     soft = Taint(key="a", effect="PreferNoSchedule")
     assert first_untolerated([soft], []) is None
     assert first_untolerated([soft, TAINT], []) is TAINT
 
 
-def test_a_wider_toleration_takes_the_place_of_narrow_ones():
+def test_a_wider_toleration_replaces_narrower_tolerations():
     wide = toleration(key="gpu", operator="Exists")
     narrow = toleration(key="gpu", operator="Equal", value="a100", effect="NoSchedule")
-    assert merged([narrow], [wide]) == [wide]
-    assert merged([wide], [narrow, wide]) == [wide]
+    assert merge_tolerations([narrow], [wide]) == [wide]
+    assert merge_tolerations([wide], [narrow, wide]) == [wide]
 
 
-def test_a_toleration_is_put_in_the_place_of_its_like():
+def test_a_toleration_replaces_the_toleration_of_the_same_taint():
     short = toleration(key="a", operator="Exists", effect="NoExecute", tolerationSeconds=5)
     forever = toleration(key="a", operator="Exists", effect="NoExecute")
     assert with_toleration([short], forever) == [forever]

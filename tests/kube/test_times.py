@@ -11,7 +11,7 @@ from tutti.kube.times import micros, timestamp
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_a_moment_survives_the_way_there_and_back(moment):
+def test_a_formatted_timestamp_parses_to_the_same_moment(moment):
     expected = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     assert micros(timestamp(expected)) == expected
 

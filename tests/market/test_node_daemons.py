@@ -18,7 +18,7 @@ def daemon_pod(daemon, on, kind="DaemonSet"):
 
 
 def snapshot(*objects):
-    return Snapshot(objects=by_kind(objects), present=frozenset(each.KIND for each in objects))
+    return Snapshot(objects=by_kind(objects), present_kinds=frozenset(each.KIND for each in objects))
 
 
 def names(found, new):

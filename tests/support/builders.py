@@ -20,7 +20,7 @@ HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 GPU = "nvidia.com/gpu"
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 Labels = dict[str, str]
-Record = TypeVar("Record", bound=k.Wire)
+Record = TypeVar("Record", bound=k.KubeStruct)
 
 
 def node(
@@ -215,6 +215,6 @@ def fields(record: type[Record], given: dict[str, Any]) -> Record:
 
 
 @cache
-def _names(record: type[k.Wire]) -> dict[str, str]:
+def _names(record: type[k.KubeStruct]) -> dict[str, str]:
     """The names on the wire of a record's fields."""
     return {field.name: field.encode_name for field in msgspec.structs.fields(record)}

@@ -165,7 +165,7 @@ def read_request(objects: list[Document], pools: Document, options: RecommendOpt
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}).encode()
     decoded = decode_objects(parse_file(Source("cluster.json", text)))
     found = by_kind(decoded.objects)
-    snapshot = prepare(Snapshot(objects=found, present=frozenset(found)))
+    snapshot = prepare(Snapshot(objects=found, present_kinds=frozenset(found)))
     return build_request(snapshot, pools=Source("pools.json", json.dumps(pools).encode()), options=options)
 
 

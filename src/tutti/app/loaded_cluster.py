@@ -70,7 +70,7 @@ class LoadedCluster(msgspec.Struct, frozen=True, eq=False):
 
 
 def _with_edits(snapshot: Snapshot, edits: Sequence[Edit]) -> Snapshot:
-    objects: dict[tuple[str, str], Object] = {(obj.KIND, obj.key): obj for obj in snapshot.every()}
+    objects: dict[tuple[str, str], Object] = {(obj.KIND, obj.key): obj for obj in snapshot.all_objects()}
     for edit in edits:
         if isinstance(edit, Put):
             objects[edit.obj.KIND, edit.obj.key] = edit.obj

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.queue_order import not_considered
-from tutti.kube.admission.unknown_volumes import KnownVolumes, claim_name
+from tutti.kube.admission.unknown_volumes import KnownVolumes, claim_key
 from tutti.kube.objects import (
     CSIDriver,
     CSINode,
@@ -48,7 +48,7 @@ def missing_kinds(snapshot: Snapshot, pods: Iterable[Pod], *, evictions: int = 0
     return [
         f"there are no {kind.KIND}{'es' if kind.KIND.endswith('s') else 's'} in the input: {why}"
         for kind, why in wanted.items()
-        if not snapshot.of(kind) and kind.KIND not in snapshot.present
+        if not snapshot.objects_of(kind) and kind.KIND not in snapshot.present_kinds
     ]
 
 
@@ -65,9 +65,9 @@ _Lack = tuple[type[Object], str]
 
 def _of_new_pods(snapshot: Snapshot) -> Iterator[_Lack]:
     """What the admission of new pods asked for."""
-    if PriorityClass.KIND in snapshot.missing:
+    if PriorityClass.KIND in snapshot.missing_kinds:
         yield PriorityClass, "new pods that name one have the priority they state themselves, or 0"
-    if RuntimeClass.KIND in snapshot.missing:
+    if RuntimeClass.KIND in snapshot.missing_kinds:
         yield RuntimeClass, "new pods that name one have no overhead and no node selector from it"
 
 
@@ -87,11 +87,11 @@ def _of_spreading(pods: list[Pod]) -> Iterator[_Lack]:
 def _of_volumes(snapshot: Snapshot, pods: list[Pod]) -> Iterator[_Lack]:
     """What volume claims lead to."""
     known = KnownVolumes(snapshot)
-    blind = Counter(kind for pod in pods for kind in set(known.unknown(pod)))
+    blind = Counter(kind for pod in pods for kind in set(known.missing_kinds(pod)))
     for kind, number in blind.items():
         yield kind, f"{_counted(number, 'pod')} placed without regard to some volumes"
-    names = {claim_name(pod, volume) for pod in pods for volume in pod.spec.volumes or ()}
-    claims = [claim for claim in snapshot.of(PersistentVolumeClaim) if claim.key in names]
+    names = {claim_key(pod, volume) for pod in pods for volume in pod.spec.volumes or ()}
+    claims = [claim for claim in snapshot.objects_of(PersistentVolumeClaim) if claim.key in names]
     if claims:
         yield CSINode, "how many volumes a node takes is not known"
     if any(not claim.spec.volume_name for claim in claims):

@@ -45,14 +45,14 @@ def scale_edits(snapshot: Snapshot, text: str, replicas: int, *, namespace: str 
         workload,
         replicas,
         pods=snapshot.pods,
-        replica_sets=snapshot.of(ReplicaSet),
-        claims=snapshot.of(PersistentVolumeClaim),
+        replica_sets=snapshot.objects_of(ReplicaSet),
+        claims=snapshot.objects_of(PersistentVolumeClaim),
     )
     new: dict[tuple[str, str], Object] = {(claim.KIND, claim.key): claim for claim in change.claims}
     admit(new, change.added, admission_of(snapshot))
     known = KnownVolumes(snapshot)
     edits: list[Edit] = [Put(obj) for obj in change.objects]
-    edits += [Put(known.without_unknown(obj) if isinstance(obj, Pod) else obj) for obj in new.values()]
+    edits += [Put(known.without_unknown_volumes(obj) if isinstance(obj, Pod) else obj) for obj in new.values()]
     edits += [Remove(Pod.KIND, pod.key) for pod in change.removed]
     there = len(change.added) or -len(change.removed)
     note = f"{text} is scaled to {replicas}: {abs(there)} pod{'' if abs(there) == 1 else 's'}"
@@ -66,12 +66,12 @@ def _workload(snapshot: Snapshot, text: str, namespace: str | None) -> Object:
     if not slash or not name or kind is None:
         known = ", ".join(sorted(each.KIND.lower() for each in _SHORT))
         raise InputError(f'want KIND/NAME=COUNT with a kind of {known}, got "{text}"', obj="--scale")
-    found = _named(snapshot.of(kind), name, namespace)
+    found = _named(snapshot.objects_of(kind), name, namespace)
     if not found and kind is Deployment:
         found = _deployments_of_replica_sets(snapshot, name, namespace)
     if not found:
         where = f" in namespace {namespace}" if namespace else ""
-        missing = kind.KIND not in snapshot.present
+        missing = kind.KIND not in snapshot.present_kinds
         hint = f" (dump {kind.KIND.lower()}s too, or give its manifest with -f)" if missing else ""
         raise NotFoundError(f"{kind.KIND.lower()} {name!r} is not in the input{where}{hint}")
     if len(found) > 1:
@@ -90,7 +90,7 @@ def _named(objects: Sequence[Object], name: str, namespace: str | None) -> list[
 
 def _deployments_of_replica_sets(snapshot: Snapshot, deployment: str, namespace: str | None) -> list[Object]:
     """Deployments of this name that are known by their ReplicaSets alone."""
-    owners = ((each.metadata.namespace or "default", controller_of(each)) for each in snapshot.of(ReplicaSet))
+    owners = ((each.metadata.namespace or "default", controller_of(each)) for each in snapshot.objects_of(ReplicaSet))
     places = {place for place, owner in owners if owner and (owner.kind, owner.name) == (Deployment.KIND, deployment)}
     return [
         Deployment(metadata=ObjectMeta(name=deployment, namespace=place))

@@ -24,7 +24,7 @@ from tutti.exceptions import InputError
 from tutti.kube.objects import Pod, PodStatus
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.workloads.owners import controller_of
-from tutti.kube.workloads.size_limits import MOST_PODS, too_many
+from tutti.kube.workloads.size_limits import MAX_PODS, too_many_pods
 
 
 class WhatIf(NamedTuple):
@@ -71,8 +71,10 @@ def check_count(name: str, count: str, option: str) -> None:
     """Refuse a number of nodes or pods that is negative, or larger than anybody can mean."""
     if not count.isdecimal():
         raise InputError(f"want a whole number that is not negative, got {count}", obj=option, field=name)
-    if len(count) > len(str(MOST_PODS)) or int(count) > MOST_PODS:  # Python refuses to read numbers of 4,300 digits
-        problem = too_many(count) if option == "--scale" else f"{count} is more than the {MOST_PODS} that can be added"
+    if len(count) > len(str(MAX_PODS)) or int(count) > MAX_PODS:  # Python refuses to read numbers of 4,300 digits
+        problem = (
+            too_many_pods(count) if option == "--scale" else f"{count} is more than the {MAX_PODS} that can be added"
+        )
         raise InputError(problem, obj=option, field=name)
 
 

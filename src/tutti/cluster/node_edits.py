@@ -15,7 +15,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import CSINode, Node, Pod, Taint
-from tutti.kube.workloads.daemon_sets import bound_to
+from tutti.kube.workloads.daemon_sets import affinity_to_node
 from tutti.kube.workloads.owners import controller_of
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -97,7 +97,7 @@ def companion(pod: Pod, node: str) -> Pod:
     """The pod that a new node has in the place of an old one's."""
     name = f"{pod.metadata.name}-{node}"
     metadata = replace(pod.metadata, name=name, uid=made_uid(f"{pod.key}-{node}"), creation_timestamp=None)
-    affinity = bound_to(pod.spec.affinity, node)
+    affinity = affinity_to_node(pod.spec.affinity, node)
     return replace(
         pod,
         metadata=metadata,

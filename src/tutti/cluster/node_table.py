@@ -327,7 +327,7 @@ class NodeTable:
 
     def in_term(self, term: NodeTerm, rows: Rows | slice) -> Bools:
         """Say for each row whether it is in a node selector term."""
-        if term.broken:
+        if term.is_invalid:
             return np.zeros(len(self.on[rows]), dtype=bool)
         met = self.meeting(term.labels, rows)
         for requirement in term.fields:

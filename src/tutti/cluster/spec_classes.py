@@ -19,7 +19,7 @@ from tutti.kube.selectors import (
     NodeTerm,
     Requirement,
     Selector,
-    equal_to,
+    labels_selector,
     parse_label_selector,
     parse_node_selector,
     parse_node_term,
@@ -108,7 +108,7 @@ class SpecClass:
     @lazy
     def volumes(self) -> tuple[Volume, ...]:
         """The volumes that decide where the pod can go."""
-        return tuple(v for v in self.spec.volumes or () if v.decides)
+        return tuple(v for v in self.spec.volumes or () if v.affects_scheduling)
 
     @lazy
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -118,7 +118,7 @@ class SpecClass:
     @lazy
     def node_labels(self) -> tuple[Requirement, ...]:
         """The node selector's labels."""
-        return equal_to(self.spec.node_selector or {}).requirements
+        return labels_selector(self.spec.node_selector or {}).requirements
 
     @lazy
     def node_terms(self) -> tuple[NodeTerm, ...] | None:
@@ -212,7 +212,7 @@ def spec_key(pod: Pod) -> bytes:
     name = ""
     if volumes:
         # Volumes of kinds that decide nothing come with random names (service account tokens).
-        volumes = [v for v in volumes if v.decides]
+        volumes = [v for v in volumes if v.affects_scheduling]
         if any(v.ephemeral is not None for v in volumes):
             name = pod.metadata.name  # the claim's name is made of the pod's
     asked = msgspec.structs.replace(

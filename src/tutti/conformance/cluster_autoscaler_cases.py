@@ -154,7 +154,7 @@ def _objects(case: _Line, shapes: Sequence[Sequence[Pod]]) -> Iterator[Object]:
     for pod in (*case.running, *pending):
         if not pod.metadata.uid:
             pod = replace(pod, metadata=replace(pod.metadata, uid=made_uid(f"Pod/{pod.key}")))
-        yield admission.pod(pod)
+        yield admission.admit_pod(pod)
 
 
 def _labelled(node: Node) -> Node:

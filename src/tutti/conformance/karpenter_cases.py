@@ -197,7 +197,7 @@ def _waiting(found: _Line) -> Iterable[Pod]:
 
 
 def _admitted(pod: Pod, *, phase: str) -> Pod:
-    return Admission().pod(replace(with_defaults(pod), status=replace(pod.status, phase=phase)))
+    return Admission().admit_pod(replace(with_defaults(pod), status=replace(pod.status, phase=phase)))
 
 
 def _named(pod: Pod, name: str, uid: str) -> Pod:

@@ -166,7 +166,7 @@ def _objects(case: _Line, now: int) -> Iterator[Object]:
         metadata = pod.metadata
         told = {"uid": metadata.uid or made_uid(f"Pod/{pod.key}")}
         metadata = replace(metadata, **told, creation_timestamp=metadata.creation_timestamp or born)
-        yield admission.pod(replace(pod, metadata=metadata))
+        yield admission.admit_pod(replace(pod, metadata=metadata))
 
 
 def _groups(case: _Line) -> Iterator[ScaleDownNodeGroup]:

@@ -1,11 +1,12 @@
-"""Kubernetes as data. Pure, and the bottom of all layers.
+"""Kubernetes objects as data: the lowest layer, pure except for `reading`, which reads files.
 
-- `objects`    records of every kind that is read
-- `reading`    files and bytes into objects: sources, decoding, validation
-- `admission`  what an API server does to new objects: defaults, limit ranges, priorities
-- `workloads`  which pods a workload makes: Deployments, StatefulSets, DaemonSets, Jobs
-- `gangs`      gangs in every dialect that names them
-- `quantity`, `durations`, `times`, `cron`, `selectors`, `taints`  values that Kubernetes writes as text
-- `resources`, `container_totals`, `resource_names`  what pods request and nodes offer
-- `generated_names`  names and uids like those that Kubernetes generates
+- `objects`: which fields does a Kubernetes object have?
+- `reading`: how do files and bytes become objects, and which objects are invalid?
+- `admission`: what does an API server change in a new object (defaults, limit ranges, priorities)?
+- `workloads`: which pods does a Deployment, a StatefulSet, a DaemonSet or a Job create?
+- `gangs`: which pods form a gang, in every dialect?
+- `quantity`, `durations`, `times`, `cron`: how is a quantity, a duration, a timestamp or a cron schedule parsed?
+- `selectors`, `taints`: does a selector match these labels, and does a toleration tolerate this taint?
+- `resources`, `container_totals`, `resource_names`: what do pods request, what do nodes offer, which resources count?
+- `generated_names`: which name, uid or template hash does a generated object get?
 """

@@ -1,9 +1,9 @@
-"""Cron schedules: whether one has come within a stretch of time.
+"""Cron schedules: whether a schedule fires within a time interval.
 
-Contract: five fields (minute, hour, day of the month, month, day of the week), each ``*``, ``?``, numbers, ranges,
-steps and lists of these, months and days also by their English three letters; or a word such as ``@daily``. All in UTC,
-as Karpenter reads them. Where both days are told, either will do; where one of them is ``*`` the other decides.
-Anything else raises `InputError`.
+Contract: a schedule has five fields (minute, hour, day of the month, month, day of the week), or is a shorthand such as
+``@daily``. A field is ``*``, ``?``, a number, a range, a step, or a list of these; months and weekdays may be the first
+three letters of their English names. Times are in UTC, as in Karpenter. If both day fields are restricted, one matching
+day field is enough; if one of them is ``*``, the other decides. Any other text raises `InputError`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from tutti.exceptions import InputError
 
-_WORDS = {
+_SHORTHANDS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
@@ -33,17 +33,17 @@ _NAMES: tuple[dict[str, int], ...] = (
     {name: number for number, name in enumerate(_MONTHS, 1)},
     {name: number for number, name in enumerate(_DAYS)},
 )
-_LONGEST = (366 * 8 + 1) * 86_400_000_000
-"""In this time the rarest date there is, the 29th of February, has come once, even around a century's end."""
-_DIGITS = 3
-"""No number in a schedule has more."""
+_LONGEST_GAP = (366 * 8 + 1) * 86_400_000_000
+"""Microseconds within which the rarest date, 29 February, occurs at least once, even around a century without it."""
+_MAX_DIGITS = 3
+"""No valid number in a schedule has more digits."""
 _LEAP_YEAR = tuple(date(2000, 1, 1) + timedelta(days=number) for number in range(366))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 class Cron(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A schedule that has been read."""
+    """A parsed schedule: the minutes, hours and days at which it fires."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -51,31 +51,32 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     months: frozenset[int]
     weekdays: frozenset[int]
     """Sunday is 0."""
-    either_day: bool
-    """Whether one of the two kinds of days is enough."""
+    either_day_matches: bool
+    """Whether a match of the day of the month or of the weekday is enough; otherwise both must match."""
 
-    def has_come(self, *, after: int, until: int) -> bool:
-        """Whether it has come after one moment and not later than another, both in microseconds since 1970.
+    def fires_between(self, *, after: int, until: int) -> bool:
+        """Whether the schedule fires later than `after` and not later than `until` (microseconds since 1970).
 
-        No more than eight years are looked at, within which it comes if it ever does, and nothing before 1970.
+        The search covers at most the last eight years before `until` (every schedule that ever fires does so within
+        eight years), and never a moment before 1970.
         """
-        after = max(after, until - _LONGEST, -1)
+        after = max(after, until - _LONGEST_GAP, -1)
         start, end = _EPOCH + after * _MICROSECOND, _EPOCH + until * _MICROSECOND
         for back in range((end.date() - start.date()).days + 1):
             day = end.date() - timedelta(days=back)
-            if self._is_day(day) and any(start < moment <= end for moment in self._moments(day)):
+            if self._fires_on(day) and any(start < moment <= end for moment in self._moments(day)):
                 return True
         return False
 
     @property
-    def never_comes(self) -> bool:
-        """Whether there is no such day, as the 31st of February."""
-        return not any(map(self._is_day, _LEAP_YEAR))
+    def never_fires(self) -> bool:
+        """Whether the calendar has no matching day, for example 31 February."""
+        return not any(map(self._fires_on, _LEAP_YEAR))
 
-    def _is_day(self, day: date) -> bool:
-        of_month, of_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
-        fits = of_month or of_week if self.either_day else of_month and of_week
-        return fits and day.month in self.months
+    def _fires_on(self, day: date) -> bool:
+        day_matches, weekday_matches = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        matches = day_matches or weekday_matches if self.either_day_matches else day_matches and weekday_matches
+        return matches and day.month in self.months
 
     def _moments(self, day: date) -> list[datetime]:
         midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
@@ -83,27 +84,27 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def parse_cron(text: str) -> Cron:
-    """Read a schedule."""
-    fields = _WORDS.get(text, text).split()
+    """Parse a schedule; raise `InputError` for any other text."""
+    fields = _SHORTHANDS.get(text, text).split()
     if len(fields) != len(_BOUNDS):
         raise _not_a_schedule(text)
-    read = [_field(field, place, text) for place, field in enumerate(fields)]
-    minutes, hours, days, months, weekdays = (numbers for numbers, _ in read)
+    parsed = [_field(field, index, text) for index, field in enumerate(fields)]
+    minutes, hours, days, months, weekdays = (numbers for numbers, _ in parsed)
     return Cron(
         minutes=minutes,
         hours=hours,
         days=days,
         months=months,
         weekdays=weekdays,
-        either_day=not (read[2][1] or read[4][1]),
+        either_day_matches=not (parsed[2][1] or parsed[4][1]),
     )
 
 
-def _field(field: str, place: int, text: str) -> tuple[frozenset[int], bool]:
-    """The numbers that a field stands for, and whether it stands for all because nobody chose."""
+def _field(field: str, index: int, text: str) -> tuple[frozenset[int], bool]:
+    """Return the numbers that a field allows, and whether the field is unrestricted (``*``, ``?``, ``*/1``)."""
     numbers: set[int] = set()
     is_any = False
-    low, high = _BOUNDS[place]
+    low, high = _BOUNDS[index]
     for part in field.split(","):
         span, slash, step = part.partition("/")
         if slash and not (_is_number(step) and int(step)):
@@ -113,24 +114,24 @@ def _field(field: str, place: int, text: str) -> tuple[frozenset[int], bool]:
             start, end = low, high
             is_any |= not slash or int(step) == 1
         else:
-            start = _number(first, place, text)
-            end = _number(last, place, text) if dash else high if slash else start
+            start = _number(first, index, text)
+            end = _number(last, index, text) if dash else high if slash else start
         if not low <= start <= end <= high:
             raise _not_a_schedule(text)
         numbers.update(range(start, end + 1, int(step) if slash else 1))
     return frozenset(numbers), is_any
 
 
-def _number(text: str, place: int, whole: str) -> int:
-    if (named := _NAMES[place].get(text.lower())) is not None:
-        return named
+def _number(text: str, index: int, schedule: str) -> int:
+    if (number := _NAMES[index].get(text.lower())) is not None:
+        return number
     if not _is_number(text):
-        raise _not_a_schedule(whole)
+        raise _not_a_schedule(schedule)
     return int(text)
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
 def _not_a_schedule(text: str) -> InputError:

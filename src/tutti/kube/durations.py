@@ -1,7 +1,7 @@
-"""Lengths of time as people write them, as integer microseconds.
+"""Durations as text, parsed into integer microseconds.
 
-Contract: `duration` takes Go's form ("90m", "1h30m", "1.5h", "250ms") and plain seconds ("3600", "0.5"); it is never
-negative, and what is below a microsecond is cut off. Anything else raises `InputError`.
+Contract: `parse_duration` accepts Go's format ("90m", "1h30m", "1.5h", "250ms") and plain seconds ("3600", "0.5"). The
+result is never negative; fractions of a microsecond are cut off. Any other text raises `InputError`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _STEP = re.compile(rf"({_NUMBER})(ns|us|µs|ms|s|m|h)")
 _SHAPE = re.compile(rf"{_NUMBER}|(?:{_STEP.pattern})+")
 
 
-def duration(text: str) -> int:
-    """Microseconds of a length of time."""
+def parse_duration(text: str) -> int:
+    """Return the microseconds of a duration."""
     if _SHAPE.fullmatch(text) is None:
         raise InputError(f'"{text}" is not a duration (want for example 90m, 1h30m or 3600)')
     steps = _STEP.findall(text) or [(text, "s")]

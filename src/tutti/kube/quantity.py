@@ -1,10 +1,10 @@
-"""Kubernetes quantities ("1500m", "2Gi", "1e3") as exact integers, and back into text for people.
+"""Kubernetes quantities ("1500m", "2Gi", "1e3") as exact integers, and amounts formatted as text.
 
-Contract: `parse_nano` is exact: arithmetic on integers, never on floats. What is finer than a nano-unit is rounded up,
-away from zero. `milli` and `value` round up once more, as Quantity.MilliValue() and Quantity.Value() do, and are
-64-bit integers: beyond that range they give what the scheduler itself works with, zero or the low 64 bits. All three
-remember their answers, because a cluster has few distinct quantities. Text without any digit ("m", ".") is refused,
-although Kubernetes takes it for zero: no API server writes it, so it is a slip.
+Contract: `parse_nano` is exact: it computes with integers, never with floats, and rounds fractions of a nano-unit away
+from zero. `milli` and `value` round up once more, as Quantity.MilliValue() and Quantity.Value() do. Both return 64-bit
+integers; on overflow they return the same number as Kubernetes: zero or the low 64 bits. All three functions cache
+their results, because a cluster has few distinct quantities. Text without a digit ("m", ".") raises `QuantityError`;
+Kubernetes reads such text as zero, but no API server writes it, so it is a typing error.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tutti.exceptions import QuantityError
 _NANO = 9
 _MAX_INT64 = 2**63 - 1
 _INT64_DIGITS = 18
-"""Kubernetes keeps numbers of at most so many digits as 64-bit integers, longer ones as big decimals."""
+"""Kubernetes stores numbers of at most this many digits as 64-bit integers, longer numbers as big decimals."""
 _HUGE_EXPONENT = 64
-"""From here on all low 64 bits are zero, so larger exponents need not be carried out."""
+"""From this exponent on the low 64 bits are all zero, so larger exponents are cut to this one."""
 
 _MAX_DIGITS = 1000
-"""Longer numbers are refused; nothing real comes near."""
+"""Longer numbers are refused; real quantities are far shorter."""
 
 _SHAPE = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[+-]?[0-9]*)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -32,7 +32,7 @@ _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 
 @lru_cache(maxsize=1 << 16)
 def parse_nano(quantity: str | float) -> int:
-    """The quantity in nano-units."""
+    """Return the quantity in nano-units."""
     text = str(quantity).strip()
     shape = _SHAPE.fullmatch(text)
     if shape is None or isinstance(quantity, bool):
@@ -51,33 +51,33 @@ def parse_nano(quantity: str | float) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def milli(quantity: str | float) -> int:
-    """The quantity in thousandths, rounded up: millicores of "cpu"."""
+    """Return the quantity in thousandths, rounded up: the millicores of "cpu"."""
     return milli_of_nano(parse_nano(quantity))
 
 
 @lru_cache(maxsize=1 << 16)
 def value(quantity: str | float) -> int:
-    """The quantity in whole units, rounded up: bytes of "memory"."""
+    """Return the quantity in whole units, rounded up: the bytes of "memory"."""
     return value_of_nano(parse_nano(quantity))
 
 
 def milli_of_nano(nano: int) -> int:
-    """A sum of nano-units in thousandths, rounded up."""
+    """Convert nano-units to thousandths, rounded up."""
     return _int64(_ceil(nano, 10**6), nano, 6)
 
 
 def value_of_nano(nano: int) -> int:
-    """A sum of nano-units in whole units, rounded up."""
+    """Convert nano-units to whole units, rounded up."""
     return _int64(_ceil(nano, 10**9), nano, 9)
 
 
 def format_cpu(millicores: int) -> str:
-    """Millicores as kubectl prints them: "250m", "4"."""
+    """Format millicores as kubectl prints them: "250m", "4"."""
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
 
 
 def format_bytes(number: int) -> str:
-    """Bytes with the largest binary suffix that loses nothing, as kubectl prints them: "512Mi", "1500"."""
+    """Format bytes with the largest exact binary suffix, as kubectl prints them: "512Mi", "1500"."""
     for suffix, bits in reversed(_BINARY.items()):
         if number and number % (1 << bits) == 0:
             return f"{number >> bits}{suffix}"
@@ -85,7 +85,7 @@ def format_bytes(number: int) -> str:
 
 
 def format_quantity(resource: str, amount: int) -> str:
-    """An amount as `kube.resources` counts it, in the unit that belongs to the resource."""
+    """Format an amount of `kube.resources` in the unit of the resource."""
     if resource == "cpu":
         return format_cpu(amount)
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
@@ -94,7 +94,7 @@ def format_quantity(resource: str, amount: int) -> str:
 
 
 def _decimal_exponent(suffix: str, quantity: str | float) -> int:
-    """The power of ten that a suffix stands for."""
+    """Return the power of ten of a suffix."""
     if suffix in _DECIMAL:
         return _DECIMAL[suffix]
     exponent = _EXPONENT.fullmatch(suffix)
@@ -103,30 +103,30 @@ def _decimal_exponent(suffix: str, quantity: str | float) -> int:
     power = int(exponent[1])
     if not -_MAX_INT64 - 1 <= power <= _MAX_INT64:
         raise _not_a_quantity(quantity)
-    return (power + 2**31) % 2**32 - 2**31  # Kubernetes keeps the exponent in 32 bits
+    return (power + 2**31) % 2**32 - 2**31  # Kubernetes stores the exponent in 32 bits
 
 
 def _shift(number: int, places: int) -> int:
-    """A number times a power of ten, rounded up."""
+    """Return number * 10**places, rounded up."""
     if number == 0:
         return 0
     if places >= 0:
         return int(number * 10 ** min(places, _HUGE_EXPONENT + _NANO))
-    if -places > number.bit_length():  # more than all its digits: avoids a power of ten as long as the exponent
+    if -places > number.bit_length():  # the result is below 1: skip the computation of a huge power of ten
         return 1
     return _ceil(number, 10**-places)
 
 
 def _ceil(number: int, unit: int) -> int:
-    """Division that rounds away from zero."""
+    """Divide and round away from zero."""
     return -(-number // unit) if number >= 0 else number // unit
 
 
 def _int64(rounded: int, nano: int, places: int) -> int:
-    """A rounded amount in 64 bits, with what Kubernetes makes of an overflow.
+    """Return a rounded amount as a 64-bit integer; an overflow gives the same number as in Kubernetes.
 
-    It keeps short numbers as digits and an exponent that is a multiple of three; multiplied out by 10^12 or more such a
-    number becomes zero on overflow. In every other case the low 64 bits are left.
+    Kubernetes stores a short number as digits and an exponent that is a multiple of three. If the exponent is 12 or
+    more, an overflow gives zero. In every other case an overflow keeps the low 64 bits.
     """
     if -_MAX_INT64 - 1 <= rounded <= _MAX_INT64:
         return rounded

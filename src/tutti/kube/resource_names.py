@@ -1,6 +1,6 @@
-"""Which resources the scheduler looks at, by their names.
+"""Which resources the scheduler counts, by resource name.
 
-Contract: pure and remembered; a name is judged as kube-scheduler judges it, not as API validation does.
+Contract: pure, and cached. The rules are those of kube-scheduler, not those of API validation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
 @lru_cache(maxsize=4096)
 def is_scalar(resource: str) -> bool:
-    """Whether the scheduler counts a resource beside cpu, memory and ephemeral storage."""
+    """Whether a resource is a scalar resource: the scheduler counts it, besides cpu, memory and ephemeral storage."""
     if resource.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in resource:
         return True
     return _is_extended(resource)
@@ -23,17 +23,17 @@ def is_scalar(resource: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_counted(resource: str) -> bool:
-    """Whether the scheduler looks at a resource at all."""
+    """Whether the scheduler counts a resource."""
     return resource in _NATIVE or is_scalar(resource)
 
 
 def is_pod_level(resource: str) -> bool:
-    """Whether a resource may be asked for by the pod as a whole."""
+    """Whether a resource may be in the pod-level requests."""
     return resource in ("cpu", "memory") or resource.startswith("hugepages-")
 
 
 def _is_extended(resource: str) -> bool:
-    """Whether a name with a domain is fit for an extended resource: so is "requests." before it, for quotas."""
+    """Whether a name is a valid extended resource: valid also with the prefix "requests.", which quotas add."""
     domain, slash, name = resource.partition("/")
     quota_domain = f"requests.{domain}"
     return (
@@ -47,5 +47,5 @@ def _is_extended(resource: str) -> bool:
 
 
 def is_gpu(resource: str) -> bool:
-    """Whether a resource is a vendor's GPUs."""
+    """Whether a resource counts GPUs, of any vendor."""
     return resource.endswith("/gpu")

@@ -1,15 +1,15 @@
-"""What pods ask for and nodes offer, in the integers that kube-scheduler compares.
+"""The requests of pods and the allocatable resources of nodes, as the integers that kube-scheduler compares.
 
-Contract: pure functions from an object to ``{resource: amount}``; cpu in millicores, everything else in whole units.
-Sums are exact (nano-units) and rounded up once, at the end. Only resources that the scheduler looks at are kept:
-cpu, memory, ephemeral-storage, and scalar resources (extended, huge pages, attachable volumes, ``*kubernetes.io/``).
-A request of zero keeps its key, because an explicit zero is not a missing request.
+Contract: pure functions from an object to ``{resource: amount}``; cpu in millicores, all other resources in whole
+units. Sums are exact (nano-units) and rounded up once, at the end. The result has only resources that the scheduler
+counts: cpu, memory, ephemeral-storage, and scalar resources (extended, huge pages, attachable volumes,
+``*kubernetes.io/``). A request of zero keeps its key, because an explicit zero is not a missing request.
 
-Three views of a pod's requests exist because the scheduler has three:
-- `incoming_requests`: what the NodeResourcesFit filter checks; the spec alone.
-- `placed_requests`: what the pod takes from its node; also looks at the status, for resizes. Its ``requests`` are as
-  well what NodeResourcesBalancedAllocation scores an incoming pod with.
-- `score_requests`: what NodeResourcesFit scores an incoming pod with; container requests and overhead alone.
+There are three views of a pod's requests, because the scheduler has three:
+- `incoming_requests`: the amounts that the NodeResourcesFit filter checks; from the spec alone.
+- `placed_requests`: the amounts that the pod takes from its node; from spec and status, because of resizes. Its
+  ``requests`` are also the amounts with which NodeResourcesBalancedAllocation scores an incoming pod.
+- `score_requests`: the amounts with which NodeResourcesFit scores an incoming pod; container requests and overhead.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from __future__ import annotations
 import msgspec
 
 from tutti.kube.container_totals import (
-    Nano,
-    add,
-    has_pod_level,
+    NanoAmounts,
+    add_amounts,
+    container_requests,
+    has_pod_level_requests,
     is_sidecar,
-    nano_of,
+    nano_amounts,
     pod_total,
-    requests_of,
     resize_infeasible,
     spec_total,
     status_total,
@@ -33,66 +33,66 @@ from tutti.kube.quantity import milli, milli_of_nano, value, value_of_nano
 from tutti.kube.resource_names import is_counted
 
 NONZERO_CPU = 100
-"""Millicores that a container without a cpu request counts with in scores."""
+"""Millicores that scores count for a container without a cpu request."""
 NONZERO_MEMORY = 200 * 1024 * 1024
-"""Bytes that a container without a memory request counts with in scores."""
+"""Bytes that scores count for a container without a memory request."""
 
 _NONZERO_NANO = {"cpu": NONZERO_CPU * 10**6, "memory": NONZERO_MEMORY * 10**9}
 
 
 class PlacedRequests(msgspec.Struct, frozen=True, gc=False):
-    """What a pod takes from its node."""
+    """The resources that a pod takes from its node."""
 
     requests: dict[str, int]
     nonzero_cpu: int
-    """Millicores with the default for containers that name none; scores of later pods count these."""
+    """Millicores, with the default for containers without a cpu request; scores of later pods count them."""
     nonzero_memory: int
-    """The same for bytes of memory."""
+    """Bytes of memory, with the default for containers without a memory request."""
 
 
 def incoming_requests(pod: Pod) -> dict[str, int]:
-    """What a node must have free for the pod."""
+    """Return the amounts that must be free on a node for the pod."""
     spec = pod.spec
     containers = spec.containers or []
     if len(containers) == 1 and not spec.init_containers and not spec.overhead and spec.resources is None:
-        return _amounts(requests_of(containers[0]))
+        return _amounts(container_requests(containers[0]))
     return _rounded(pod_total(pod, spec_total(pod), status=False))
 
 
 def placed_requests(pod: Pod) -> PlacedRequests:
-    """What the pod takes from the node it is on."""
+    """Return the amounts that the pod takes from its node."""
     spec = pod.spec
     containers = spec.containers or []
-    settled = _is_settled(pod)
+    status_matches_spec = _status_matches_spec(pod)
     plain = len(containers) == 1 and not spec.init_containers and not spec.overhead and spec.resources is None
-    if settled and plain and _status_agrees(pod, requests_of(containers[0])):
-        requests = _amounts(requests_of(containers[0]))
+    if status_matches_spec and plain and _status_agrees(pod, container_requests(containers[0])):
+        requests = _amounts(container_requests(containers[0]))
         return PlacedRequests(requests, requests.get("cpu", NONZERO_CPU), requests.get("memory", NONZERO_MEMORY))
-    total = status_total(pod, nonzero={}, settled=settled)
+    total = status_total(pod, nonzero={}, status_matches_spec=status_matches_spec)
     missing = _NONZERO_NANO
-    if has_pod_level(pod):
+    if has_pod_level_requests(pod):
         missing = {name: amount for name, amount in _NONZERO_NANO.items() if name not in total}
-    elif settled and all("cpu" in named and "memory" in named for named in _all_requests(pod)):
+    elif status_matches_spec and all("cpu" in requests and "memory" in requests for requests in _all_requests(pod)):
         missing = {}
-    nonzero = status_total(pod, nonzero=missing, settled=settled) if missing else total
+    nonzero = status_total(pod, nonzero=missing, status_matches_spec=status_matches_spec) if missing else total
     return PlacedRequests(
         _rounded(total), milli_of_nano(nonzero.get("cpu", 0)), value_of_nano(nonzero.get("memory", 0))
     )
 
 
 def score_requests(pod: Pod) -> dict[str, int]:
-    """What the resource score of an incoming pod is made of: pod-level requests do not count here."""
+    """Return the amounts of an incoming pod for the NodeResourcesFit score; pod-level requests do not count."""
     spec = pod.spec
     containers = spec.containers or []
     if len(containers) == 1 and not spec.init_containers and not spec.overhead:
-        return {"cpu": NONZERO_CPU, "memory": NONZERO_MEMORY} | _amounts(requests_of(containers[0]))
+        return {"cpu": NONZERO_CPU, "memory": NONZERO_MEMORY} | _amounts(container_requests(containers[0]))
     total = spec_total(pod, nonzero=_NONZERO_NANO)
-    add(total, nano_of(spec.overhead))
+    add_amounts(total, nano_amounts(spec.overhead))
     return _rounded(total)
 
 
 def host_ports(pod: Pod) -> tuple[tuple[str, str, int], ...]:
-    """Address, protocol and port that the pod takes of its node; of init containers only sidecars count."""
+    """Return address, protocol and port of each host port; of the init containers only sidecars count."""
     spec = pod.spec
     return tuple(
         (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
@@ -103,7 +103,7 @@ def host_ports(pod: Pod) -> tuple[tuple[str, str, int], ...]:
 
 
 def allocatable(node: Node) -> dict[str, int]:
-    """What a node offers, the number of pods included."""
+    """Return the allocatable resources of a node, the number of pods included."""
     offered = node.status.allocatable or {}
     amounts = _amounts(offered)
     if "pods" in offered:
@@ -112,7 +112,9 @@ def allocatable(node: Node) -> dict[str, int]:
 
 
 def _all_requests(pod: Pod) -> list[Quantities]:
-    return [requests_of(container) for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))]
+    return [
+        container_requests(container) for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    ]
 
 
 def _amounts(quantities: Quantities) -> dict[str, int]:
@@ -123,8 +125,8 @@ def _amounts(quantities: Quantities) -> dict[str, int]:
     }
 
 
-def _is_settled(pod: Pod) -> bool:
-    """Whether every container has just what its spec asks for: no resize is under way, the usual case."""
+def _status_matches_spec(pod: Pod) -> bool:
+    """Whether every container's status equals its spec: no resize is in progress, the usual case."""
     status = pod.status
     for containers, statuses in (
         (pod.spec.containers, status.container_statuses),
@@ -132,17 +134,18 @@ def _is_settled(pod: Pod) -> bool:
     ):
         if not statuses:
             continue
-        requests = {container.name: requests_of(container) for container in containers or ()}
-        for seen in statuses:
-            expected = requests.get(seen.name)
-            actual = seen.resources.requests if seen.resources is not None else None
-            if expected is None or not _same(seen.allocated_resources, expected) or not _same(actual, expected):
+        requests = {container.name: container_requests(container) for container in containers or ()}
+        for container_status in statuses:
+            expected = requests.get(container_status.name)
+            allocated = container_status.allocated_resources
+            actual = container_status.resources.requests if container_status.resources is not None else None
+            if expected is None or not _same(allocated, expected) or not _same(actual, expected):
                 return False
     return not resize_infeasible(pod)
 
 
 def _status_agrees(pod: Pod, requests: Quantities) -> bool:
-    """Whether the status of the pod as a whole, if it has one, names just these requests."""
+    """Whether the pod-level resources of the status, if present, equal these requests."""
     status = pod.status
     actual = status.resources.requests if status.resources is not None else None
     return status.allocated_resources is None or (
@@ -154,7 +157,7 @@ def _same(reported: Quantities | None, requests: Quantities) -> bool:
     return reported is None or reported == requests
 
 
-def _rounded(total: Nano) -> dict[str, int]:
+def _rounded(total: NanoAmounts) -> dict[str, int]:
     return {
         name: milli_of_nano(amount) if name == "cpu" else value_of_nano(amount)
         for name, amount in total.items()

@@ -1,8 +1,8 @@
-"""Label and node selectors, parsed once into values that can be compared, hashed and asked.
+"""Label and node selectors, parsed once into hashable values that match labels.
 
-Contract: a parsed selector is canonical (requirements sorted, values as sets), so equal selectors are equal keys. A
-missing label selector selects nothing (`NOTHING`), an empty one everything (`EVERYTHING`). Parsing raises `InputError`
-for an operator that Kubernetes does not know or values that do not go with it.
+Contract: a parsed selector is canonical (requirements sorted, values as sets), so equal selectors are equal dictionary
+keys. A missing label selector selects nothing (`NOTHING`), an empty label selector selects everything (`EVERYTHING`).
+Parsing raises `InputError` for an unknown operator, or for values that do not fit the operator.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NODE_NAME_FIELD = "metadata.name"
 
 
 class Requirement(NamedTuple):
-    """One condition on the value of one label."""
+    """A condition on the value of one label."""
 
     key: str
     operator: str
     values: frozenset[str] = frozenset()
 
     def holds(self, value: str | None) -> bool:
-        """Say whether the label's value (None: no such label) meets the condition."""
+        """Whether the label's value (None: the label is absent) meets the condition."""
         match self.operator:
             case "In":
                 return value is not None and value in self.values
@@ -62,22 +62,22 @@ class Selector(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether every object is selected because nothing is asked."""
+        """Whether the selector has no requirement and so selects every object."""
         return not self.requirements and not self.nothing
 
     @property
     def keys(self) -> frozenset[str]:
-        """The labels that the selector looks at."""
+        """The label keys that the selector reads."""
         return frozenset(requirement.key for requirement in self.requirements)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether an object with these labels is selected."""
+        """Whether the selector selects an object with these labels."""
         if self.nothing:
             return False
         return all(requirement.holds(labels.get(requirement.key)) for requirement in self.requirements)
 
-    def narrowed(self, more: Iterable[Requirement]) -> Selector:
-        """Add requirements; what selects nothing still selects nothing."""
+    def with_requirements(self, more: Iterable[Requirement]) -> Selector:
+        """Return the selector with more requirements; `NOTHING` stays `NOTHING`."""
         if self.nothing:
             return self
         return Selector(tuple(sorted({*self.requirements, *more}, key=_order)))
@@ -91,18 +91,18 @@ def _order(requirement: Requirement) -> tuple[str, str, list[str]]:
     return requirement.key, requirement.operator, sorted(requirement.values)
 
 
-def equal_to(labels: Mapping[str, str]) -> Selector:
-    """Select the objects that have all these labels."""
+def labels_selector(labels: Mapping[str, str]) -> Selector:
+    """Return the selector of the objects that have all these labels."""
     return Selector(tuple(sorted((Requirement(k, "In", frozenset((v,))) for k, v in labels.items()), key=_order)))
 
 
 def parse_label_selector(selector: LabelSelector | None) -> Selector:
-    """Read a label selector of a pod, a budget, a service or a workload."""
+    """Parse a label selector of a pod, a budget, a service or a workload."""
     if selector is None:
         return NOTHING
-    wanted = [Requirement(k, "In", frozenset((v,))) for k, v in (selector.match_labels or {}).items()]
-    wanted += [_label_requirement(r) for r in selector.match_expressions or ()]
-    return Selector(tuple(sorted(set(wanted), key=_order)))
+    requirements = [Requirement(k, "In", frozenset((v,))) for k, v in (selector.match_labels or {}).items()]
+    requirements += [_label_requirement(r) for r in selector.match_expressions or ()]
+    return Selector(tuple(sorted(set(requirements), key=_order)))
 
 
 def _label_requirement(requirement: LabelSelectorRequirement) -> Requirement:
@@ -124,12 +124,12 @@ class NodeTerm(NamedTuple):
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
-    broken: bool = False
-    """A term that cannot be understood matches no node, as in kube-scheduler."""
+    is_invalid: bool = False
+    """Whether a requirement of the term is invalid; such a term matches no node, as in kube-scheduler."""
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Say whether a node is in the term."""
-        if self.broken:
+        """Whether the term matches a node."""
+        if self.is_invalid:
             return False
         return all(r.holds(labels.get(r.key)) for r in self.labels) and all(
             r.holds(name if r.key == NODE_NAME_FIELD else None) for r in self.fields
@@ -137,16 +137,16 @@ class NodeTerm(NamedTuple):
 
 
 def parse_node_term(term: NodeSelectorTerm) -> NodeTerm | None:
-    """Read one term; an empty one selects nothing and is left out."""
+    """Parse a term; return None for an empty term, which selects nothing."""
     if not term.match_expressions and not term.match_fields:
         return None
     labels = [_node_requirement(r) for r in term.match_expressions or ()]
     fields = [_field_requirement(r) for r in term.match_fields or ()]
-    broken = None in labels or None in fields
+    is_invalid = None in labels or None in fields
     return NodeTerm(
         tuple(sorted((r for r in labels if r is not None), key=_order)),
         tuple(sorted((r for r in fields if r is not None), key=_order)),
-        broken,
+        is_invalid,
     )
 
 
@@ -171,7 +171,7 @@ def _field_requirement(requirement: LabelSelectorRequirement) -> Requirement | N
 
 
 def parse_node_selector(selector: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
-    """Read a node selector into its terms, of which one must hold; None when there is no selector."""
+    """Parse a node selector into its terms, of which one must match; return None if there is no selector."""
     if selector is None:
         return None
     terms = (parse_node_term(term) for term in selector.node_selector_terms or ())
@@ -180,7 +180,7 @@ def parse_node_selector(selector: NodeSelector | None) -> tuple[NodeTerm, ...] |
 
 @lru_cache(maxsize=4096)
 def equality_pair(selector: Selector) -> tuple[str, str] | None:
-    """Give a label and value that every selected object has, if there is one: what an index can be keyed by."""
+    """Return a label and value that every selected object has, for use as an index key; None if there is none."""
     for requirement in selector.requirements:
         if requirement.operator == "In" and len(requirement.values) == 1:
             return requirement.key, next(iter(requirement.values))

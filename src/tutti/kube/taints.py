@@ -1,7 +1,7 @@
-"""Taints and the tolerations that bear them.
+"""Which taints a toleration tolerates, and how lists of tolerations are merged.
 
-Contract: pure; a toleration is read as kube-scheduler 1.37 reads it by default, so the comparison operators Lt and Gt,
-which are behind a feature that is off, tolerate nothing.
+Contract: pure. The rules are those of kube-scheduler 1.37 with default feature gates: the operators Lt and Gt belong to
+a feature that is off by default, so they tolerate nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HARD_EFFECTS = frozenset(("NoSchedule", "NoExecute"))
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration bears a taint."""
+    """Whether a toleration tolerates a taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -26,47 +26,47 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """The first taint that keeps a pod with these tolerations off."""
-    borne = tuple(tolerations)
+    """Return the first taint that keeps a pod with these tolerations off a node; None if no taint does."""
+    known = tuple(tolerations)
     for taint in taints:
-        if taint.effect in HARD_EFFECTS and not any(tolerates(toleration, taint) for toleration in borne):
+        if taint.effect in HARD_EFFECTS and not any(tolerates(toleration, taint) for toleration in known):
             return taint
     return None
 
 
-def merged(tolerations: Iterable[Toleration], more: Iterable[Toleration]) -> list[Toleration]:
-    """Both lists without those that another one covers."""
-    every = [*tolerations, *more]
+def merge_tolerations(tolerations: Iterable[Toleration], more: Iterable[Toleration]) -> list[Toleration]:
+    """Return the tolerations of both lists, without those that another toleration covers."""
+    candidates = [*tolerations, *more]
     kept: list[Toleration] = []
-    for place, toleration in enumerate(every):
+    for index, toleration in enumerate(candidates):
         if any(_covers(other, toleration) for other in kept):
             continue
-        later = every[place + 1 :]
-        if any(not _same(other, toleration) and _covers(other, toleration) for other in later):
+        later = candidates[index + 1 :]
+        if any(not _is_same(other, toleration) and _covers(other, toleration) for other in later):
             continue
         kept.append(toleration)
     return kept
 
 
 def with_toleration(tolerations: Iterable[Toleration], toleration: Toleration) -> list[Toleration]:
-    """The list with the toleration in the place of the one for the same taint, or at its end."""
-    every = list(tolerations)
-    found = False
-    for place, other in enumerate(every):
-        if _matches(other, toleration):
-            every[place], found = toleration, True
-    return every if found else [*every, toleration]
+    """Return the list with the toleration in place of those for the same taint, or appended."""
+    updated = list(tolerations)
+    replaced = False
+    for index, other in enumerate(updated):
+        if _has_same_taint(other, toleration):
+            updated[index], replaced = toleration, True
+    return updated if replaced else [*updated, toleration]
 
 
-def _matches(one: Toleration, other: Toleration) -> bool:
-    return _parts(one)[:4] == _parts(other)[:4]
+def _has_same_taint(first: Toleration, second: Toleration) -> bool:
+    return _fields(first)[:4] == _fields(second)[:4]
 
 
-def _same(one: Toleration, other: Toleration) -> bool:
-    return _parts(one) == _parts(other)
+def _is_same(first: Toleration, second: Toleration) -> bool:
+    return _fields(first) == _fields(second)
 
 
-def _parts(toleration: Toleration) -> tuple[str, str, str, str, int | None]:
+def _fields(toleration: Toleration) -> tuple[str, str, str, str, int | None]:
     return (
         toleration.key or "",
         toleration.effect or "",
@@ -77,8 +77,8 @@ def _parts(toleration: Toleration) -> tuple[str, str, str, str, int | None]:
 
 
 def _covers(wide: Toleration, narrow: Toleration) -> bool:
-    """Whether one toleration bears all that another does, and as long."""
-    if _same(wide, narrow):
+    """Whether `wide` tolerates every taint that `narrow` tolerates, and for at least as long."""
+    if _is_same(wide, narrow):
         return True
     if (narrow.key or "") != (wide.key or "") and (wide.key or wide.operator != "Exists"):
         return False

@@ -1,8 +1,8 @@
 """RFC 3339 timestamps as integer microseconds since 1970, and back.
 
-Contract: `micros` takes what Kubernetes writes ("2024-05-01T12:00:00Z", with a fraction, with an offset) and nothing
-else; digits beyond microseconds are cut off. `timestamp(micros(text))` names the same moment in UTC, without a fraction
-when it is zero. No clock is read here.
+Contract: `micros` accepts only the forms that Kubernetes writes ("2024-05-01T12:00:00Z", with a fraction, with an
+offset) and cuts off digits beyond microseconds. `timestamp(micros(text))` is the same moment in UTC, without a fraction
+if the fraction is zero. This module never reads a clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @lru_cache(maxsize=1 << 16)
 def micros(text: str) -> int:
-    """Microseconds since 1970 of a timestamp."""
+    """Return the microseconds since 1970 of a timestamp; raise `InputError` for any other text."""
     shape = _SHAPE.fullmatch(text)
     if shape is None:
         raise _not_a_time(text)
@@ -37,7 +37,7 @@ def micros(text: str) -> int:
 
 
 def timestamp(microseconds: int) -> str:
-    """The timestamp of a moment, in UTC."""
+    """Return the UTC timestamp of microseconds since 1970."""
     seconds, fraction = divmod(microseconds, 1_000_000)
     moment = _EPOCH + timedelta(seconds=seconds)
     text = moment.isoformat().removesuffix("+00:00")
@@ -45,7 +45,7 @@ def timestamp(microseconds: int) -> str:
 
 
 def _offset(shape: re.Match[str], text: str) -> int:
-    """Seconds that a timestamp's own clock is ahead of UTC."""
+    """Return the UTC offset of a timestamp in seconds."""
     if not shape[8]:
         return 0
     hours, minutes = int(shape[9]), int(shape[10])

@@ -47,13 +47,13 @@ _EVERYTHING = Toleration(operator="Exists")
 def daemon_sets_of(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
     """The daemons that new nodes run."""
     admission = admission_of(snapshot)
-    given = [_admitted(each, admission) for each in snapshot.of(DaemonSet)]
+    given = [_admitted(each, admission) for each in snapshot.objects_of(DaemonSet)]
     return (*given, *stand_ins(snapshot))
 
 
 def stand_ins(snapshot: Snapshot) -> list[DaemonSet]:
     """Daemons that only their pods tell of, by namespace and name."""
-    known = {each.key for each in snapshot.of(DaemonSet)}
+    known = {each.key for each in snapshot.objects_of(DaemonSet)}
     found: dict[str, list[Pod]] = {}
     workers = {node.metadata.name for node in snapshot.nodes if not is_control_plane(node)}
     for pod in snapshot.pods:
@@ -79,7 +79,7 @@ def _admitted(daemon_set: DaemonSet, admission: Admission) -> DaemonSet:
     template = daemon_set.spec.template
     metadata = ObjectMeta(name=daemon_set.metadata.name, namespace=daemon_set.metadata.namespace)
     try:
-        spec = admission.pod(Pod(metadata=metadata, spec=template.spec)).spec
+        spec = admission.admit_pod(Pod(metadata=metadata, spec=template.spec)).spec
     except InputError:  # a class that the dump lacks: its pods are there all the same
         return daemon_set
     return replace(daemon_set, spec=replace(daemon_set.spec, template=replace(template, spec=spec)))

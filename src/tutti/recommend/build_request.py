@@ -57,7 +57,7 @@ def assemble(
 ) -> Request:
     """The request for a prepared snapshot and what can be bought for it."""
     daemons = daemon_sets_of(snapshot)
-    given = {each.key for each in snapshot.of(DaemonSet)}
+    given = {each.key for each in snapshot.objects_of(DaemonSet)}
     guessed = [each.key for each in daemons if each.key not in given]
     told = list(notes)
     if guessed:

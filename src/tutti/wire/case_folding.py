@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from tutti.exceptions import InputError
-from tutti.kube.reading.convert import fault
+from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.sources import Source
 from tutti.wire.document import WireDocument
 
@@ -105,7 +105,7 @@ def fault_at(
     error: msgspec.ValidationError, source: Source, *, tree: Any = None, under: str = "", called: str = ""
 ) -> InputError:
     """What a decoder has against a document, in the words of its writer; `under` is the path of what was read."""
-    found = fault(error, source, called=called, tree=tree)
+    found = decode_error(error, source, called=called, tree=tree)
     problem, field = found.problem, found.field
     parts = _WANTED.fullmatch(problem)
     if parts is not None:

@@ -31,7 +31,7 @@ def sized_node(name: str, cores: int, gib: int) -> k.Node:
 
 def admitted_pods(name: str, count: int, cpu: str, memory: str, **how: Any) -> list[k.Pod]:
     new = (builders.pod(f"{name}-{i}", cpu, memory=memory, app=name, **how) for i in range(count))
-    return [Admission().pod(each) for each in new]
+    return [Admission().admit_pod(each) for each in new]
 
 
 def request(objects: list[k.Object], **sizes: tuple[int, int, int | None, int]) -> Request:

@@ -28,7 +28,7 @@ from tutti.engine.session.schedule import schedule
 from tutti.engine.session.session import session
 from tutti.kube import objects as k
 from tutti.kube.gangs.gang import DisruptionMode, GangPart
-from tutti.kube.gangs.reader import membership, part_of, read_gangs, root
+from tutti.kube.gangs.reader import membership, part_of, read_gangs, root_group
 from tutti.kube.objects import Object
 
 SEEDS = [f"{number}" for number in range(100)]
@@ -56,7 +56,7 @@ class Members:
         for key, pod in self.pods.items():
             says = membership(pod)
             if says is not None:
-                self.gang_of[key] = root(says.group, lambda kind, name: known.get((kind, name)))
+                self.gang_of[key] = root_group(says.group, lambda kind, name: known.get((kind, name)))
                 self.part_of[key] = part_of(says, self.gang_of[key])
         self.of: dict[str, list[str]] = {}
         for key, gang in self.gang_of.items():

@@ -1,4 +1,4 @@
-"""Defaults and admission; the expectations were checked against an API server's own code."""
+"""Defaults and admission; the expected values were checked against an API server's code."""
 
 from functools import partial
 
@@ -24,8 +24,8 @@ from tutti.kube.resources import host_ports, incoming_requests
 
 
 def admitted(new, **classes):
-    """A new pod as a cluster with these classes and limits stores it."""
-    return Admission(**classes).pod(new)
+    """Admit a new pod to a cluster with these classes and limit ranges."""
+    return Admission(**classes).admit_pod(new)
 
 
 def make(kind, **fields):
@@ -60,7 +60,7 @@ def test_host_network_turns_ports_into_host_ports():
     assert [port for _, _, port in host_ports(new)] == [80, 9090]
 
 
-def test_default_tolerations_are_added_unless_the_pod_has_its_own():
+def test_default_tolerations_are_added_unless_the_pod_has_them():
     keys = [t.key for t in admitted(pod()).spec.tolerations or ()]
     assert keys == ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
     own = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 5}]
@@ -99,13 +99,13 @@ def test_priority(spec, classes, priority, policy):
         ({"runtimeClassName": "unknown"}, "spec.runtimeClassName"),
     ],
 )
-def test_what_an_api_server_refuses_is_refused(spec, field):
-    with pytest.raises(InputError) as refused:
+def test_pods_that_an_api_server_refuses_are_refused(spec, field):
+    with pytest.raises(InputError) as raised:
         admitted(pod(**spec), priority_classes=[HIGH], runtime_classes=[])
-    assert (refused.value.obj, refused.value.field) == ("pod default/p", field)
+    assert (raised.value.obj, raised.value.field) == ("pod default/p", field)
 
 
-def test_a_runtime_class_brings_overhead_and_its_nodes():
+def test_a_runtime_class_adds_overhead_node_selector_and_tolerations():
     gvisor = make(
         RuntimeClass,
         metadata={"name": "gvisor"},
@@ -120,7 +120,7 @@ def test_a_runtime_class_brings_overhead_and_its_nodes():
         admitted(pod(runtimeClassName="gvisor", nodeSelector={"runtime": "runc"}), runtime_classes=[gvisor])
 
 
-def test_limit_ranges_give_to_containers_without_requests():
+def test_limit_ranges_set_the_requests_that_containers_omit():
     item = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "500m"}, "max": {"memory": "1Gi"}}
     limits = make(LimitRange, metadata={"name": "l", "namespace": "default"}, spec={"limits": [item]})
     assert incoming_requests(admitted(pod(), limit_ranges=[limits])) == {"cpu": 500, "memory": 2**30}
@@ -175,29 +175,30 @@ def test_a_missing_selector_stays_missing():
     ],
 )
 def test_defaults_of_other_kinds(kind, fields, path, expected):
-    filled = with_defaults(make(kind, **fields))
-    found = filled
+    defaulted = with_defaults(make(kind, **fields))
+    value = defaulted
     for step in path.split("."):
-        found = getattr(found, step)
-    assert found == expected
-    assert with_defaults(filled) is filled
+        value = getattr(value, step)
+    assert value == expected
+    assert with_defaults(defaulted) is defaulted
 
 
 def test_a_new_claim_gets_the_newest_default_class():
-    mark = {"storageclass.kubernetes.io/is-default-class": "true"}
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
     classes = [
         make(
-            StorageClass, metadata={"name": name, "annotations": mark, "creationTimestamp": f"20{year}-01-01T00:00:00Z"}
+            StorageClass,
+            metadata={"name": name, "annotations": annotations, "creationTimestamp": f"20{year}-01-01T00:00:00Z"},
         )
         for name, year in (("old", 20), ("new", 24))
     ]
     admission = Admission(storage_classes=classes)
-    assert admission.claim(make(PersistentVolumeClaim)).spec.storage_class_name == "new"
+    assert admission.admit_claim(make(PersistentVolumeClaim)).spec.storage_class_name == "new"
     none = make(PersistentVolumeClaim, spec={"storageClassName": ""})
-    assert admission.claim(none).spec.storage_class_name == ""
+    assert admission.admit_claim(none).spec.storage_class_name == ""
 
 
-def test_only_an_api_server_leaves_its_marks():
+def test_uid_and_phase_mark_a_stored_object():
     assert not is_stored(pod())
     assert is_stored(make(Pod, metadata={"name": "p", "uid": "1"}))
     assert is_stored(make(Pod, status={"phase": "Running"}))

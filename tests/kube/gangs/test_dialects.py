@@ -1,4 +1,4 @@
-"""What each dialect says of a gang, and how it can contradict itself."""
+"""The gang that each dialect declares, and the problems of invalid declarations."""
 
 import json
 
@@ -11,11 +11,11 @@ from tutti.kube.times import micros
 
 
 def group(version, spec, *, status=None, **metadata):
-    made = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "a"} | metadata, "spec": spec}
-    return json.dumps(made | {"status": status})
+    fields = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "a"} | metadata, "spec": spec}
+    return json.dumps(fields | {"status": status})
 
 
-# The annotation -------------------------------------------------------------------------------------------------------
+# Plain annotation -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["pod-group", "pod_group"])
@@ -23,7 +23,7 @@ def test_all_pods_that_name_a_group_start_together(key):
     assert gang(*pods("a", 3, annotations={key: "a"})) == Gang(key="default/a", dialect="annotation", minimum=3)
 
 
-def test_finished_pods_do_not_count_and_terminating_ones_do_until_they_are_gone():
+def test_finished_pods_do_not_count_and_terminating_pods_do():
     done = """
         apiVersion: v1
         kind: Pod
@@ -40,20 +40,20 @@ def test_finished_pods_do_not_count_and_terminating_ones_do_until_they_are_gone(
     assert gang(done, leaving, *pods("a", 2, annotations={"pod-group": "a"})).minimum == 3
 
 
-def test_the_minimum_may_be_said():
-    said = {"pod-group": "a", "tutti.dev/min-member": "2"}
-    assert gang(*pods("a", 3, annotations=said)).minimum == 2
-    assert problem(*pods("a", 3, annotations=said | {"tutti.dev/min-member": "all"})) == (
+def test_an_annotation_may_state_the_minimum():
+    annotations = {"pod-group": "a", "tutti.dev/min-member": "2"}
+    assert gang(*pods("a", 3, annotations=annotations)).minimum == 2
+    assert problem(*pods("a", 3, annotations=annotations | {"tutti.dev/min-member": "all"})) == (
         'tutti.dev/min-member "all" is not a number'
     )
 
 
-def test_two_spellings_name_one_group():
-    (found,) = objects(pod("p", annotations={"pod-group": "a", "pod_group": "b"}))
-    assert membership(found).problem == "it names two groups: a (annotation) and b (annotation)"
+def test_two_spellings_must_name_the_same_group():
+    (result,) = objects(pod("p", annotations={"pod-group": "a", "pod_group": "b"}))
+    assert membership(result).problem == "it names two groups: a (annotation) and b (annotation)"
 
 
-def test_groups_are_of_a_namespace():
+def test_groups_are_namespaced():
     text = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: %s, annotations: {pod-group: a}}}"
     assert list(read_gangs(objects(text % "one", text % "two"))) == ["one/a", "two/a"]
 
@@ -64,30 +64,32 @@ COSCHEDULING = "scheduling.x-k8s.io/v1alpha1"
 LABEL = {"scheduling.x-k8s.io/pod-group": "a"}
 
 
-def old(size):
+def old_labels(size):
     return {"pod-group.scheduling.sigs.k8s.io/name": "a", "pod-group.scheduling.sigs.k8s.io/min-available": size}
 
 
 def test_coscheduling():
-    made = group(COSCHEDULING, {"minMember": 3, "scheduleTimeoutSeconds": 10}, creationTimestamp="2026-08-01T00:00:00Z")
-    assert gang(made, *pods("a", 4, labels=LABEL)) == Gang(
+    pod_group = group(
+        COSCHEDULING, {"minMember": 3, "scheduleTimeoutSeconds": 10}, creationTimestamp="2026-08-01T00:00:00Z"
+    )
+    assert gang(pod_group, *pods("a", 4, labels=LABEL)) == Gang(
         key="default/a", dialect="coscheduling", minimum=3, created=micros("2026-08-01T00:00:00Z")
     )
     assert gang(group(COSCHEDULING, {}), *pods("a", 4, labels=LABEL)).minimum == 1
 
 
-def test_coscheduling_without_a_group():
+def test_coscheduling_without_a_valid_group_is_a_problem():
     assert problem(*pods("a", 2, labels=LABEL)) == "PodGroup default/a is not there"
     assert problem(group(COSCHEDULING, {"minMember": -1}), *pods("a", 2, labels=LABEL)) == "minMember -1 is less than 0"
 
 
-def test_labels_from_before_there_were_groups():
-    assert gang(*pods("a", 2, labels=old("2"))) == Gang(key="default/a", dialect="coscheduling", minimum=2)
-    assert problem(*pods("a", 1, labels=old("4")), *pods("b", 1, labels=old("8"))) == (
+def test_old_coscheduling_labels_need_no_group():
+    assert gang(*pods("a", 2, labels=old_labels("2"))) == Gang(key="default/a", dialect="coscheduling", minimum=2)
+    assert problem(*pods("a", 1, labels=old_labels("4")), *pods("b", 1, labels=old_labels("8"))) == (
         "its pods name two sizes: 4 (a-0) and 8 (b-0)"
     )
-    assert problem(*pods("a", 1, labels=old("x"))) == 'min-available "x" is not a number'
-    assert problem(group(COSCHEDULING, {"minMember": 3}), *pods("a", 1, labels=old("4"))) == (
+    assert problem(*pods("a", 1, labels=old_labels("x"))) == 'min-available "x" is not a number'
+    assert problem(group(COSCHEDULING, {"minMember": 3}), *pods("a", 1, labels=old_labels("4"))) == (
         "its pods name the size 4, its PodGroup says 3"
     )
 
@@ -98,16 +100,16 @@ def test_labels_from_before_there_were_groups():
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 @pytest.mark.parametrize("prefix", ["fluence.", "fluence.flux-framework.org/"])
 def test_fluence_needs_no_group_object(prefix, where):
-    said = {f"{prefix}group": "a", f"{prefix}group-size": "4"}
-    assert gang(*pods("a", 4, **{where: said})) == Gang(key="default/a", dialect="fluence", minimum=4)
+    strings = {f"{prefix}group": "a", f"{prefix}group-size": "4"}
+    assert gang(*pods("a", 4, **{where: strings})) == Gang(key="default/a", dialect="fluence", minimum=4)
 
 
-def test_what_the_webhook_of_fluence_writes():
+def test_labels_of_the_fluence_webhook():
     members = pods("a", 2, labels=LABEL | {"fluence.group-size": "2"})
     assert gang(*members) == Gang(key="default/a", dialect="fluence", minimum=2)
     times = {"creationTime": "2026-08-01T00:00:00.000123Z"}
-    found = gang(group(COSCHEDULING, {"minMember": 2}, status=times), *members)
-    assert (found.created, found.problem) == (micros("2026-08-01T00:00:00.000123Z"), None)
+    result = gang(group(COSCHEDULING, {"minMember": 2}, status=times), *members)
+    assert (result.created, result.problem) == (micros("2026-08-01T00:00:00.000123Z"), None)
     assert problem(group(COSCHEDULING, {"minMember": 3}), *members) == "it has two sizes: 2 and the 3 of its PodGroup"
 
 
@@ -117,19 +119,19 @@ def test_fluence_without_a_size():
     assert gang(group(COSCHEDULING, {"minMember": 2}), *members).minimum == 2
 
 
-def test_fluence_on_kubernetes_own_group():
-    said = {"fluence.flux-framework.org/group": "a", "fluence.flux-framework.org/group-size": "4"}
-    members = pods("a", 4, labels=said, schedulingGroup={"podGroupName": "a"})
+def test_fluence_with_a_native_pod_group():
+    labels = {"fluence.flux-framework.org/group": "a", "fluence.flux-framework.org/group-size": "4"}
+    members = pods("a", 4, labels=labels, schedulingGroup={"podGroupName": "a"})
     native = (
         "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: a}, spec: {schedulingPolicy: %s}}"
     )
-    found = gang(native % "{gang: {minCount: 4}}", *members)
-    assert (found.dialect, found.minimum, found.problem) == ("native", 4, None)
+    result = gang(native % "{gang: {minCount: 4}}", *members)
+    assert (result.dialect, result.minimum, result.problem) == ("native", 4, None)
     assert problem(native % "{gang: {minCount: 3}}", *members) == "it has two sizes: 4 and the 3 of its PodGroup"
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "expected"),
     [
         ({"fluence.group-size": "0"}, "fluence.group-size 0 is less than 1"),
         ({"fluence.group-size": "99999999999"}, 'fluence.group-size "99999999999" is not a number'),
@@ -139,8 +141,8 @@ def test_fluence_on_kubernetes_own_group():
          "fluence.flux-framework.org/require-vendor of pod a-0 is not understood"),
     ],
 )  # fmt: skip
-def test_fluence_contradictions(labels, said):
-    assert problem(*pods("a", 2, labels={"fluence.group": "a"} | labels)) == said
+def test_invalid_fluence_groups_get_a_problem(labels, expected):
+    assert problem(*pods("a", 2, labels={"fluence.group": "a"} | labels)) == expected
 
 
 # Volcano --------------------------------------------------------------------------------------------------------------
@@ -149,8 +151,8 @@ VOLCANO = "scheduling.volcano.sh/v1beta1"
 
 
 def tasks(task, count, **annotations):
-    said = {"scheduling.k8s.io/group-name": "a", "volcano.sh/task-spec": task} | annotations
-    return pods(task, count, annotations=said)
+    strings = {"scheduling.k8s.io/group-name": "a", "volcano.sh/task-spec": task} | annotations
+    return pods(task, count, annotations=strings)
 
 
 def test_volcano():
@@ -171,21 +173,22 @@ def test_task_minimums_that_exceed_the_minimum_do_not_count():
     assert gang(group(VOLCANO, spec), *tasks("ps", 1)) == Gang(key="default/a", dialect="volcano", minimum=2)
 
 
-def test_pods_may_say_what_their_volcano_group_would():
+def test_volcano_pods_may_state_the_minimum():
     key = "scheduling.volcano.sh/group-min-member"
     assert gang(*tasks("ps", 2, **{key: "2"})).minimum == 2
     assert problem(*tasks("ps", 2)) == "PodGroup default/a is not there"
     assert problem(*tasks("ps", 2, **{key: "2", "volcano.sh/network-topology-mode": "hard"})) == (
-        "its network topology is hard, and hyper nodes are not read"
+        "its network topology is hard, but Tutti does not read HyperNodes"
     )
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "expected"),
     [
         ({"networkTopology": {"mode": "hard", "highestTierAllowed": 1}},
-         "its networkTopology is hard, and hyper nodes are not read"),
-        ({"networkTopology": {"highestTierAllowed": 1}}, "its networkTopology is hard, and hyper nodes are not read"),
+         "its networkTopology is hard, but Tutti does not read HyperNodes"),
+        ({"networkTopology": {"highestTierAllowed": 1}},
+         "its networkTopology is hard, but Tutti does not read HyperNodes"),
         ({"subGroupPolicy": [{"name": "tp", "subGroupSize": 2, "minSubGroups": 1}]},
          "its subGroupPolicy tp is not understood"),
         ({"subGroupPolicy": [{"name": "tp", "networkTopology": {"mode": "hard"}}]},
@@ -196,11 +199,11 @@ def test_pods_may_say_what_their_volcano_group_would():
         ({"priorityClassName": "high"}, "PriorityClass high is not there"),
     ],
 )  # fmt: skip
-def test_volcano_contradictions(spec, said):
-    assert problem(group(VOLCANO, spec), *tasks("ps", 2)) == said
+def test_invalid_volcano_groups_get_a_problem(spec, expected):
+    assert problem(group(VOLCANO, spec), *tasks("ps", 2)) == expected
 
 
-def test_a_class_that_is_not_there_is_known_by_pods_that_name_it():
+def test_the_value_of_a_missing_priority_class_comes_from_its_pods():
     member = pods("a", 1, annotations={"scheduling.k8s.io/group-name": "a"}, priorityClassName="high", priority=9)
     assert gang(group(VOLCANO, {"priorityClassName": "high"}), *member).priority == 9
 
@@ -209,8 +212,8 @@ def test_a_class_that_is_not_there_is_known_by_pods_that_name_it():
 
 
 def kueue(name, count, **annotations):
-    said = {f"kueue.x-k8s.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    return pods(name, count, labels={"kueue.x-k8s.io/pod-group-name": "a"}, annotations=said)
+    strings = {f"kueue.x-k8s.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return pods(name, count, labels={"kueue.x-k8s.io/pod-group-name": "a"}, annotations=strings)
 
 
 def test_kueue():
@@ -227,14 +230,14 @@ def test_pod_sets_of_kueue_have_their_own_topologies():
     assert gang(*one, *two).parts == (GangPart("x", 0), GangPart("y", 0, GangTopology("rack")))
     assert gang(*one, *kueue("work", 2, pod_group_total_count="3", role_hash="y")).parts == ()
     together = {"pod_group_total_count": "3", "podset_group_name": "g", "podset_required_topology": "rack"}
-    both = gang(*kueue("lead", 1, role_hash="x", **together), *kueue("work", 2, role_hash="y", **together))
-    assert (both.parts, both.topology) == ((), GangTopology("rack"))
+    one_set = gang(*kueue("lead", 1, role_hash="x", **together), *kueue("work", 2, role_hash="y", **together))
+    assert (one_set.parts, one_set.topology) == ((), GangTopology("rack"))
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "expected"),
     [
-        (kueue("a", 2), "no pod of it says kueue.x-k8s.io/pod-group-total-count"),
+        (kueue("a", 2), "none of its pods has kueue.x-k8s.io/pod-group-total-count"),
         (kueue("a", 1, pod_group_total_count="two"), 'pod-group-total-count "two" is not a number'),
         ([*kueue("a", 1, pod_group_total_count="2"), *kueue("b", 1, pod_group_total_count="3")],
          "its pods name two sizes: 2 (a-0) and 3 (b-0)"),
@@ -244,11 +247,11 @@ def test_pod_sets_of_kueue_have_their_own_topologies():
         (kueue("a", 1, pod_group_total_count="2", podset_slice_size="2"),
          "annotation kueue.x-k8s.io/podset-slice-size of pod a-0 is not understood"),
         ([*kueue("a", 1, pod_group_total_count="2", podset_required_topology="rack"), *kueue("b", 1, role_hash="x")],
-         "its pods ask for a topology, and only some of them say kueue.x-k8s.io/role-hash"),
+         "its pods request a topology, but only some of them have kueue.x-k8s.io/role-hash"),
     ],
 )  # fmt: skip
-def test_kueue_contradictions(members, said):
-    assert problem(*members) == said
+def test_invalid_kueue_groups_get_a_problem(members, expected):
+    assert problem(*members) == expected
 
 
 # KAI ------------------------------------------------------------------------------------------------------------------
@@ -292,24 +295,24 @@ def test_kai():
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "expected"),
     [
         ({"minMember": -1}, "minMember -1 is less than 0"),
         ({"minSubGroup": 1}, "minSubGroup 1 is more than the 0 sub-groups"),
         ({"subGroups": [{"name": "x"}]}, 'pod p-0 is in part "y", which the group does not have'),
-        ({"subGroups": [{"name": "y"}, {"name": "y"}]}, "it has two sub-groups of the name y"),
-        ({"subGroups": [{"name": "y", "parent": "z"}]}, "sub-group y is below z, which is not there"),
+        ({"subGroups": [{"name": "y"}, {"name": "y"}]}, "it has two sub-groups named y"),
+        ({"subGroups": [{"name": "y", "parent": "z"}]}, "sub-group y is below z, which does not exist"),
         ({"subGroups": [{"name": "y", "parent": "z"}, {"name": "z", "parent": "y"}]},
-         "its sub-groups go in a circle, or two have one name"),
+         "its sub-groups form a cycle, or two have the same name"),
         ({"subGroups": [{"minMember": 1}]}, "a sub-group has no name"),
         ({"minMember": 2}, None),
     ],
 )  # fmt: skip
-def test_kai_contradictions(spec, said):
-    assert problem(group(KAI, spec), *kai("p", 2, "y")) == said
+def test_invalid_kai_groups_get_a_problem(spec, expected):
+    assert problem(group(KAI, spec), *kai("p", 2, "y")) == expected
 
 
-def test_kai_without_a_group_and_with_segments():
+def test_kai_without_a_group_or_with_segments_is_a_problem():
     assert problem(*kai("p", 2)) == "PodGroup default/a is not there"
     segments = {"kai.scheduler/segment-size": "2"}
     assert problem(group(KAI, {}, annotations=segments), *kai("p", 2)) == (
@@ -323,8 +326,8 @@ TASK_GROUPS = '[{"name": "driver", "minMember": 1, "minResource": {"cpu": 1}}, {
 
 
 def yunikorn(name, count, *, labels=None, **annotations):
-    said = {f"yunikorn.apache.org/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    return pods(name, count, labels=labels or {"applicationId": "a"}, annotations=said)
+    strings = {f"yunikorn.apache.org/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return pods(name, count, labels=labels or {"applicationId": "a"}, annotations=strings)
 
 
 def test_an_application_of_yunikorn_is_a_gang():
@@ -336,30 +339,30 @@ def test_an_application_of_yunikorn_is_a_gang():
     )
 
 
-def test_pods_of_an_application_without_a_task_group_are_on_their_own():
+def test_yunikorn_pods_without_a_task_group_are_in_no_gang():
     assert read_gangs(objects(*yunikorn("o", 2))) == {}
 
 
 @pytest.mark.parametrize("labels", [{"yunikorn.apache.org/app-id": "a"}, {"spark-app-selector": "a"}])
-def test_names_of_applications(labels):
+def test_labels_that_name_a_yunikorn_application(labels):
     assert gang(*yunikorn("d", 1, labels=labels, task_groups=TASK_GROUPS)).key == "default/a"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
-        (None, "no pod of it says yunikorn.apache.org/task-groups"),
+        (None, "none of its pods has yunikorn.apache.org/task-groups"),
         ("[{}]", "yunikorn.apache.org/task-groups cannot be read: Object missing required field `name` - at `$[0]`"),
         ('[{"name": "x", "minMember": -1}]', "minMember of x -1 is less than 0"),
         ('[{"name": "y", "minMember": 1}]', 'pod p-0 is in part "x", which the group does not have'),
-        ('[{"name": "x", "minMember": 1}, {"name": "x", "minMember": 1}]', "it has two parts of the name x"),
+        ('[{"name": "x", "minMember": 1}, {"name": "x", "minMember": 1}]', "it has two parts named x"),
     ],
 )
-def test_yunikorn_contradictions(text, said):
-    assert problem(*yunikorn("p", 1, task_group_name="x", task_groups=text)) == said
+def test_invalid_yunikorn_applications_get_a_problem(text, expected):
+    assert problem(*yunikorn("p", 1, task_group_name="x", task_groups=text)) == expected
 
 
-def test_gangs_are_evicted_as_a_whole_unless_kubernetes_says_otherwise():
+def test_the_default_disruption_mode_is_whole_and_of_native_gangs_single():
     assert gang(*kai("p", 1)).disruption is gang(*pods("a", 1, annotations={"pod-group": "a"})).disruption
     assert gang(*kai("p", 1)).disruption is DisruptionMode.WHOLE
     assert gang(*pods("a", 1, schedulingGroup={"podGroupName": "a"})).disruption is DisruptionMode.SINGLE

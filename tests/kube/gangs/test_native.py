@@ -1,10 +1,10 @@
-"""Kubernetes' own groups, alone and composite."""
+"""Gangs of Kubernetes' own PodGroups and CompositePodGroups."""
 
 import pytest
 
 from tests.support.gang_manifests import gang, objects, pods, problem
 from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart, GangTopology
-from tutti.kube.gangs.reader import membership, part_of, read_gangs, root
+from tutti.kube.gangs.reader import membership, part_of, read_gangs, root_group
 from tutti.kube.times import micros
 
 
@@ -17,7 +17,7 @@ def composite(name, spec, **metadata):
     return group(name, spec, kind="CompositePodGroup", **metadata)
 
 
-def of(name, count, **spec):
+def group_pods(name, count, **spec):
     return pods(name, count, schedulingGroup={"podGroupName": name}, **spec)
 
 
@@ -25,7 +25,7 @@ GANG = {"schedulingPolicy": {"gang": {"minCount": 3}}}
 BASIC = {"schedulingPolicy": {"basic": {}}}
 
 
-def test_a_gang_with_everything():
+def test_a_gang_with_all_fields():
     text = """
         apiVersion: scheduling.k8s.io/v1beta1
         kind: PodGroup
@@ -38,7 +38,7 @@ def test_a_gang_with_everything():
           preemptionPolicy: Never
         """
     high = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 7}"
-    assert gang(text, high, *of("train", 4)) == Gang(
+    assert gang(text, high, *group_pods("train", 4)) == Gang(
         key="default/train",
         dialect="native",
         minimum=3,
@@ -50,18 +50,18 @@ def test_a_gang_with_everything():
     )
 
 
-def test_basic_pods_start_each_for_itself():
-    found = gang(group("train", BASIC), *of("train", 4))
-    assert (found.minimum, found.disruption, found.preempts) == (1, DisruptionMode.SINGLE, None)
+def test_basic_policy_has_minimum_one():
+    result = gang(group("train", BASIC), *group_pods("train", 4))
+    assert (result.minimum, result.disruption, result.preempts) == (1, DisruptionMode.SINGLE, None)
 
 
 @pytest.mark.parametrize("mode", [{"single": {}}, {}, "Pod"])
-def test_pods_are_evicted_one_by_one(mode):
-    assert gang(group("a", GANG | {"disruptionMode": mode}), *of("a", 1)).disruption is DisruptionMode.SINGLE
+def test_default_and_single_disruption_modes(mode):
+    assert gang(group("a", GANG | {"disruptionMode": mode}), *group_pods("a", 1)).disruption is DisruptionMode.SINGLE
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "expected"),
     [
         ({}, "its schedulingPolicy is neither basic nor gang"),
         ({"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}},
@@ -69,7 +69,7 @@ def test_pods_are_evicted_one_by_one(mode):
         ({"schedulingPolicy": {"gang": {}}}, "its gang policy has no minCount"),
         ({"schedulingPolicy": {"gang": {"minCount": -1}}}, "minCount -1 is less than 1"),
         (GANG | {"schedulingConstraints": {"topology": [{"key": "a"}, {"key": "b"}]}},
-         "it has 2 topology constraints, and one is understood"),
+         "it has 2 topology constraints; only one is supported"),
         (GANG | {"schedulingConstraints": {"topology": [{}]}}, "its topology constraint has no key"),
         (GANG | {"disruptionMode": {"single": {}, "all": {}}}, "its disruptionMode is neither single nor all"),
         (GANG | {"preemptionPolicy": "Maybe"}, 'its preemptionPolicy "Maybe" is not understood'),
@@ -78,30 +78,30 @@ def test_pods_are_evicted_one_by_one(mode):
         ({"workloadRef": {"workloadName": "w", "templateName": "t"}}, "Workload default/w is not there"),
     ],
 )  # fmt: skip
-def test_contradictions(spec, said):
-    assert problem(group("a", spec), *of("a", 3)) == said
+def test_invalid_groups_get_a_problem(spec, expected):
+    assert problem(group("a", spec), *group_pods("a", 3)) == expected
 
 
-def test_a_missing_group():
-    assert problem(*of("a", 3)) == "PodGroup default/a is not there"
+def test_a_missing_group_is_a_problem():
+    assert problem(*group_pods("a", 3)) == "PodGroup default/a is not there"
 
 
 @pytest.mark.parametrize(
-    ("field", "values", "said"),
+    ("field", "values", "expected"),
     [
         ("priority", (1, 2), "its pods name two priorities: 1 (a-0) and 2 (b-0)"),
         ("schedulerName", ("x", "y"), "its pods name two schedulers: x (a-0) and y (b-0)"),
         ("preemptionPolicy", ("Never", "Other"), "its pods name two preemption policies: Never (a-0) and Other (b-0)"),
     ],
 )
-def test_pods_of_a_group_are_scheduled_alike(field, values, said):
+def test_pods_of_a_group_must_agree(field, values, expected):
     both = [*pods("a", 1, schedulingGroup={"podGroupName": "g"}, **{field: values[0]}),
             *pods("b", 1, schedulingGroup={"podGroupName": "g"}, **{field: values[1]})]  # fmt: skip
-    assert problem(group("g", GANG), *both) == said
+    assert problem(group("g", GANG), *both) == expected
 
 
-def test_pods_have_the_priority_of_their_group():
-    members = of("a", 2, priority=1)
+def test_pods_must_have_the_priority_of_their_group():
+    members = group_pods("a", 2, priority=1)
     assert problem(group("a", GANG | {"priority": 1}), *members) is None
     assert problem(group("a", GANG | {"priority": 2}), *members) == "its pods have priority 1, the group has 2"
 
@@ -115,28 +115,30 @@ def test_a_group_takes_its_policy_from_its_template():
           podGroupTemplates:
           - {name: workers, schedulingPolicy: {gang: {minCount: 5}}, disruptionMode: {all: {}}}
         """
-    found = gang(workload, group("a", {"workloadRef": {"workloadName": "w", "templateName": "workers"}}), *of("a", 1))
-    assert (found.minimum, found.disruption) == (5, DisruptionMode.ALL)
+    result = gang(
+        workload, group("a", {"workloadRef": {"workloadName": "w", "templateName": "workers"}}), *group_pods("a", 1)
+    )
+    assert (result.minimum, result.disruption) == (5, DisruptionMode.ALL)
     other = group("a", {"workloadRef": {"workloadName": "w", "templateName": "ps"}})
-    assert problem(workload, other, *of("a", 1)) == "Workload default/w has no template ps"
+    assert problem(workload, other, *group_pods("a", 1)) == "Workload default/w has no template ps"
 
 
 # Composite ------------------------------------------------------------------------------------------------------------
 
 
-def below(parent, policy):
+def child_of(parent, policy):
     return policy | {"parentCompositePodGroupName": parent}
 
 
 TREE = (
     composite("job", {"schedulingPolicy": {"gang": {"minGroupCount": 2}}, "priority": 3,
                       "schedulingConstraints": {"topology": [{"key": "zone"}]}}),
-    composite("slice", below("job", {"schedulingPolicy": {"gang": {"minGroupCount": 1}},
+    composite("slice", child_of("job", {"schedulingPolicy": {"gang": {"minGroupCount": 1}},
                                      "schedulingConstraints": {"topology": [{"key": "rack"}]}})),
-    group("driver", below("job", BASIC)),
-    group("left", below("slice", GANG)),
-    group("right", below("slice", {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": {"all": {}}})),
-    *of("driver", 1), *of("left", 3), *of("right", 3),
+    group("driver", child_of("job", BASIC)),
+    group("left", child_of("slice", GANG)),
+    group("right", child_of("slice", {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": {"all": {}}})),
+    *group_pods("driver", 1), *group_pods("left", 3), *group_pods("right", 3),
 )  # fmt: skip
 
 
@@ -158,44 +160,45 @@ def test_a_tree_of_groups_is_one_gang():
 
 def test_the_root_and_the_part_of_a_pod():
     known = {(obj.KIND, obj.key): obj for obj in objects(*TREE)}
-    said = membership(known["Pod", "default/left-0"])
-    assert said.group == "default/left"
-    assert root(said.group, lambda kind, key: known.get((kind, key))) == "default/job"
-    assert part_of(said, "default/job") == "left"
-    assert root("default/unknown", lambda kind, key: None) == "default/unknown"
+    left = membership(known["Pod", "default/left-0"])
+    assert left.group == "default/left"
+    assert root_group(left.group, lambda kind, key: known.get((kind, key))) == "default/job"
+    assert part_of(left, "default/job") == "left"
+    assert root_group("default/unknown", lambda kind, key: None) == "default/unknown"
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "expected"),
     [
-        ([group("a", below("job", GANG)), *of("a", 1)], "CompositePodGroup default/job is not there"),
-        ([composite("job", BASIC), composite("mid", below("job", {})), group("a", below("mid", GANG)), *of("a", 1)],
+        ([group("a", child_of("job", GANG)), *group_pods("a", 1)], "CompositePodGroup default/job is not there"),
+        ([composite("job", BASIC), composite("mid", child_of("job", {})), group("a", child_of("mid", GANG)),
+          *group_pods("a", 1)],
          "group default/mid: its schedulingPolicy is neither basic nor gang"),
-        ([composite("job", {"schedulingPolicy": {"gang": {}}}), group("a", below("job", GANG)), *of("a", 1)],
+        ([composite("job", {"schedulingPolicy": {"gang": {}}}), group("a", child_of("job", GANG)), *group_pods("a", 1)],
          "its gang policy has no minGroupCount"),
-        ([composite("x", below("y", BASIC)), composite("y", below("x", BASIC)), group("a", below("x", GANG)),
-          *of("a", 1)], "the groups above it go in a circle, or are more than 4"),
-        ([composite("a", BASIC), group("a", below("a", GANG)), *of("a", 1)],
+        ([composite("x", child_of("y", BASIC)), composite("y", child_of("x", BASIC)), group("a", child_of("x", GANG)),
+          *group_pods("a", 1)], "its parent groups form a cycle, or are more than 4"),
+        ([composite("a", BASIC), group("a", child_of("a", GANG)), *group_pods("a", 1)],
          "a PodGroup and a CompositePodGroup are both called default/a"),
-        ([composite("job", BASIC), group("a", below("job", GANG), annotations={"tutti.dev/duration": "1h"}),
-          *of("a", 1)],
-         "annotation tutti.dev/duration of PodGroup default/a is not read: it is for the group at the root"),
+        ([composite("job", BASIC), group("a", child_of("job", GANG), annotations={"tutti.dev/duration": "1h"}),
+          *group_pods("a", 1)],
+         "annotation tutti.dev/duration of PodGroup default/a is not read: set it on the root group"),
     ],
 )  # fmt: skip
-def test_broken_trees(texts, said):
-    assert problem(*texts) == said
+def test_invalid_trees_get_a_problem(texts, expected):
+    assert problem(*texts) == expected
 
 
-def test_a_tree_may_be_four_composite_groups_high():
+def test_a_tree_has_at_most_four_levels_of_composite_groups():
     def tower(height):
         names = [f"c{level}" for level in range(height)]
-        specs = [below(names[level + 1], BASIC) if level + 1 < height else BASIC for level in range(height)]
-        return [composite(n, s) for n, s in zip(names, specs, strict=True)] + [group("a", below("c0", GANG))]
+        specs = [child_of(names[level + 1], BASIC) if level + 1 < height else BASIC for level in range(height)]
+        return [composite(n, s) for n, s in zip(names, specs, strict=True)] + [group("a", child_of("c0", GANG))]
 
-    assert list(read_gangs(objects(*tower(4), *of("a", 1)))) == ["default/c3"]
-    assert problem(*tower(5), *of("a", 1)) == "the groups above it go in a circle, or are more than 4"
+    assert list(read_gangs(objects(*tower(4), *group_pods("a", 1)))) == ["default/c3"]
+    assert problem(*tower(5), *group_pods("a", 1)) == "its parent groups form a cycle, or are more than 4"
 
 
 def test_a_basic_composite_group_needs_one_of_its_groups():
-    found = gang(composite("job", BASIC), group("a", below("job", GANG)), *of("a", 3))
-    assert (found.parts, found.parts_needed, found.minimum) == ((GangPart("a", 3),), 1, 3)
+    result = gang(composite("job", BASIC), group("a", child_of("job", GANG)), *group_pods("a", 3))
+    assert (result.parts, result.parts_needed, result.minimum) == ((GangPart("a", 3),), 1, 3)

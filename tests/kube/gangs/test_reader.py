@@ -1,4 +1,4 @@
-"""Which group a pod names, Tutti's own annotations, and what holds whatever the dialect."""
+"""The membership of pods, the tutti.dev annotations, and properties of all dialects."""
 
 import random
 
@@ -21,19 +21,19 @@ def cosched(annotations=None, minimum=2):
                 "metadata": {"name": "a", "annotations": annotations or {}}})  # fmt: skip
 
 
-# Which group ----------------------------------------------------------------------------------------------------------
+# Membership -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_without_a_group_is_on_its_own():
+def test_a_pod_without_a_group_has_no_membership():
     assert membership(Pod()) is None
-    (found,) = objects(pod("p", labels={"app": "x", LABEL: ""}, annotations={"note": "y"}))
-    assert membership(found) is None
-    assert read_gangs([found]) == {}
+    (result,) = objects(pod("p", labels={"app": "x", LABEL: ""}, annotations={"note": "y"}))
+    assert membership(result) is None
+    assert read_gangs([result]) == {}
 
 
-def test_two_dialects_may_not_name_two_groups():
-    (found,) = objects(pod("p", labels={LABEL: "a"}, annotations={VOLCANO: "b"}))
-    assert membership(found) == Membership(
+def test_two_dialects_with_different_groups_are_a_problem():
+    (result,) = objects(pod("p", labels={LABEL: "a"}, annotations={VOLCANO: "b"}))
+    assert membership(result) == Membership(
         "volcano", "default/b", problem="it names two groups: b (volcano) and a (coscheduling)"
     )
     assert problem(pod("p", labels={LABEL: "a"}, annotations={VOLCANO: "b"})) == (
@@ -44,43 +44,43 @@ def test_two_dialects_may_not_name_two_groups():
 def test_two_dialects_may_name_one_group_if_they_agree():
     members = pods("a", 2, labels={LABEL: "a"}, annotations={VOLCANO: "a", "pod-group": "a"})
     volcano = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: a}, spec: {minMember: 2}}"
-    found = gang(volcano, *members)
-    assert (found.dialect, found.minimum, found.problem) == ("volcano", 2, None)
+    result = gang(volcano, *members)
+    assert (result.dialect, result.minimum, result.problem) == ("volcano", 2, None)
     assert gang(volcano, cosched(), *members).problem is None
     assert problem(volcano, cosched(minimum=3), *members) == "it has two sizes: 2 (volcano) and 3 (coscheduling)"
 
 
-def test_members_of_different_dialects():
+def test_members_of_different_dialects_are_a_problem():
     mixed = [*pods("a", 1, labels={LABEL: "a"}), *pods("b", 1, annotations={VOLCANO: "a"})]
     assert problem(cosched(), *mixed) == "its pods name it in two dialects: coscheduling (a-0) and volcano (b-0)"
 
 
 def test_the_part_of_a_pod():
-    (found,) = objects(pod("p", labels={LABEL: "a", "tutti.dev/sub-group": "x"}))
-    assert membership(found) == Membership("coscheduling", "default/a", "x")
-    (found,) = objects(
+    (result,) = objects(pod("p", labels={LABEL: "a", "tutti.dev/sub-group": "x"}))
+    assert membership(result) == Membership("coscheduling", "default/a", "x")
+    (result,) = objects(
         pod("p", labels={"tutti.dev/sub-group": "x"}, annotations={VOLCANO: "a", "volcano.sh/task-spec": "y"})
     )
-    assert membership(found).problem == "it names two parts: y (volcano) and x (tutti.dev/sub-group)"
+    assert membership(result).problem == "it names two parts: y (volcano) and x (tutti.dev/sub-group)"
 
 
-def test_a_gang_that_no_pod_names():
+def test_a_gang_without_pods_is_a_problem():
     assert read_gang("default/a", [], lambda kind, key: None).problem == "no pod names it"
 
 
-def test_pods_on_their_own_are_shown_to_no_dialect(monkeypatch):
-    """There are many of them: a few set lookups must do."""
-    asked = []
-    monkeypatch.setattr("tutti.kube.gangs.reader._said", lambda found: asked.append(found.metadata.name) or [])
+def test_pods_without_a_group_are_not_passed_to_dialects(monkeypatch):
+    """Most pods have no group, so the check must cost only a few set lookups."""
+    names = []
+    monkeypatch.setattr("tutti.kube.gangs.reader._named_groups", lambda pod: names.append(pod.metadata.name) or [])
     alone, named = objects(
         pod("alone", labels={"app": "x", "pod-template-hash": "y"}, annotations={"a": "b"}),
         pod("named", labels={LABEL: "a"}),
     )
     assert membership(alone) is membership(named) is membership(Pod()) is None
-    assert asked == ["named"]
+    assert names == ["named"]
 
 
-# Tutti's own annotations ----------------------------------------------------------------------------------------------
+# The annotations of tutti.dev -----------------------------------------------------------------------------------------
 
 ALL = {
     "tutti.dev/topology-required": "block",
@@ -95,53 +95,53 @@ ALL = {
 
 
 @pytest.mark.parametrize("on_group", [True, False])
-def test_additions(on_group):
+def test_annotations_complete_a_gang(on_group):
     members = pods("a", 2, labels={LABEL: "a", "tutti.dev/sub-group": "m"}, annotations=None if on_group else ALL)
-    found = gang(cosched(ALL if on_group else None), *members)
-    assert found.problem is None
-    assert found.topology == GangTopology("block", ("node", "rack"))
-    assert found.disruption is DisruptionMode.ALL
-    assert (found.duration, found.maximum) == (5400 * 10**6, 9)
-    assert found.parts == (GangPart("m", 1, GangTopology("rack", ("node",))), GangPart("w", 3))
-    assert found.minimum == 4, "the parts need more than the group asks for"
+    result = gang(cosched(ALL if on_group else None), *members)
+    assert result.problem is None
+    assert result.topology == GangTopology("block", ("node", "rack"))
+    assert result.disruption is DisruptionMode.ALL
+    assert (result.duration, result.maximum) == (5400 * 10**6, 9)
+    assert result.parts == (GangPart("m", 1, GangTopology("rack", ("node",))), GangPart("w", 3))
+    assert result.minimum == 4, "the parts need more than the group asks for"
 
 
 @pytest.mark.parametrize(
-    ("said", "wrong"),
+    ("annotations", "expected"),
     [
         ({"min-member": "3"}, "tutti.dev/min-member 3 contradicts the 2 of its group"),
         ({"min-member": "0"}, "tutti.dev/min-member 0 is less than 1"),
         ({"max-member": "1"}, "its maximum 1 is less than its minimum 2"),
         ({"max-member": "-1"}, "tutti.dev/max-member -1 is less than 1"),
-        ({"disruption": "some"}, 'tutti.dev/disruption "some" is none of single, whole, all'),
+        ({"disruption": "some"}, 'tutti.dev/disruption "some" is not one of single, whole, all'),
         ({"duration": "long"}, '"long" is not a duration (want for example 90m, 1h30m or 3600)'),
         ({"sub-groups": "[{}]"},
          "tutti.dev/sub-groups cannot be read: Object missing required field `name` - at `$[0]`"),
         ({"sub-groups": '[{"name": "x", "minimum": 1}]'},
          "tutti.dev/sub-groups cannot be read: Object contains unknown field `minimum` - at `$[0]`"),
         ({"sub-groups": '[{"name": "x", "minMember": -1}]'}, "minMember of sub-group x -1 is less than 0"),
-        ({"sub-groups": '[{"name": "x"}, {"name": "x"}]'}, "it has two parts of the name x"),
+        ({"sub-groups": '[{"name": "x"}, {"name": "x"}]'}, "it has two parts named x"),
         ({"sub-groups": '[{"name": ""}]'}, "it has a part without a name"),
         ({"sub-groups": '[{"name": "x"}]'}, 'pod a-0 is in part "m", which the group does not have'),
         ({"topologie": "x"}, "annotation tutti.dev/topologie (PodGroup a) is not understood"),
     ],
 )  # fmt: skip
-def test_additions_that_make_no_sense(said, wrong):
+def test_invalid_annotations_get_a_problem(annotations, expected):
     members = pods("a", 2, labels={LABEL: "a", "tutti.dev/sub-group": "m"})
-    assert problem(cosched({f"tutti.dev/{key}": text for key, text in said.items()}), *members) == wrong
+    assert problem(cosched({f"tutti.dev/{key}": text for key, text in annotations.items()}), *members) == expected
 
 
-def test_whoever_says_something_says_the_same():
+def test_all_values_of_an_annotation_must_be_equal():
     one = pods("a", 1, labels={LABEL: "a"}, annotations={"tutti.dev/duration": "1h"})
     two = pods("b", 1, labels={LABEL: "a"}, annotations={"tutti.dev/duration": "2h"})
     assert gang(cosched(), *one, *pods("c", 1, labels={LABEL: "a"})).duration == 3600 * 10**6
-    assert problem(cosched(), *one, *two) == "tutti.dev/duration is said twice: 1h (a-0) and 2h (b-0)"
+    assert problem(cosched(), *one, *two) == "tutti.dev/duration has two values: 1h (a-0) and 2h (b-0)"
     assert problem(cosched({"tutti.dev/duration": "3h"}), *one) == (
-        "tutti.dev/duration is said twice: 3h (PodGroup a) and 1h (a-0)"
+        "tutti.dev/duration has two values: 3h (PodGroup a) and 1h (a-0)"
     )
 
 
-def test_additions_do_not_contradict_the_dialect():
+def test_annotations_that_contradict_the_dialect_are_a_problem():
     kai = """
         apiVersion: scheduling.run.ai/v2alpha2
         kind: PodGroup
@@ -157,14 +157,14 @@ def test_additions_do_not_contradict_the_dialect():
         "tutti.dev/topology-preferred zone contradicts the node of its group"
     )
     assert problem(kai % """tutti.dev/sub-groups: '[{"name": "y"}]'""", *members) == (
-        "its parts are said twice: in kai's own words and in tutti.dev/sub-groups"
+        "its parts are declared twice: by kai and by tutti.dev/sub-groups"
     )
 
 
-# Whatever is said -----------------------------------------------------------------------------------------------------
+# Random input ---------------------------------------------------------------------------------------------------------
 
 KEYS = sorted(
-    {mark for dialect in DIALECTS for mark in dialect.MARKS}
+    {key for dialect in DIALECTS for key in dialect.GROUP_KEYS}
     | {LABEL, "applicationId", "volcano.sh/task-spec", "kai.scheduler/subgroup-name", "tutti.dev/sub-group"}
     | {"kueue.x-k8s.io/pod-group-total-count", "kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/role-hash"}
     | {"pod-group.scheduling.sigs.k8s.io/min-available", "scheduling.volcano.sh/group-min-member", *ALL}
@@ -173,10 +173,10 @@ TEXTS = st.one_of(
     st.sampled_from(["a", "b", "", "1", "2", "-1", "all", "[]", '[{"name": "a", "minMember": 1}]', "1h", "9" * 5000]),
     st.text(max_size=8),
 )
-SAID = st.dictionaries(st.sampled_from(KEYS), TEXTS, max_size=3) | st.none()
+STRING_MAPS = st.dictionaries(st.sampled_from(KEYS), TEXTS, max_size=3) | st.none()
 NAMES = st.sampled_from(["a", "b", "c"])
 COUNTS = st.none() | st.integers(-2, 4)
-METADATA = st.builds(ObjectMeta, name=NAMES, annotations=SAID, creation_timestamp=st.none() | TEXTS)
+METADATA = st.builds(ObjectMeta, name=NAMES, annotations=STRING_MAPS, creation_timestamp=st.none() | TEXTS)
 POLICIES = st.builds(
     g.SchedulingPolicy,
     basic=st.none() | st.just({}),
@@ -232,7 +232,10 @@ GROUPS = st.one_of(
 PODS = st.builds(
     Pod,
     metadata=st.builds(
-        ObjectMeta, name=st.sampled_from([f"p{number}" for number in range(5)]), labels=SAID, annotations=SAID
+        ObjectMeta,
+        name=st.sampled_from([f"p{number}" for number in range(5)]),
+        labels=STRING_MAPS,
+        annotations=STRING_MAPS,
     ),
     spec=st.builds(
         PodSpec,
@@ -246,14 +249,14 @@ PODS = st.builds(
 @given(
     st.lists(PODS | GROUPS, max_size=12, unique_by=lambda obj: (obj.KIND, obj.key)), st.randoms(use_true_random=False)
 )
-def test_junk_makes_problems_and_the_order_does_not_matter(found, chance: random.Random):
-    gangs = read_gangs(found)
-    shuffled = list(found)
-    chance.shuffle(shuffled)
+def test_random_input_never_raises_and_the_order_does_not_matter(objects, rng: random.Random):
+    gangs = read_gangs(objects)
+    shuffled = list(objects)
+    rng.shuffle(shuffled)
     assert read_gangs(shuffled) == gangs
     assert list(gangs) == sorted(gangs)
-    for made in gangs.values():
-        assert made.minimum >= 1
-        assert made.problem is None or (made.problem and "\n" not in made.problem)
-    named = {said.group for each in found if isinstance(each, Pod) and (said := membership(each)) is not None}
-    assert len(gangs) <= len(named)
+    for each in gangs.values():
+        assert each.minimum >= 1
+        assert each.problem is None or (each.problem and "\n" not in each.problem)
+    groups = {named.group for each in objects if isinstance(each, Pod) and (named := membership(each)) is not None}
+    assert len(gangs) <= len(groups)

@@ -1,4 +1,4 @@
-"""Four kinds of one name: which of them an object is."""
+"""Four kinds named PodGroup: the API group decides which kind an object has."""
 
 import pytest
 
@@ -23,20 +23,20 @@ from tutti.kube.reading.sources import Source
         ("scheduling.run.ai/v2alpha2", KaiPodGroup),
     ],
 )
-def test_the_api_group_tells_which_pod_group_it_is(version, kind):
+def test_the_api_group_decides_the_kind_of_a_pod_group(version, kind):
     (single,) = objects(f"{{apiVersion: {version}, kind: PodGroup, metadata: {{name: g}}}}")
     (listed,) = objects(f"{{apiVersion: {version}, kind: PodGroupList, items: [{{metadata: {{name: g}}}}]}}")
     assert type(single) is type(listed) is kind
     assert (kind.WIRE_KIND, single.key) == ("PodGroup", "default/g")
 
 
-def test_a_kind_is_known_by_one_name():
+def test_each_kind_has_one_unique_name():
     assert all(kind == cls.KIND for kind, cls in KINDS.items())
     assert set(GROUP_KINDS) < set(KINDS)
     assert KINDS["Pod"].WIRE_KIND == "Pod"
 
 
-def test_a_pod_group_of_nobody_is_left_out(tmp_path):
+def test_pod_groups_of_unknown_api_groups_are_skipped(tmp_path):
     file = tmp_path / "groups.yaml"
     file.write_text(
         """
@@ -51,11 +51,11 @@ def test_a_pod_group_of_nobody_is_left_out(tmp_path):
     )
     snapshot = load([str(file)])
     assert snapshot.skipped == {"PodGroup": 1, "PodGroup.example.com": 1, "Workload.kueue.x-k8s.io": 1}
-    assert snapshot.present == {CoschedulingPodGroup.KIND}
-    assert snapshot.given(Workload) is None
+    assert snapshot.present_kinds == {CoschedulingPodGroup.KIND}
+    assert snapshot.objects_if_given(Workload) is None
 
 
-def test_notes_and_faults_read_well(tmp_path):
+def test_notes_and_errors_name_the_kind(tmp_path):
     group = "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: %s}, spec: {minMember: %s}}"
     file = tmp_path / "groups.yaml"
     file.write_text("\n---\n".join(group % (name, 2) for name in "ab"))
@@ -64,7 +64,7 @@ def test_notes_and_faults_read_well(tmp_path):
         decode_objects(parse_file(Source("groups.yaml", (group % ("a", "many")).encode())))
 
 
-def test_the_group_does_not_make_another_spec():
+def test_pods_of_different_groups_have_equal_spec_keys():
     one, other = objects(
         pod("a", schedulingGroup={"podGroupName": "x"}), pod("b", schedulingGroup={"podGroupName": "y"})
     )

@@ -1,4 +1,4 @@
-"""Files into snapshots: every form that kubectl prints, and what is said about bad ones."""
+"""Loading of files: every form that kubectl prints, and the errors for invalid files."""
 
 import codecs
 import gzip
@@ -61,17 +61,17 @@ def without_kind(obj):
         "\ufeff" + json.dumps(listed(node("n1"), web_pod())),
     ],
 )
-def test_every_way_to_write_objects_in_json(write, content):
+def test_all_json_forms_of_objects(write, content):
     assert sorted(keys(load([write(content)]))) == ["n1", "shop/web-1"]
 
 
-def test_lists_of_one_kind_need_no_kind_in_their_items(write):
+def test_items_of_a_typed_list_need_no_kind(write):
     content = json.dumps(listed(without_kind(web_pod()), kind="PodList")) + json.dumps(listed(kind="NodeList"))
     snapshot = load([write(content)])
     assert keys(snapshot) == ["shop/web-1"]
-    assert snapshot.present == {"Pod", "Node"}
-    assert snapshot.given(Node) == []
-    assert snapshot.given(Service) is None
+    assert snapshot.present_kinds == {"Pod", "Node"}
+    assert snapshot.objects_if_given(Node) == []
+    assert snapshot.objects_if_given(Service) is None
 
 
 def test_yaml_with_many_documents(write):
@@ -97,7 +97,7 @@ metadata: {name: n1, labels: {address: 1:30}}
     assert snapshot.nodes[0].metadata.labels == {"address": "1:30"}
 
 
-def test_a_brace_may_start_yaml(write):
+def test_yaml_may_start_with_a_brace(write):
     assert keys(load([write("{kind: Node, metadata: {name: n1}}", "n.yaml")])) == ["n1"]
 
 
@@ -111,19 +111,19 @@ def test_directories_gzip_and_standard_input(write, tmp_path, monkeypatch):
     assert keys(load([str(tmp_path), "-"])) == ["a", "b", "c", "d"]
 
 
-def test_other_kinds_and_groups_are_counted(write):
+def test_objects_of_unknown_kinds_and_groups_are_counted(write):
     knative = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "s"}}
     snapshot = load([write(listed(node("n"), {"kind": "ConfigMap", "apiVersion": "v1"}, knative, knative))])
     assert snapshot.skipped == {"ConfigMap": 1, "Service.serving.knative.dev": 2}
-    assert snapshot.present == {"Node"}
+    assert snapshot.present_kinds == {"Node"}
 
 
-def test_an_older_version_of_a_known_group_is_read(write):
+def test_an_older_version_of_a_known_api_group_is_read(write):
     budget = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}}
-    assert len(load([write(budget)]).of(PodDisruptionBudget)) == 1
+    assert len(load([write(budget)]).objects_of(PodDisruptionBudget)) == 1
 
 
-def test_the_later_file_wins_and_it_is_noted(write):
+def test_the_later_file_wins_with_a_note(write):
     first, second = write(listed(node("a"), node("b")), "1.json"), write(node("a", labels={"x": "y"}), "2.json")
     snapshot = load([first, second])
     assert keys(snapshot) == ["a", "b"]
@@ -131,19 +131,19 @@ def test_the_later_file_wins_and_it_is_noted(write):
     assert snapshot.notes == ("1 Node replaced by a later file",)
 
 
-def test_twice_in_one_file_must_say_the_same(write):
+def test_two_definitions_in_one_file_must_be_equal(write):
     assert len(load([write(listed(node("a"), node("a")))])) == 1
-    with pytest.raises(InputError, match=r"node a: it is there twice, with different content$"):
+    with pytest.raises(InputError, match=r"node a: defined twice, with different content$"):
         load([write(listed(node("a"), node("a", labels={"x": "y"})))])
 
 
-def test_no_namespace_means_default_and_it_is_noted(write):
+def test_an_absent_namespace_means_default_with_a_note(write):
     snapshot = load([write(web_pod(metadata={"name": "p"}))])
     assert snapshot.pods[0].metadata.namespace == "default"
     assert snapshot.notes == ("1 Pod without a namespace taken as in namespace default",)
 
 
-def test_generated_names_are_the_same_at_every_run(write):
+def test_generated_names_are_the_same_in_every_run(write):
     path = write(listed(web_pod(metadata={"generateName": "x-"}), web_pod(metadata={"generateName": "x-"})))
     assert keys(load([path])) == keys(load([path]))
     assert len(set(keys(load([path])))) == 2
@@ -156,13 +156,13 @@ def test_utf_16_as_powershell_writes_it(write):
 
 @pytest.mark.parametrize("name", ["cluster.json", "cluster.yaml"])
 @pytest.mark.parametrize("kind", ["List", "PodList"])
-def test_null_items_are_none(write, name, kind):
+def test_null_items_are_an_empty_list(write, name, kind):
     snapshot = load([write({"apiVersion": "v1", "kind": kind, "items": None}, name)])
     assert (snapshot.pods, snapshot.skipped) == ([], {})
-    assert ("Pod" in snapshot.present) == (kind == "PodList")
+    assert ("Pod" in snapshot.present_kinds) == (kind == "PodList")
 
 
-def test_null_means_absent(write):
+def test_null_means_an_absent_field(write):
     snapshot = load(
         [write(web_pod(status=None, spec={"containers": [{"name": "c", "resources": None}], "affinity": None}))]
     )
@@ -185,7 +185,7 @@ REQUESTS = "pod shop/web-1: spec.containers[0].resources.requests"
 
 
 @pytest.mark.parametrize(
-    ("content", "line"),
+    ("content", "message"),
     [
         (with_requests(cpu="12x"), f'{REQUESTS}.cpu: "12x" is not a quantity (want for example 500m or 2Gi)'),
         (with_requests(cpu="-1"), f'{REQUESTS}.cpu: "-1" is negative'),
@@ -236,16 +236,16 @@ REQUESTS = "pod shop/web-1: spec.containers[0].resources.requests"
         (gzip.compress(b"{}", mtime=0)[:-9], "not a whole gzip file (it ends too early)"),
     ],
 )
-def test_one_line_names_file_object_and_field(write, content, line):
+def test_error_message_names_file_object_and_field(write, content, message):
     path = write(content)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as raised:
         load([write(node("fine"), "fine.json"), path])
-    assert str(refused.value) == f"{path}: {line}"
-    assert refused.value.exit_code == 2
+    assert str(raised.value) == f"{path}: {message}"
+    assert raised.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
-    ("content", "line"),
+    ("content", "message"),
     [
         ("a: [1", "YAML is malformed: did not find expected ',' or ']' (line 2)"),
         ("just text", "expected Kubernetes objects, got str"),
@@ -257,19 +257,19 @@ def test_one_line_names_file_object_and_field(write, content, line):
         ("&t\nkind: List\nitems: [*t]\n", "it is nested too deeply (does a YAML alias contain itself?)"),
         (
             "kind: Pod\nmetadata: {name: p, labels: {on: yes}}",
-            "pod default/p: metadata.labels (a name in it): expected str, got bool",
+            "pod default/p: metadata.labels (a key of this mapping): expected str, got bool",
         ),
         ("kind: Node\nmetadata: {name: n, labels: {v: 1.0}}", "node n: metadata.labels.v: expected str, got float"),
     ],
 )
-def test_yaml_faults(write, content, line):
+def test_yaml_errors(write, content, message):
     path = write(content, "cluster.yaml")
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as raised:
         load([path])
-    assert str(refused.value) == f"{path}: {line}"
+    assert str(raised.value) == f"{path}: {message}"
 
 
-def test_workload_templates_are_checked_too(write):
+def test_workload_templates_are_validated(write):
     template = {"spec": {"containers": [{"name": "c", "resources": {"limits": {"memory": "1GB"}}}]}}
     deployment = {
         "apiVersion": "apps/v1",
@@ -282,10 +282,10 @@ def test_workload_templates_are_checked_too(write):
     ):
         load([write(deployment)])
     template["spec"]["containers"][0]["resources"]["limits"]["memory"] = "1G"
-    assert len(load([write(deployment)]).of(Deployment)) == 1
+    assert len(load([write(deployment)]).objects_of(Deployment)) == 1
 
 
-def test_a_path_that_is_not_there(tmp_path):
+def test_a_path_without_files_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"none\.json: no such file or directory"):
         load([str(tmp_path / "none.json")])
     with pytest.raises(InputError, match="no \\.json, \\.yaml or \\.yml file"):

@@ -136,7 +136,7 @@ def test_a_dump_keeps_karpenter_pools_and_skips_those_of_others(tmp_path):
     other = "apiVersion: hypershift.openshift.io/v1\nkind: NodePool\nmetadata: {name: x}\n"
     file.write_text(f"{OBJECT}\n---\n{other}")
     snapshot = load([str(file)])
-    assert [each.metadata.name for each in snapshot.of(KarpenterPool)] == ["general"]
+    assert [each.metadata.name for each in snapshot.objects_of(KarpenterPool)] == ["general"]
     assert snapshot.skipped == {"NodePool.hypershift.openshift.io": 1}
 
 

@@ -536,7 +536,7 @@ def test_unknown_fields_nulls_and_zero_times_are_accepted():
         ("WorkerPools.0.Taints", [{"key": "k", "effect": "No"}], 'pool p1: Taints[0].effect: "No" is not an effect'),
         ("Pods.1.PodScheduleStatus", 2, "Pods[1].PodScheduleStatus: want an integer <= 1"),
         ("Pods.1.Name", "", "pod 2: Name: a name is required"),
-        ("Pods.1.Name", "w-0", "pod shop/w-0: it is there twice, with different content"),
+        ("Pods.1.Name", "w-0", "pod shop/w-0: defined twice, with different content"),
         ("Pods.1.CreationTimestamp", "noon", 'pod shop/w-1: CreationTimestamp: "noon" is not a time'),
         ("Pods.1.Spec.containers.0.resources.requests.cpu", "much", "pod shop/w-1: Spec.containers[0].resources.req"),
         ("Pods.1.Spec.priority", "high", "Pods[1].Spec.priority: want an integer, not text"),

@@ -230,7 +230,7 @@ def test_kubernetes_objects_are_read_like_files():
     (made,) = read_request(Source("a.yaml", text), BOOK).objects
     assert made.key.startswith("default/a-")
     twice = [pod(), pod(cpu="2")]
-    with pytest.raises(InputError, match=re.escape("body.json: pod default/p: it is there twice, with different cont")):
+    with pytest.raises(InputError, match=re.escape("body.json: pod default/p: defined twice, with different cont")):
         read(twice)
     assert len(read([pod(), pod()]).objects) == 1
     with pytest.raises(InputError, match=re.escape("body.json: pod default/p: spec.containers: at least one")):

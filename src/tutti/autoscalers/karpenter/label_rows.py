@@ -11,7 +11,7 @@ import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
 from tutti.kube.objects import PodSpec, Taint, Toleration
-from tutti.kube.selectors import NodeTerm, Requirement, equal_to, parse_node_selector
+from tutti.kube.selectors import NodeTerm, Requirement, labels_selector, parse_node_selector
 from tutti.kube.taints import HARD_EFFECTS, tolerates
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -64,7 +64,7 @@ class LabelRows:
 
 def selected_by(spec: PodSpec, rows: LabelRows) -> Bools:
     """The rows that a pod's node selector and one of its required terms select."""
-    mask = rows.meeting_all(equal_to(spec.node_selector or {}).requirements)
+    mask = rows.meeting_all(labels_selector(spec.node_selector or {}).requirements)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     terms = parse_node_selector(affinity.required) if affinity is not None else None
     return mask if terms is None else mask & any_term(terms, rows)
@@ -74,6 +74,6 @@ def any_term(terms: Iterable[NodeTerm], rows: LabelRows) -> Bools:
     """The rows whose labels one of the terms selects."""
     mask: Bools = np.zeros(rows.count, dtype=bool)
     for term in terms:
-        if not term.broken:
+        if not term.is_invalid:
             mask |= rows.meeting_all(term.labels)
     return mask

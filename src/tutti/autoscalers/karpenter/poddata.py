@@ -37,7 +37,7 @@ class PodData:
         self.requirements = (*self.strict_requirements, *(preferred[0].labels if preferred else ()))
         self.name_requirements = terms[0].fields if terms else ()
         """Requirements on the node's name, which no new node meets."""
-        self.impossible = any(term.broken for term in (*terms, *preferred))
+        self.impossible = any(term.is_invalid for term in (*terms, *preferred))
         self.pod_affinity = (*spec.affinity, *preferences.pod_affinity)
         self.pod_anti_affinity = (*spec.anti_affinity, *preferences.pod_anti_affinity)
         self.closed_claims: set[int] = set()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tutti.cluster.counters.pod_terms import PodTerm
 from tutti.cluster.spec_classes import SpecClass, SpreadConstraint
-from tutti.kube.selectors import NodeTerm, equal_to
+from tutti.kube.selectors import NodeTerm, labels_selector
 
 
 class Preferences(NamedTuple):
@@ -64,4 +64,4 @@ def _with_label_keys(constraint: SpreadConstraint, labels: Mapping[str, str]) ->
     extra = {key: labels[key] for key in constraint.extra_keys if key in labels}
     if not extra:
         return constraint
-    return constraint._replace(selector=constraint.selector.narrowed(equal_to(extra).requirements))
+    return constraint._replace(selector=constraint.selector.with_requirements(labels_selector(extra).requirements))

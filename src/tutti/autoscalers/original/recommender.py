@@ -30,7 +30,7 @@ from tutti.engine.placement.profile import EnabledPlugin, Profile
 from tutti.engine.plugins.base import Area, IncomingPod
 from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy
-from tutti.kube.container_totals import requests_of
+from tutti.kube.container_totals import container_requests
 from tutti.kube.objects import DaemonSet, Pod
 from tutti.kube.quantity import milli, value
 from tutti.market.offerings import Catalogue
@@ -59,7 +59,7 @@ def worth(pod: Pod) -> int:
     """What a pod is worth: of each container the whole GiB of memory, rounded down, and six times its cores, up."""
     total = 0
     for container in pod.spec.containers or ():
-        requests = requests_of(container)
+        requests = container_requests(container)
         cores, gib = -(-milli(requests.get("cpu", "0")) // 1000), value(requests.get("memory", "0")) >> 30
         total += _CPU_WEIGHT * cores + _MEMORY_WEIGHT * gib
     return total

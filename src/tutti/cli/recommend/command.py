@@ -30,10 +30,10 @@ _MOST_WEIGHT = 1000
 def _time_limit(context: click.Context, option: click.Parameter, text: str) -> float:
     """Seconds of a length of time: 5, 0.5, 2s, 1m30s."""
     from tutti.exceptions import InputError
-    from tutti.kube.durations import duration
+    from tutti.kube.durations import parse_duration
 
     try:
-        seconds = duration(text) / 1_000_000
+        seconds = parse_duration(text) / 1_000_000
     except InputError as error:
         raise click.BadParameter(f"{error.problem}.", context, option) from None
     if not seconds:

@@ -26,10 +26,10 @@ def _length(context: click.Context, option: click.Parameter, text: str | None) -
     if text is None:
         return None
     from tutti.exceptions import InputError
-    from tutti.kube.durations import duration
+    from tutti.kube.durations import parse_duration
 
     try:
-        return duration(text) / 1_000_000
+        return parse_duration(text) / 1_000_000
     except InputError as error:
         raise click.BadParameter(error.problem, context, option) from None
 

@@ -153,7 +153,7 @@ def _node_affinity(args: wire.NodeAffinityArgs, place: FieldPath) -> Plugin:
 def _check_term(term: NodeSelectorTerm, place: FieldPath) -> None:
     """Refuse what a pod's own term may hold and simply never match with."""
     parsed = parse_node_term(term)
-    if parsed is not None and parsed.broken:
+    if parsed is not None and parsed.is_invalid:
         raise place.fault("an operator is not known, or its values do not go with it")
 
 

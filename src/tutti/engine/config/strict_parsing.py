@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from tutti.exceptions import InputError
-from tutti.kube.reading.convert import fault
+from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.sources import Source
 from tutti.kube.reading.yaml_text import parse_yaml
 
@@ -42,7 +42,7 @@ def read(tree: Any, kind: type[T], place: FieldPath) -> T:
     try:
         found = msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
-        said = fault(error, Source(place.file, b""), tree=tree)
+        said = decode_error(error, Source(place.file, b""), tree=tree)
         raise (place.at(said.field) if said.field else place).fault(said.problem) from None
     _refuse_unknown(tree, found, place)
     return found

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from tutti.exceptions import InputError
 from tutti.kube.gangs.dialect import Find
-from tutti.kube.gangs.native_composite import chain
-from tutti.kube.gangs.native_policy import completed
+from tutti.kube.gangs.native_composite import ancestor_chain
+from tutti.kube.gangs.native_policy import completed_spec
 from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.gangs.tutti_annotations import MIN_MEMBER, REQUIRED, SUB_GROUPS
 from tutti.kube.objects import (
@@ -52,7 +52,7 @@ _Texts = dict[str, str] | None
 
 def group_objects(groups: Iterable[str], find: Find) -> list[Object]:
     """All objects that describe the groups that pods name, and the groups above them."""
-    keys = dict.fromkeys(key for group in sorted(set(groups)) for key in chain(group, find))
+    keys = dict.fromkeys(key for group in sorted(set(groups)) for key in ancestor_chain(group, find))
     kinds = [kind for kind in GROUP_KINDS if kind != Workload.KIND]
     return [obj for key in keys for kind in kinds if (obj := find(kind, key)) is not None]
 
@@ -192,7 +192,7 @@ def missing_group(key: str, dialect: str, groups: Sequence[str], pods: int, find
         policy = SchedulingPolicy(gang=GangPolicy(min_count=pods))
         return PodGroup(metadata=metadata, spec=GroupSpec(scheduling_policy=policy)), f"minCount {pods}"
     if key not in groups and find(CompositePodGroup.KIND, key) is None:
-        below = len({chain(group, find)[-2] for group in groups})
+        below = len({ancestor_chain(group, find)[-2] for group in groups})
         policy = SchedulingPolicy(gang=GangPolicy(min_group_count=below))
         return CompositePodGroup(metadata=metadata, spec=GroupSpec(scheduling_policy=policy)), f"minGroupCount {below}"
     return None
@@ -203,7 +203,7 @@ def missing_group(key: str, dialect: str, groups: Sequence[str], pods: int, find
 
 def _completed(group: PodGroup | CompositePodGroup, find: Find) -> GroupSpec:
     try:
-        return completed(group, find)
+        return completed_spec(group, find)
     except InputError:
         return group.spec
 

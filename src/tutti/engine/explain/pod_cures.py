@@ -18,7 +18,7 @@ from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.explain.group_edits import group_objects, missing_group, without_topology
 from tutti.engine.explain.node_cures import topologies
 from tutti.engine.gangs.gang_state import GangState, Need
-from tutti.kube.gangs.dialect import waiting_or_running
+from tutti.kube.gangs.dialect import unfinished_pods
 from tutti.kube.generated_names import made_uid
 from tutti.kube.objects import Object, Pod, PodSpec, PodStatus, Toleration
 from tutti.kube.taints import HARD_EFFECTS, tolerates
@@ -37,7 +37,7 @@ def members(trials: CureTrials) -> list[Pod]:
         if pod is not None:
             node = pods.node_names[row]
             found.append(pod if node == pod.spec.node_name else replace(pod, spec=replace(pod.spec, node_name=node)))
-    return waiting_or_running(found)
+    return unfinished_pods(found)
 
 
 def objects(trials: CureTrials) -> list[Object]:

@@ -17,7 +17,7 @@ from tutti.cluster.columns import Ints32
 from tutti.cluster.groups import NO_GROUP
 from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.kube.gangs.gang import Gang, GangPart, GangTopology
-from tutti.kube.gangs.reader import part_of, read_gang, root
+from tutti.kube.gangs.reader import part_of, read_gang, root_group
 from tutti.kube.objects import Object, Pod
 from tutti.kube.times import micros
 
@@ -215,7 +215,7 @@ class Gangs:
             self._objects_version, self._objects_read = groups.objects_version, groups.objects_touched.length
             self._forget()
         for number in range(len(self._roots), len(groups.keys)):
-            key = root(groups.keys[number], self._find)
+            key = root_group(groups.keys[number], self._find)
             self._roots.append(key)
             self._known.pop(key, None)
             self._leaves.setdefault(key, []).append(number)
@@ -227,7 +227,7 @@ class Gangs:
             return False
         changed = set(groups.objects_touched.since(self._objects_read).tolist())
         self._objects_read = groups.objects_touched.length
-        return any(n < len(self._roots) and self._roots[n] != root(groups.keys[n], self._find) for n in changed)
+        return any(n < len(self._roots) and self._roots[n] != root_group(groups.keys[n], self._find) for n in changed)
 
     def _forget(self) -> None:
         self._roots, self._leaves, self._known = [], {}, {}

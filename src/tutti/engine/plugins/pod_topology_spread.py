@@ -18,7 +18,7 @@ from tutti.engine.plugins.base import ClusterPlugin, IncomingPod, PreparedPlugin
 from tutti.engine.plugins.spread_counts import HOSTNAME, counted_view, soft_scores
 from tutti.engine.plugins.verdict import Refusal, Variants
 from tutti.kube.objects import Pod, ReplicaSet, ReplicationController, StatefulSet
-from tutti.kube.selectors import NOTHING, Requirement, Selector, equal_to, parse_label_selector
+from tutti.kube.selectors import NOTHING, Requirement, Selector, labels_selector, parse_label_selector
 
 ZONE = "topology.kubernetes.io/zone"
 _NEVER = 2**31 - 1
@@ -103,7 +103,7 @@ class PodTopologySpread(ClusterPlugin):
 def _joined(constraint: SpreadConstraint, labels: dict[str, str]) -> SpreadConstraint:
     """Add the values of the extra label keys to the selector."""
     extra = [Requirement(k, "In", frozenset((labels[k],))) for k in constraint.extra_keys if k in labels]
-    return constraint._replace(selector=constraint.selector.narrowed(extra)) if extra else constraint
+    return constraint._replace(selector=constraint.selector.with_requirements(extra)) if extra else constraint
 
 
 def default_selector(cluster: Cluster, pod: Pod) -> Selector:
@@ -114,15 +114,15 @@ def default_selector(cluster: Cluster, pod: Pod) -> Selector:
         merged |= service.spec.selector or {}
     owner = controller(pod)
     if owner is None:
-        return equal_to(merged)
+        return labels_selector(merged)
     api_version, kind, name = owner
     found = cluster.objects.get(kind, {}).get(f"{namespace}/{name}")
     if isinstance(found, ReplicationController) and api_version == "v1":
-        return equal_to(merged | (found.spec.selector or {}))
-    selector = equal_to(merged)
+        return labels_selector(merged | (found.spec.selector or {}))
+    selector = labels_selector(merged)
     if isinstance(found, ReplicaSet | StatefulSet) and api_version == "apps/v1":
         # A missing selector selects nothing and adds nothing here.
-        selector = selector.narrowed(parse_label_selector(found.spec.selector).requirements)
+        selector = selector.with_requirements(parse_label_selector(found.spec.selector).requirements)
     return selector
 
 

@@ -16,7 +16,7 @@ from tutti.cluster.trial import Trial
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.exceptions import InputError
-from tutti.kube.durations import duration
+from tutti.kube.durations import parse_duration
 from tutti.kube.gangs.tutti_annotations import DURATION
 
 Ends = dict[int, int | None]
@@ -31,7 +31,7 @@ def duration_of(cluster: Cluster, gangs: Gangs, row: int) -> int | None:
     pod = cluster.pods.objects[row]
     text = (pod.metadata.annotations or {}).get(DURATION) if pod is not None else None
     try:
-        return duration(text) if text else None
+        return parse_duration(text) if text else None
     except InputError:
         return None
 

@@ -1,7 +1,9 @@
-"""What an API server does to objects before a scheduler sees them.
+"""The changes that an API server makes to objects before a scheduler sees them.
 
-- `prepare`           the whole way from loaded objects to what a scheduler sees
-- `pod_admission`     new pods and claims; `defaults` fills in defaults; `limit_ranges` those of the namespace
-- `match_label_keys`  merges matchLabelKeys into selectors
-- `unknown_volumes`   volumes that the input does not describe
+- `prepare`: how does a loaded snapshot become the objects that a scheduler sees?
+- `defaults`: which defaults does an API server set at every read of an object?
+- `pod_admission`: what does an API server change, or refuse, in a new pod or claim?
+- `limit_ranges`: which requests and limits does a container get from its namespace?
+- `match_label_keys`: how are matchLabelKeys and mismatchLabelKeys merged into selectors?
+- `unknown_volumes`: how is a pod placed if the input lacks its claims, volumes or storage classes?
 """

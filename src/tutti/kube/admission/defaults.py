@@ -1,9 +1,9 @@
-"""Defaults that an API server fills in whenever it reads an object, where they change a scheduling answer.
+"""Defaults that an API server sets whenever it reads an object; only those that can affect scheduling.
 
-Contract: pure functions from an object to an equal or a fuller one. They are idempotent and may be applied to
-everything, dumps of a cluster included, because the API server itself applies them at every read: they never change an
-object that it has already stored. What happens only once, when a new object is created, is in `kube.admission`.
-An object that needs nothing is given back as it is, so the usual case costs a few checks.
+Contract: pure and idempotent functions that return the object with its defaults. They may be applied to every object,
+dumps of a cluster included: the API server applies the same defaults at every read, so a stored object never changes.
+Changes at the creation of an object are in `kube.admission.pod_admission`. An object that lacks no default is returned
+unchanged; the usual case costs a few comparisons.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _Some = TypeVar("_Some", bound=Object)
 
 
 def with_defaults(obj: _Some) -> _Some:
-    """The object as an API server would read it."""
-    fill: Callable[[Any], Any] | None = _FILLERS.get(obj.KIND)
-    filled: _Some = fill(obj) if fill is not None else obj
-    return filled
+    """Return the object with the defaults of its kind."""
+    set_defaults: Callable[[Any], Any] | None = _DEFAULTERS.get(obj.KIND)
+    defaulted: _Some = set_defaults(obj) if set_defaults is not None else obj
+    return defaulted
 
 
 def default_pod(pod: Pod) -> Pod:
-    """Requests from limits, host ports of a pod in the host's network, the scheduler's name."""
+    """Set requests from limits, the host ports of a pod with host network, and the scheduler's name."""
     spec = pod.spec
     changes: dict[str, Any] = {}
     host_network = bool(spec.host_network)
     for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers)):
         for container in containers or ():
-            if _lacks(container, host_network=host_network):
+            if _lacks_defaults(container, host_network=host_network):
                 changes[field] = [_default_container(each, host_network=host_network) for each in containers or ()]
                 break
     if not spec.scheduler_name:
@@ -53,7 +53,7 @@ def default_pod(pod: Pod) -> Pod:
 
 
 def default_node(node: Node) -> Node:
-    """A node that says only what it has offers all of it."""
+    """Set allocatable from capacity if the node has only capacity."""
     status = node.status
     if status.allocatable is None and status.capacity is not None:
         return replace(node, status=replace(status, allocatable=status.capacity))
@@ -61,22 +61,22 @@ def default_node(node: Node) -> Node:
 
 
 def default_namespace(namespace: Namespace) -> Namespace:
-    """Every namespace has its name as a label, for namespace selectors."""
+    """Set the label with the namespace's name, for namespace selectors."""
     labels = namespace.metadata.labels or {}
     name = namespace.metadata.name
     if labels.get("kubernetes.io/metadata.name") == name:
         return namespace
-    labelled = labels | {"kubernetes.io/metadata.name": name}
-    return replace(namespace, metadata=replace(namespace.metadata, labels=labelled))
+    labels = labels | {"kubernetes.io/metadata.name": name}
+    return replace(namespace, metadata=replace(namespace.metadata, labels=labels))
 
 
 def default_storage_class(storage: StorageClass) -> StorageClass:
-    """Volumes are bound at once unless the class says otherwise."""
+    """Set the volume binding mode to Immediate if it is absent."""
     return storage if storage.volume_binding_mode else replace(storage, volume_binding_mode="Immediate")
 
 
 def default_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    """A claim asks for a file system and is pending unless it says otherwise."""
+    """Set volume mode Filesystem and phase Pending if they are absent."""
     spec = claim.spec if claim.spec.volume_mode else replace(claim.spec, volume_mode="Filesystem")
     status = claim.status if claim.status.phase else replace(claim.status, phase="Pending")
     if spec is claim.spec and status is claim.status:
@@ -85,13 +85,13 @@ def default_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
 
 
 def default_volume(volume: PersistentVolume) -> PersistentVolume:
-    """A volume has a file system unless it says otherwise."""
+    """Set volume mode Filesystem if it is absent."""
     spec = volume.spec
     return volume if spec.volume_mode else replace(volume, spec=replace(spec, volume_mode="Filesystem"))
 
 
 def default_job(job: Job) -> Job:
-    """A job runs one pod at a time; without any number it runs just one."""
+    """Set parallelism 1, and completions 1 if both numbers are absent."""
     spec = job.spec
     if spec.parallelism is not None:
         return job
@@ -99,8 +99,8 @@ def default_job(job: Job) -> Job:
     return replace(job, spec=replace(spec, parallelism=1, completions=completions))
 
 
-def _lacks(container: Container, *, host_network: bool) -> bool:
-    """Whether a default is missing."""
+def _lacks_defaults(container: Container, *, host_network: bool) -> bool:
+    """Whether a container lacks a default."""
     resources = container.resources
     if resources is not None and resources.limits and not resources.limits.keys() <= (resources.requests or {}).keys():
         return True
@@ -118,7 +118,7 @@ def _default_container(container: Container, *, host_network: bool) -> Container
     return replace(container, **changes) if changes else container
 
 
-_FILLERS: dict[str, Callable[[Any], Any]] = {
+_DEFAULTERS: dict[str, Callable[[Any], Any]] = {
     "Pod": default_pod,
     "Node": default_node,
     "Namespace": default_namespace,

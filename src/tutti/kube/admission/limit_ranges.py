@@ -1,7 +1,7 @@
-"""Limit ranges: what the containers of a new pod get from their namespace.
+"""Limit ranges: the default requests and limits of a namespace for the containers of new pods.
 
-Contract: pure; only the defaults are applied. The bounds of a limit range, which make an API server refuse a pod, are
-not checked: they never change where a pod goes.
+Contract: pure. Only the defaults are applied. The bounds of a limit range are not checked: an API server refuses a pod
+outside the bounds, but the bounds never affect the placement of a pod.
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ from msgspec.structs import replace
 from tutti.kube.objects import Container, LimitRange, Pod, Quantities, ResourceRequirements
 
 
-def within_limits(pod: Pod, defaults: ResourceRequirements) -> Pod:
-    """The pod with requests and limits for the containers that have none."""
+def with_limit_defaults(pod: Pod, defaults: ResourceRequirements) -> Pod:
+    """Return the pod with default requests and limits for the resources that its containers omit."""
     spec = pod.spec
     return replace(
         pod,
         spec=replace(
             spec,
-            containers=[_limited(container, defaults) for container in spec.containers or ()],
-            init_containers=[_limited(container, defaults) for container in spec.init_containers or ()] or None,
+            containers=[_with_defaults(container, defaults) for container in spec.containers or ()],
+            init_containers=[_with_defaults(container, defaults) for container in spec.init_containers or ()] or None,
         ),
     )
 
 
-def limit_defaults(limit_ranges: Iterable[LimitRange]) -> dict[str, ResourceRequirements]:
-    """Per namespace what a container gets that asks for nothing; of several ranges the first by name decides."""
-    found: dict[str, ResourceRequirements] = {}
+def limit_range_defaults(limit_ranges: Iterable[LimitRange]) -> dict[str, ResourceRequirements]:
+    """Return the default requests and limits of a container by namespace; of several ranges the first by name wins."""
+    defaults: dict[str, ResourceRequirements] = {}
     for limit_range in sorted(limit_ranges, key=lambda each: each.key):
         limits: Quantities = {}
         requests: Quantities = {}
         for item in limit_range.spec.limits or ():
             if item.type == "Container":
-                most = (item.max or {}) | (item.default or {})
-                limits |= most
-                requests |= (item.min or {}) | most | (item.default_request or {})
+                default_limits = (item.max or {}) | (item.default or {})
+                limits |= default_limits
+                requests |= (item.min or {}) | default_limits | (item.default_request or {})
         namespace = limit_range.metadata.namespace or "default"
-        before = found.get(namespace, ResourceRequirements())
-        found[namespace] = ResourceRequirements(
-            requests=requests | (before.requests or {}), limits=limits | (before.limits or {})
+        earlier = defaults.get(namespace, ResourceRequirements())
+        defaults[namespace] = ResourceRequirements(
+            requests=requests | (earlier.requests or {}), limits=limits | (earlier.limits or {})
         )
-    return found
+    return defaults
 
 
-def _limited(container: Container, defaults: ResourceRequirements) -> Container:
+def _with_defaults(container: Container, defaults: ResourceRequirements) -> Container:
     resources = container.resources or ResourceRequirements()
     requests = (defaults.requests or {}) | (resources.requests or {})
     limits = (defaults.limits or {}) | (resources.limits or {})

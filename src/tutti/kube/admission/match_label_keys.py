@@ -1,8 +1,8 @@
-"""The merge of matchLabelKeys and mismatchLabelKeys into label selectors, as an API server does it at creation.
+"""The merge of matchLabelKeys and mismatchLabelKeys into label selectors, as an API server does at creation.
 
-Contract: pure; every key that the pod has as a label becomes a requirement of the selector (``In``, or ``NotIn`` for
-mismatchLabelKeys), appended after the ones that are there. A requirement that is there already is not repeated, so the
-merge can be done twice. A missing selector stays missing: it selects nothing anyway.
+Contract: pure. Each key that is a label of the pod becomes a requirement of the selector (``In``; for mismatchLabelKeys
+``NotIn``), appended to the existing requirements. An existing requirement is not repeated, so the merge is idempotent.
+A missing selector stays missing, because it selects nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Labels = dict[str, str]
 
 
 def merge_label_keys(pod: Pod) -> Pod:
-    """The pod with the label keys of its affinity terms and spread constraints merged into their selectors."""
+    """Return the pod with the label keys of affinity terms and spread constraints merged into their selectors."""
     spec = pod.spec
     labels = pod.metadata.labels or {}
     changes: dict[str, Any] = {}
@@ -48,8 +48,8 @@ def _merge_affinity(affinity: PodAffinity | None, labels: _Labels) -> PodAffinit
         changes["required"] = [_merge_term(term, labels) for term in affinity.required]
     if affinity.preferred:
         changes["preferred"] = [
-            replace(wished, pod_affinity_term=_merge_term(wished.pod_affinity_term, labels))
-            for wished in affinity.preferred
+            replace(preferred, pod_affinity_term=_merge_term(preferred.pod_affinity_term, labels))
+            for preferred in affinity.preferred
         ]
     return replace(affinity, **changes)
 
@@ -57,18 +57,18 @@ def _merge_affinity(affinity: PodAffinity | None, labels: _Labels) -> PodAffinit
 def _merge_term(term: PodAffinityTerm, labels: _Labels) -> PodAffinityTerm:
     if term.label_selector is None or not (term.match_label_keys or term.mismatch_label_keys):
         return term
-    more = [
+    requirements = [
         *_requirements(term.match_label_keys, labels, operator="In"),
         *_requirements(term.mismatch_label_keys, labels, operator="NotIn"),
     ]
-    return replace(term, label_selector=_extended(term.label_selector, more))
+    return replace(term, label_selector=_with_requirements(term.label_selector, requirements))
 
 
 def _merge_spread(constraint: TopologySpreadConstraint, labels: _Labels) -> TopologySpreadConstraint:
     if constraint.label_selector is None or not constraint.match_label_keys:
         return constraint
-    more = _requirements(constraint.match_label_keys, labels, operator="In")
-    return replace(constraint, label_selector=_extended(constraint.label_selector, more))
+    requirements = _requirements(constraint.match_label_keys, labels, operator="In")
+    return replace(constraint, label_selector=_with_requirements(constraint.label_selector, requirements))
 
 
 def _requirements(keys: Iterable[str] | None, labels: _Labels, *, operator: str) -> list[LabelSelectorRequirement]:
@@ -79,7 +79,7 @@ def _requirements(keys: Iterable[str] | None, labels: _Labels, *, operator: str)
     ]
 
 
-def _extended(selector: LabelSelector, more: Iterable[LabelSelectorRequirement]) -> LabelSelector:
+def _with_requirements(selector: LabelSelector, requirements: Iterable[LabelSelectorRequirement]) -> LabelSelector:
     expressions = list(selector.match_expressions or ())
-    expressions += [requirement for requirement in more if requirement not in expressions]
+    expressions += [requirement for requirement in requirements if requirement not in expressions]
     return replace(selector, match_expressions=expressions or None)

@@ -1,11 +1,10 @@
-"""Loaded objects as the scheduler would see them: with defaults, the pods of workloads, and admission.
+"""Preparation of a loaded snapshot for the scheduler: defaults, pods of workloads, admission of new objects.
 
-Contract: `prepare` is pure and gives a snapshot in which every object has its defaults, workloads have the pods they
-would make, and new pods and claims are admitted as by an API server. Objects that an API server has stored are not
-changed by it, and its controllers have done their work, so a dump comes out as it went in: stored workloads make pods
-only when the dump holds no pods at all, or when asked. Kinds that were looked for in vain are named in ``missing``.
-`prepare_files` does the same for files that a user gives: CronJobs of manifests start one run, CronJobs of a dump
-have started theirs.
+Contract: `prepare` is pure. In its result every object has its defaults, workloads have the pods that their controllers
+would create, and new pods and claims are admitted as by an API server. Stored objects do not change: an API server has
+admitted them, and its controllers have created the pods of stored workloads. Stored workloads create pods only if the
+dump has no pods at all, or on request. ``missing_kinds`` has the kinds that admission looked up and the input lacks.
+`prepare_files` does the same for the files of a user: a CronJob of a manifest starts one run, a stored CronJob none.
 """
 
 from __future__ import annotations
@@ -46,80 +45,84 @@ from tutti.kube.workloads.owners import with_uid
 WORKLOADS: tuple[type[Object], ...] = (
     ReplicationController, ReplicaSet, StatefulSet, Deployment, DaemonSet, Job, CronJob,
 )  # fmt: skip
-"""Kinds that make pods."""
+"""Kinds that create pods."""
 
 
-def prepare(snapshot: Snapshot, *, cron_jobs: bool = False, complete: bool | None = None) -> Snapshot:
-    """The snapshot with defaults, with the pods that workloads lack, and with new objects admitted.
+def prepare(snapshot: Snapshot, *, start_cron_jobs: bool = False, expand_stored: bool | None = None) -> Snapshot:
+    """Return the snapshot with defaults, with the pods that workloads lack, and with new objects admitted.
 
-    `cron_jobs` starts one run of every CronJob. `complete` says whether workloads that an API server has stored make
-    their missing pods as well; None means only if there are no pods in the snapshot.
+    `start_cron_jobs` starts one run of every CronJob. `expand_stored` says whether stored workloads create their
+    missing pods too; None means only if the snapshot has no pods.
     """
-    if complete is None:
-        complete = Pod.KIND not in snapshot.present
+    if expand_stored is None:
+        expand_stored = Pod.KIND not in snapshot.present_kinds
     objects = {(obj.KIND, obj.key): with_defaults(obj) for listed in snapshot.objects.values() for obj in listed}
-    made = expand(
-        [objects[obj.KIND, obj.key] for kind in WORKLOADS for obj in snapshot.of(kind)],
-        complete=complete,
+    expansion = expand(
+        [objects[obj.KIND, obj.key] for kind in WORKLOADS for obj in snapshot.objects_of(kind)],
+        expand_stored=expand_stored,
         pods=snapshot.pods,
         nodes=snapshot.nodes,
-        claims=snapshot.of(PersistentVolumeClaim),
-        cron_jobs=cron_jobs,
+        claims=snapshot.objects_of(PersistentVolumeClaim),
+        start_cron_jobs=start_cron_jobs,
     )
-    for obj in (*made.replica_sets, *made.jobs, *made.claims):
+    for obj in (*expansion.replica_sets, *expansion.jobs, *expansion.claims):
         objects[obj.KIND, obj.key] = obj
-    for kind in WORKLOADS:  # only now: a made-up uid would hide the pods that a stored namesake has
-        for obj in snapshot.of(kind):
+    for kind in WORKLOADS:  # after `expand`: with a generated uid, `expand` would not find the stored pods
+        for obj in snapshot.objects_of(kind):
             objects[obj.KIND, obj.key] = with_uid(objects[obj.KIND, obj.key])
-    new_pods = [*(pod for pod in snapshot.pods if not is_stored(pod)), *made.pods]
+    new_pods = [*(pod for pod in snapshot.pods if not is_stored(pod)), *expansion.pods]
     admit(objects, new_pods, admission_of(snapshot))
     return replace(
         snapshot,
         objects=by_kind(objects.values()),
-        missing=snapshot.missing | _missing(new_pods, snapshot.present),
-        notes=(*snapshot.notes, *_notes(made.pods)),
+        missing_kinds=snapshot.missing_kinds | _missing_kinds(new_pods, snapshot.present_kinds),
+        notes=(*snapshot.notes, *_notes(expansion.pods)),
     )
 
 
 def prepare_files(snapshot: Snapshot, *, file: str) -> Snapshot:
-    """The snapshot of a user's files, prepared; faults name `file`, for objects no longer know theirs."""
-    new: list[Object] = [each for each in snapshot.of(CronJob) if not is_stored(each)]
+    """Prepare the snapshot of a user's files; errors name `file`, because objects do not record their file."""
+    new_cron_jobs: list[Object] = [each for each in snapshot.objects_of(CronJob) if not is_stored(each)]
+    objects = snapshot.objects | {CronJob.KIND: new_cron_jobs}
     try:
-        return prepare(replace(snapshot, objects=snapshot.objects | {CronJob.KIND: new}), cron_jobs=True)
+        return prepare(replace(snapshot, objects=objects), start_cron_jobs=True)
     except InputError as error:
         raise InputError(error.problem, file=file, obj=error.obj, field=error.field) from None
 
 
 def admission_of(snapshot: Snapshot) -> Admission:
-    """The admission of the cluster that a snapshot shows."""
+    """Return the admission with the classes and limit ranges of a snapshot."""
     return Admission(
-        priority_classes=snapshot.given(PriorityClass),
-        runtime_classes=snapshot.given(RuntimeClass),
-        limit_ranges=snapshot.of(LimitRange),
-        storage_classes=[with_defaults(each) for each in snapshot.of(StorageClass)],
+        priority_classes=snapshot.objects_if_given(PriorityClass),
+        runtime_classes=snapshot.objects_if_given(RuntimeClass),
+        limit_ranges=snapshot.objects_of(LimitRange),
+        storage_classes=[with_defaults(each) for each in snapshot.objects_of(StorageClass)],
     )
 
 
 def admit(objects: dict[tuple[str, str], Object], new_pods: Iterable[Pod], admission: Admission) -> None:
-    """Put new pods among the objects, admitted, with the claims of their ephemeral volumes; admit new claims."""
+    """Admit new pods and claims, in place: add the pods and the claims of their ephemeral volumes to `objects`.
+
+    A new persistent volume gets the phase that the volume controller would set.
+    """
     for pod in new_pods:
         if not pod.metadata.uid:
             pod = replace(pod, metadata=replace(pod.metadata, uid=made_uid(f"Pod/{pod.key}")))
-        admitted = admission.pod(pod)
+        admitted = admission.admit_pod(pod)
         objects[pod.KIND, pod.key] = admitted
         for claim in ephemeral_claims(admitted):
             objects.setdefault((claim.KIND, claim.key), claim)
     for key, obj in objects.items():
         if isinstance(obj, PersistentVolumeClaim) and not is_stored(obj):
-            objects[key] = admission.claim(obj)
+            objects[key] = admission.admit_claim(obj)
         elif isinstance(obj, PersistentVolume) and not is_stored(obj) and not obj.status.phase:
-            # The volume controller would have looked at it by the time a pod asks for it.
+            # The volume controller sets the phase before a pod can use the volume.
             phase = "Bound" if obj.spec.claim_ref is not None and obj.spec.claim_ref.uid else "Available"
             objects[key] = replace(obj, status=replace(obj.status, phase=phase))
 
 
 def ephemeral_claims(pod: Pod) -> list[PersistentVolumeClaim]:
-    """The claims that are made with a pod, owned by it."""
+    """Return the claims of a pod's ephemeral volumes, owned by the pod."""
     owner = OwnerReference(
         api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid or "", controller=True
     )
@@ -138,15 +141,15 @@ def ephemeral_claims(pod: Pod) -> list[PersistentVolumeClaim]:
     return claims
 
 
-def _missing(pods: Iterable[Pod], present: frozenset[str]) -> frozenset[str]:
-    """Kinds that the admission of these pods looks up and the input does not have."""
+def _missing_kinds(pods: Iterable[Pod], present_kinds: frozenset[str]) -> frozenset[str]:
+    """Return the kinds that the admission of these pods looks up and the input does not have."""
     needed = set()
     for pod in pods:
         if pod.spec.priority_class_name and pod.spec.priority_class_name not in SYSTEM_PRIORITIES:
             needed.add(PriorityClass.KIND)
         if pod.spec.runtime_class_name:
             needed.add(RuntimeClass.KIND)
-    return frozenset(needed) - present
+    return frozenset(needed) - present_kinds
 
 
 def _notes(pods: Iterable[Pod]) -> list[str]:

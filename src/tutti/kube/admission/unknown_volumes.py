@@ -1,9 +1,9 @@
-"""Volumes of which the input lacks the claim, volume or storage class: pods are placed without them.
+"""Volumes whose claim, persistent volume or storage class the input does not have: pods are placed without them.
 
-Contract: pure. A dump without any claims (or volumes, or storage classes) does not mean that there are none, but that
-nobody dumped them. A pod's volume that leads to a kind of which the input has nothing is dropped from the pod, which is
-then placed by everything else it asks for; `app.missing_kinds` names the kind. A claim that is missing among other
-claims is a fault of the cluster, and refuses the pod as in kube-scheduler.
+Contract: pure. If the input has no claims at all (or no volumes, or no storage classes), the kind was not dumped; the
+cluster may still have such objects. A pod's volume that needs an object of such a kind is dropped, and the pod is
+placed by the rest of its spec; `app.missing_kinds` tells the user the kind. If the input has other claims but not this
+claim, the pod cannot be scheduled, as in kube-scheduler.
 """
 
 from __future__ import annotations
@@ -17,52 +17,52 @@ from tutti.kube.reading.snapshot import Snapshot
 
 
 def drop_unknown_volumes(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with pods that have only the volumes about which it has objects."""
+    """Return the snapshot with pods without unknown volumes."""
     known = KnownVolumes(snapshot)
-    pods: list[Object] = [known.without_unknown(pod) for pod in snapshot.pods]
+    pods: list[Object] = [known.without_unknown_volumes(pod) for pod in snapshot.pods]
     return replace(snapshot, objects=snapshot.objects | {Pod.KIND: pods})
 
 
 class KnownVolumes:
-    """Claims of a snapshot, and which of the kinds behind a volume it lacks altogether."""
+    """The claims of a snapshot, and which of the three volume kinds the snapshot does not have at all."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._lacks = {
-            kind: not snapshot.of(kind) and kind.KIND not in snapshot.present
+        self._is_missing = {
+            kind: not snapshot.objects_of(kind) and kind.KIND not in snapshot.present_kinds
             for kind in (PersistentVolumeClaim, PersistentVolume, StorageClass)
         }
-        self._claims = {claim.key: claim for claim in snapshot.of(PersistentVolumeClaim)}
-        self._all = not any(self._lacks.values())
+        self._claims = {claim.key: claim for claim in snapshot.objects_of(PersistentVolumeClaim)}
+        self._has_all_kinds = not any(self._is_missing.values())
 
-    def without_unknown(self, pod: Pod) -> Pod:
-        """The pod without the volumes that nothing is known about."""
+    def without_unknown_volumes(self, pod: Pod) -> Pod:
+        """Return the pod without the volumes that need an object of a missing kind."""
         volumes = pod.spec.volumes
-        if self._all or not volumes:
+        if self._has_all_kinds or not volumes:
             return pod
-        kept = [volume for volume in volumes if self._unknown(pod, volume) is None]
+        kept = [volume for volume in volumes if self._missing_kind(pod, volume) is None]
         return pod if len(kept) == len(volumes) else replace(pod, spec=replace(pod.spec, volumes=kept))
 
-    def unknown(self, pod: Pod) -> Iterator[type[Object]]:
-        """The kinds that are missing for a pod's volumes."""
+    def missing_kinds(self, pod: Pod) -> Iterator[type[Object]]:
+        """Yield the missing kinds that a pod's volumes need."""
         for volume in pod.spec.volumes or ():
-            kind = self._unknown(pod, volume)
+            kind = self._missing_kind(pod, volume)
             if kind is not None:
                 yield kind
 
-    def _unknown(self, pod: Pod, volume: Volume) -> type[Object] | None:
-        name = claim_name(pod, volume)
-        if name is None:
+    def _missing_kind(self, pod: Pod, volume: Volume) -> type[Object] | None:
+        key = claim_key(pod, volume)
+        if key is None:
             return None
-        claim = self._claims.get(name)
+        claim = self._claims.get(key)
         if claim is None:
-            return PersistentVolumeClaim if self._lacks[PersistentVolumeClaim] else None
+            return PersistentVolumeClaim if self._is_missing[PersistentVolumeClaim] else None
         if claim.spec.volume_name:
-            return PersistentVolume if self._lacks[PersistentVolume] else None
-        return StorageClass if claim.spec.storage_class_name and self._lacks[StorageClass] else None
+            return PersistentVolume if self._is_missing[PersistentVolume] else None
+        return StorageClass if claim.spec.storage_class_name and self._is_missing[StorageClass] else None
 
 
-def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The key of the claim behind a pod's volume, if there is one."""
+def claim_key(pod: Pod, volume: Volume) -> str | None:
+    """Return the ``namespace/name`` of the claim of a pod's volume; None if the volume has no claim."""
     namespace = pod.metadata.namespace or "default"
     if volume.persistent_volume_claim is not None:
         return f"{namespace}/{volume.persistent_volume_claim.claim_name}"

@@ -1,6 +1,11 @@
-"""Gangs, pods that start together or not at all, read from every dialect that names them.
+"""Gangs: pods that start together or not at all, read from every dialect of gang scheduling.
 
-`gang` is the record, `reader` makes it, `dialect` says what a dialect is; then one file per dialect: `native` (with
-`native_policy` and `native_composite`), `coscheduling`, `volcano`, `kueue`, `kai`, `yunikorn`, `fluence`,
-`plain_annotation`; `tutti_annotations` are what Tutti adds to all of them.
+- `gang`: what does Tutti know about a gang?
+- `reader`: to which gang does a pod belong, and how do pods and group objects become gangs?
+- `dialect`: what must a dialect implement, and which helpers do dialects share?
+- `native`: how does Kubernetes' own PodGroup declare a gang? (`native_policy`: its fields; `native_composite`:
+  trees of CompositePodGroups)
+- `coscheduling`, `volcano`, `kueue`, `kai`, `yunikorn`, `fluence`: how does that scheduler declare a gang?
+- `plain_annotation`: which gang do pods form that only have the annotation ``pod-group``?
+- `tutti_annotations`: what do the annotations of tutti.dev add to a gang of any dialect?
 """

@@ -1,11 +1,10 @@
 """The coscheduling plugin of scheduler-plugins: a label on pods, and a PodGroup of scheduling.x-k8s.io.
 
-``spec.minMember`` is the minimum, 1 when it is absent. Not read, because they cannot change an answer here:
-``scheduleTimeoutSeconds`` (no pod waits on a node for the others) and ``minResources`` (requests are judged pod by
-pod).
+``spec.minMember`` is the minimum; the default is 1. Two fields are not read, because they cannot affect the placement:
+``scheduleTimeoutSeconds`` (in Tutti no pod waits on a node for other pods) and ``minResources`` (Tutti checks the
+requests of each pod).
 
-Labels from before there were PodGroups still work, without an object: ``pod-group.scheduling.sigs.k8s.io/name`` and
-``/min-available``.
+The older labels ``pod-group.scheduling.sigs.k8s.io/name`` and ``/min-available``, which need no PodGroup, also work.
 """
 
 from __future__ import annotations
@@ -17,57 +16,57 @@ from tutti.kube.gangs.dialect import (
     Dialect,
     Find,
     NoGroupError,
-    Texts,
-    agreed,
-    created,
-    distinct,
-    found,
+    StringMap,
+    agreed_value,
+    checked_count,
+    creation_time,
+    distinct_names,
+    find_object,
     label_of,
-    number,
-    within,
+    parse_count,
 )
 from tutti.kube.gangs.gang import Gang
 from tutti.kube.objects import CoschedulingPodGroup, Object, Pod
 
 LABEL = "scheduling.x-k8s.io/pod-group"
-"""The label that names a pod's group."""
+"""The label with the name of a pod's group."""
 _OLD_NAME = "pod-group.scheduling.sigs.k8s.io/name"
 _OLD_MINIMUM = "pod-group.scheduling.sigs.k8s.io/min-available"
 
 
 class Coscheduling(Dialect):
-    """See the module's contract."""
+    """The dialect of the coscheduling plugin; the module's docstring has the rules."""
 
     NAME = "coscheduling"
-    MARKS = frozenset((LABEL, _OLD_NAME))
+    GROUP_KEYS = frozenset((LABEL, _OLD_NAME))
 
-    def names(self, pod: Pod, labels: Texts, annotations: Texts) -> Sequence[str]:
-        """The groups that a pod names."""
-        return distinct(labels.get(LABEL), labels.get(_OLD_NAME))
+    def group_names(self, pod: Pod, labels: StringMap, annotations: StringMap) -> Sequence[str]:
+        """Return the groups that a pod names."""
+        return distinct_names(labels.get(LABEL), labels.get(_OLD_NAME))
 
-    def objects(self, key: str, find: Find) -> Sequence[Object]:
-        """The PodGroup, if it is there."""
-        group = found(find, CoschedulingPodGroup, key)
+    def group_objects(self, key: str, find: Find) -> Sequence[Object]:
+        """Return the PodGroup, if it exists."""
+        group = find_object(find, CoschedulingPodGroup, key)
         return () if group is None else (group,)
 
     def read(self, key: str, members: Sequence[Pod], find: Find) -> Gang:
-        """What the PodGroup says, or the old labels."""
-        group = found(find, CoschedulingPodGroup, key)
-        said = agreed(members, _old_minimum, what="sizes")
-        if group is None and said is None:
+        """Read the gang from the PodGroup, or from the old labels."""
+        group = find_object(find, CoschedulingPodGroup, key)
+        label_minimum = agreed_value(members, _label_minimum, what="sizes")
+        if group is None and label_minimum is None:
             raise NoGroupError(f"PodGroup {key} is not there")
-        minimum = said or 1 if group is None else min_member(group)
-        if said is not None and said != minimum:
-            raise InputError(f"its pods name the size {said}, its PodGroup says {minimum}")
-        return Gang(key=key, dialect=self.NAME, minimum=minimum, created=created(group))
+        minimum = label_minimum or 1 if group is None else min_member(group)
+        if label_minimum is not None and label_minimum != minimum:
+            raise InputError(f"its pods name the size {label_minimum}, its PodGroup says {minimum}")
+        return Gang(key=key, dialect=self.NAME, minimum=minimum, created=creation_time(group))
 
 
 def min_member(group: CoschedulingPodGroup) -> int:
-    """The minimum that a PodGroup says."""
-    said = group.spec.min_member
-    return 1 if said is None else max(1, within(said, "minMember"))
+    """Return the minimum of a PodGroup."""
+    minimum = group.spec.min_member
+    return 1 if minimum is None else max(1, checked_count(minimum, "minMember"))
 
 
-def _old_minimum(pod: Pod) -> int | None:
+def _label_minimum(pod: Pod) -> int | None:
     text = label_of(pod, _OLD_MINIMUM)
-    return None if text is None else number(text, "min-available", least=1)
+    return None if text is None else parse_count(text, "min-available", least=1)

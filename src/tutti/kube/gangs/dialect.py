@@ -1,9 +1,10 @@
-"""What a dialect of gang scheduling is, and what all of them read with.
+"""The interface of a dialect of gang scheduling, and the helpers that all dialects share.
 
-Contract: a dialect says which group a pod names (`names`, `part`: pure, cheap, never raising) and what that group says
-(`read`). `read` raises `InputError` with one plain sentence for what is missing, contradicts itself or is not
-understood; the reader makes it the gang's problem. Members come sorted by key, so that the same pods give the same
-sentence. Who says nothing goes along with those who do: only two different values contradict each other.
+Contract: a dialect has methods for the group and the part that a pod names (`group_names`, `part_name`: pure, cheap,
+never raise) and a method that reads the gang (`read`). `read` raises `InputError` with one sentence for a missing
+object, a contradiction or an unsupported field; the reader stores the sentence as the gang's problem. Members are
+sorted by key, so that the same pods give the same sentence. Only two different values are a contradiction; a pod
+without a value agrees with the other pods.
 """
 
 from __future__ import annotations
@@ -19,90 +20,93 @@ from tutti.kube.objects import Object, Pod, PriorityClass
 from tutti.kube.times import micros
 
 Find = Callable[[str, str], Object | None]
-"""Gives the object of a `KIND` with a key, if it is there."""
-Texts = Mapping[str, str]
+"""A function that returns the object of a `KIND` with a key, or None."""
+StringMap = Mapping[str, str]
 """Labels or annotations."""
 
 _Some = TypeVar("_Some", bound=Object)
 _Value = TypeVar("_Value", str, int)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
-_LARGEST = 2**31 - 1
+_MAX_COUNT = 2**31 - 1
 
 
 class NoGroupError(InputError):
-    """Nobody describes the group: its object is not there, or its pods say nothing."""
+    """The group has no description: its object does not exist, or its pods have no size."""
 
 
 class Dialect:
-    """One way of naming and describing groups."""
+    """One way to declare gangs: the labels, annotations and objects of one scheduler."""
 
     NAME: ClassVar[str] = ""
-    MARKS: ClassVar[frozenset[str]] = frozenset()
-    """Labels and annotations of which every pod that names a group has at least one."""
+    GROUP_KEYS: ClassVar[frozenset[str]] = frozenset()
+    """Label and annotation keys; each pod that names a group has at least one of them."""
     STATES_SIZE: ClassVar[bool] = True
-    """Whether a minimum is said, rather than counted from the pods."""
+    """Whether the dialect states a minimum; otherwise the minimum is the number of pods."""
     DISRUPTION: ClassVar[DisruptionMode] = DisruptionMode.WHOLE
-    """How a gang is evicted that says nothing of it."""
+    """The default disruption mode of the dialect's gangs."""
 
-    def names(self, pod: Pod, labels: Texts, annotations: Texts) -> Sequence[str]:
-        """The groups that a pod names, in its own namespace; more than one is a contradiction."""
+    def group_names(self, pod: Pod, labels: StringMap, annotations: StringMap) -> Sequence[str]:
+        """Return the groups that a pod names, in the pod's namespace; two different names are a contradiction."""
         raise NotImplementedError
 
-    def part(self, labels: Texts, annotations: Texts) -> str:
-        """The part of the group that a pod is in."""
+    def part_name(self, labels: StringMap, annotations: StringMap) -> str:
+        """Return the part of the group that a pod names; empty if the pod names none."""
         return ""
 
-    def objects(self, key: str, find: Find) -> Sequence[Object]:
-        """The group's own objects, whose annotations speak for the whole gang."""
+    def group_objects(self, key: str, find: Find) -> Sequence[Object]:
+        """Return the group's objects; their annotations apply to the whole gang."""
         return ()
 
     def read(self, key: str, members: Sequence[Pod], find: Find) -> Gang:
-        """What the group says."""
+        """Read the gang from the group's objects and members; raise `InputError` for a problem."""
         raise NotImplementedError
 
 
-def distinct(*names: str | None) -> list[str]:
-    """Names that are not empty, each once."""
+def distinct_names(*names: str | None) -> list[str]:
+    """Return the names that are not empty, each once, in order."""
     return list(dict.fromkeys(name for name in names if name))
 
 
-def found(find: Find, kind: type[_Some], key: str) -> _Some | None:
-    """The object of a kind with a key, if it is there."""
+def find_object(find: Find, kind: type[_Some], key: str) -> _Some | None:
+    """Return the object of a kind with a key; None if it does not exist."""
     obj = find(kind.KIND, key)
     return obj if isinstance(obj, kind) else None
 
 
-def required(find: Find, kind: type[_Some], key: str) -> _Some:
-    """The object of a kind with a key, which must be there."""
-    obj = found(find, kind, key)
+def require_object(find: Find, kind: type[_Some], key: str) -> _Some:
+    """Return the object of a kind with a key; raise `NoGroupError` if it does not exist."""
+    obj = find_object(find, kind, key)
     if obj is None:
         raise NoGroupError(f"{kind.WIRE_KIND} {key} is not there")
     return obj
 
 
 def label_of(pod: Pod, key: str) -> str | None:
-    """A pod's label, if it is there and not empty."""
+    """Return a pod's label; None if it is absent or empty."""
     return (pod.metadata.labels or {}).get(key) or None
 
 
 def annotation_of(pod: Pod, key: str) -> str | None:
-    """A pod's annotation, if it is there and not empty."""
+    """Return a pod's annotation; None if it is absent or empty."""
     return (pod.metadata.annotations or {}).get(key) or None
 
 
-def either_of(pod: Pod, key: str) -> str | None:
-    """A pod's label or annotation of that key; a pod that has both says the same in both."""
+def label_or_annotation(pod: Pod, key: str) -> str | None:
+    """Return a pod's label or annotation of a key; raise `InputError` if the two have different values."""
     label, annotation = label_of(pod, key), annotation_of(pod, key)
     if label and annotation and label != annotation:
         raise InputError(f"pod {pod.metadata.name} says {key} twice: {label} in a label, {annotation} in an annotation")
     return label or annotation
 
 
-def agreed(members: Iterable[Pod], said: Callable[[Pod], _Value | None], *, what: str) -> _Value | None:
-    """What those members that say something all say; `what` is the plural of it."""
+def agreed_value(members: Iterable[Pod], value_of: Callable[[Pod], _Value | None], *, what: str) -> _Value | None:
+    """Return the value that all members with a value share; None if no member has a value.
+
+    `what` is the plural noun of the value, for the error message about two different values.
+    """
     first: tuple[_Value, str] | None = None
     for pod in members:
-        value = said(pod)
+        value = value_of(pod)
         if value is None:
             continue
         if first is None:
@@ -112,39 +116,40 @@ def agreed(members: Iterable[Pod], said: Callable[[Pod], _Value | None], *, what
     return None if first is None else first[0]
 
 
-def number(text: str, what: str, *, least: int = 0) -> int:
-    """A whole number that somebody wrote in a label or an annotation."""
+def parse_count(text: str, what: str, *, least: int = 0) -> int:
+    """Parse an integer of at least `least` from a label or an annotation."""
     if _NUMBER.fullmatch(text) is None:
         raise InputError(f'{what} "{text}" is not a number')
-    return within(int(text), what, least=least)
+    return checked_count(int(text), what, least=least)
 
 
-def within(value: int, what: str, *, least: int = 0) -> int:
-    """A number of pods, or of parts, that makes sense."""
+def checked_count(value: int, what: str, *, least: int = 0) -> int:
+    """Return a number of pods or of parts; raise `InputError` if it is out of range."""
     if value < least:
         raise InputError(f"{what} {value} is less than {least}")
-    if value > _LARGEST:
-        raise InputError(f"{what} {value} is more than {_LARGEST}")
+    if value > _MAX_COUNT:
+        raise InputError(f"{what} {value} is more than {_MAX_COUNT}")
     return value
 
 
-def created(obj: Object | None) -> int | None:
-    """When a group was made, in microseconds."""
+def creation_time(obj: Object | None) -> int | None:
+    """Return the creation time of a group in microseconds; None if it is unknown."""
     return micros(obj.metadata.creation_timestamp) if obj is not None and obj.metadata.creation_timestamp else None
 
 
-def priority_named(
+def class_priority(
     name: str | None, members: Iterable[Pod], find: Find, *, known: Mapping[str, int] = SYSTEM_PRIORITIES
 ) -> int | None:
-    """The value of a priority class; None when none is named.
+    """Return the value of a priority class; None without a name.
 
-    A class that is not there is taken from the members, if one of them names the same: an API server has looked it up.
+    If the class does not exist and is not in `known`, return the priority of a member with the same class name: an API
+    server has looked up its priority.
     """
     if not name:
         return None
-    named = found(find, PriorityClass, name)
-    if named is not None:
-        return named.value
+    priority_class = find_object(find, PriorityClass, name)
+    if priority_class is not None:
+        return priority_class.value
     if name in known:
         return known[name]
     for pod in members:
@@ -153,15 +158,19 @@ def priority_named(
     raise InputError(f"PriorityClass {name} is not there")
 
 
-def waiting_or_running(members: Iterable[Pod]) -> list[Pod]:
-    """Members that count: those that have not finished.
+def unfinished_pods(members: Iterable[Pod]) -> list[Pod]:
+    """Return the members that are not finished.
 
-    One that is terminating counts until it is gone: when a whole gang is evicted, the rest of it is not a smaller gang.
+    A terminating pod counts until it is deleted: while a whole gang is evicted, the remaining pods are not a smaller
+    gang.
     """
     return [pod for pod in members if pod.status.phase not in ("Succeeded", "Failed")]
 
 
-def least(minimum: int, parts: Sequence[GangPart], parts_needed: int | None) -> int:
-    """How many pods a gang, or a part, starts with at the very least: its minimum, or what the parts it needs need."""
-    inner = sorted(least(part.minimum, part.parts, part.parts_needed) for part in parts)
-    return max(minimum, sum(inner if parts_needed is None else inner[:parts_needed]))
+def least_pods(minimum: int, parts: Sequence[GangPart], parts_needed: int | None) -> int:
+    """Return the least number of pods with which a gang or a part can start.
+
+    This is the larger of its minimum and the sum over the parts that it needs, the smallest parts first.
+    """
+    part_minimums = sorted(least_pods(part.minimum, part.parts, part.parts_needed) for part in parts)
+    return max(minimum, sum(part_minimums if parts_needed is None else part_minimums[:parts_needed]))

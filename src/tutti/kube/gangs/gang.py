@@ -1,8 +1,8 @@
-"""What a gang is, whatever dialect it is written in; all of it frozen data.
+"""The data of a gang, the same for all dialects; frozen.
 
-A gang is a group of pods with a minimum: at least so many start together, or none. It may have parts (roles, slices,
-sub-groups) with minimums of their own, and parts of parts. A pod that names no group is a gang of one. Which pods
-belong to a gang is not said here: pods name their group (`Membership`), and a gang's record is what its group says.
+A gang is a group of pods with a minimum: at least this many pods start together, or none. A gang may have parts (roles,
+slices, sub-groups) with their own minimums, and parts may have parts. A pod that names no group is a gang of one. A
+`Gang` does not list its pods: each pod names its group (`Membership`).
 """
 
 from __future__ import annotations
@@ -18,64 +18,64 @@ class DisruptionMode(StrEnum):
     SINGLE = "single"
     """Pod by pod."""
     WHOLE = "whole"
-    """Members above the minimum one by one, the others together."""
+    """The pods above the minimum one by one, the pods of the minimum together."""
     ALL = "all"
     """All members together."""
 
 
 class GangTopology(msgspec.Struct, frozen=True, gc=False):
-    """How near to each other members are to run: node labels whose values they share."""
+    """The node labels of which all members share one value."""
 
     required: str | None = None
-    """All members run where this label has one value."""
+    """All members run on nodes with one value of this label."""
     preferred: tuple[str, ...] = ()
-    """The same if one value has room, the narrowest label first; otherwise anywhere."""
+    """Labels of which members share one value if possible, the narrowest label first."""
 
 
 class GangPart(msgspec.Struct, frozen=True, gc=False):
-    """Some members of a gang, with a minimum of their own."""
+    """A group of pods within a gang, with its own minimum."""
 
     name: str
     minimum: int = 0
     topology: GangTopology = GangTopology()
     parts: tuple[GangPart, ...] = ()
     parts_needed: int | None = None
-    """How many of the parts must reach their minimum; None stands for all."""
+    """How many parts must reach their minimum; None means all."""
 
 
 class Gang(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a group says of its pods."""
+    """The rules of a gang, as its group declares them."""
 
     key: str
     """``namespace/name``."""
     dialect: str
     minimum: int = 1
     maximum: int | None = None
-    """Members above this number stay pending."""
+    """The largest number of running members; further members stay pending."""
     topology: GangTopology = GangTopology()
     parts: tuple[GangPart, ...] = ()
     parts_needed: int | None = None
-    """How many of the parts must reach their minimum; None stands for all."""
+    """How many parts must reach their minimum; None means all."""
     disruption: DisruptionMode = DisruptionMode.WHOLE
     priority: int | None = None
-    """None stands for the highest of the members'."""
+    """None means the highest priority of the members."""
     preempts: bool | None = None
-    """Whether it may evict others; None stands for what the members say."""
+    """Whether the gang may evict other pods; None means that the preemption policies of the members decide."""
     created: int | None = None
-    """In microseconds; None stands for the oldest member's creation."""
+    """The creation time in microseconds; None means that of the oldest member."""
     duration: int | None = None
-    """How long it runs, in microseconds, as far as its owner knows."""
+    """The expected run time in microseconds, as the annotation tutti.dev/duration gives it."""
     problem: str | None = None
-    """Why it cannot be scheduled, whatever the cluster: its group is missing, or it contradicts itself."""
+    """Why the gang cannot be scheduled in any cluster: its group is missing, or its declaration is invalid."""
 
 
 class Membership(msgspec.Struct, frozen=True, gc=False):
-    """Which group a pod names."""
+    """The group that a pod names."""
 
     dialect: str
     group: str
-    """``namespace/name`` of the group that the pod names; a group may be part of a larger one (`reader.root`)."""
+    """``namespace/name`` of the group; the group may be part of a larger gang (`reader.root_group`)."""
     part: str = ""
-    """The part of the group that the pod is in, if it names one."""
+    """The part of the group that the pod names; empty if it names none."""
     problem: str | None = None
-    """Why the pod cannot say which group it is in: it names two."""
+    """Why the membership is ambiguous: the pod names two groups or two parts."""

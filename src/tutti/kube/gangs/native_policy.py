@@ -1,7 +1,7 @@
-"""What one group of Kubernetes' own says, field by field.
+"""The fields of one PodGroup or CompositePodGroup of Kubernetes.
 
-Contract: each function takes a group's spec, `completed` from its template, and raises `InputError` for what is missing
-or not understood.
+Contract: each function takes a group's spec, completed from its template by `completed_spec`, and raises `InputError`
+for a missing or unsupported field.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tutti.exceptions import InputError
-from tutti.kube.gangs.dialect import Find, agreed, priority_named, required, waiting_or_running, within
+from tutti.kube.gangs.dialect import Find, agreed_value, checked_count, class_priority, require_object, unfinished_pods
 from tutti.kube.gangs.gang import DisruptionMode, GangTopology
 from tutti.kube.objects import (
     CompositePodGroup,
@@ -34,13 +34,13 @@ _MODES = {
 }
 
 
-def completed(group: PodGroup | CompositePodGroup, find: Find) -> GroupSpec:
-    """What a group says, with its template's word where it has no policy of its own."""
+def completed_spec(group: PodGroup | CompositePodGroup, find: Find) -> GroupSpec:
+    """Return a group's spec; without a policy of its own, with the missing fields of its Workload template."""
     spec = group.spec
     if spec.scheduling_policy is not None or spec.workload_ref is None:
         return spec
     namespace = group.key.partition("/")[0]
-    workload = required(find, Workload, f"{namespace}/{spec.workload_ref.workload_name}")
+    workload = require_object(find, Workload, f"{namespace}/{spec.workload_ref.workload_name}")
     template = _template(workload.spec, spec.workload_ref.template_name)
     if template is None:
         raise InputError(f"Workload {workload.key} has no template {spec.workload_ref.template_name}")
@@ -48,33 +48,33 @@ def completed(group: PodGroup | CompositePodGroup, find: Find) -> GroupSpec:
     return replace(spec, **missing)
 
 
-def _template(within: Any, name: str) -> GroupTemplate | None:
-    """The template of a name, wherever in the tree it is."""
-    for each in (*(within.pod_group_templates or ()), *(within.composite_pod_group_templates or ())):
-        inner: GroupTemplate | None = each if each.name == name else _template(each, name)
-        if inner is not None:
-            return inner
+def _template(templates: Any, name: str) -> GroupTemplate | None:
+    """Return the template with a name, from the whole tree of templates; None if there is none."""
+    for each in (*(templates.pod_group_templates or ()), *(templates.composite_pod_group_templates or ())):
+        template: GroupTemplate | None = each if each.name == name else _template(each, name)
+        if template is not None:
+            return template
     return None
 
 
 def minimum_of(spec: GroupSpec) -> int:
-    """How many pods of a group start together."""
+    """Return how many pods of a group start together."""
     gang = _gang(spec)
     if gang is None:
         return 1
     if gang.min_count is None:
         raise InputError("its gang policy has no minCount")
-    return within(gang.min_count, "minCount", least=1)
+    return checked_count(gang.min_count, "minCount", least=1)
 
 
 def groups_needed(spec: GroupSpec) -> int:
-    """How many groups of a composite group start together; the groups of a basic one start each for itself."""
+    """Return how many groups of a composite group start together; 1 for policy basic."""
     gang = _gang(spec)
     if gang is None:
         return 1
     if gang.min_group_count is None:
         raise InputError("its gang policy has no minGroupCount")
-    return within(gang.min_group_count, "minGroupCount", least=1)
+    return checked_count(gang.min_group_count, "minGroupCount", least=1)
 
 
 def _gang(spec: GroupSpec) -> GangPolicy | None:
@@ -85,45 +85,45 @@ def _gang(spec: GroupSpec) -> GangPolicy | None:
 
 
 def topology_of(spec: GroupSpec) -> GangTopology:
-    """The node label whose value a group shares."""
+    """Return the required topology of a group: at most one node label."""
     constraints = spec.scheduling_constraints
     keys = [each.key for each in (constraints.topology if constraints else None) or ()]
     if len(keys) > 1:
-        raise InputError(f"it has {len(keys)} topology constraints, and one is understood")
+        raise InputError(f"it has {len(keys)} topology constraints; only one is supported")
     if keys and not keys[0]:
         raise InputError("its topology constraint has no key")
     return GangTopology(required=keys[0] if keys else None)
 
 
 def disruption_of(spec: GroupSpec) -> DisruptionMode:
-    """How a group may be evicted."""
+    """Return the disruption mode of a group; the default is single."""
     mode = spec.disruption_mode
     if not mode:
         return DisruptionMode.SINGLE
-    said = next(iter(mode)) if isinstance(mode, dict) and len(mode) == 1 else mode
-    known = _MODES.get(said.lower()) if isinstance(said, str) else None
+    name = next(iter(mode)) if isinstance(mode, dict) and len(mode) == 1 else mode
+    known = _MODES.get(name.lower()) if isinstance(name, str) else None
     if known is None:
         raise InputError("its disruptionMode is neither single nor all")
     return known
 
 
 def priority_of(spec: GroupSpec, members: Sequence[Pod], find: Find) -> int | None:
-    """The priority of a group."""
-    return spec.priority if spec.priority is not None else priority_named(spec.priority_class_name, members, find)
+    """Return the priority of a group; None if it has neither a priority nor a priority class."""
+    return spec.priority if spec.priority is not None else class_priority(spec.priority_class_name, members, find)
 
 
-def preempts(spec: GroupSpec) -> bool | None:
-    """Whether a group may evict others."""
+def may_preempt(spec: GroupSpec) -> bool | None:
+    """Whether a group may evict other pods; None if it has no preemption policy."""
     if spec.preemption_policy not in _PREEMPTS:
         raise InputError(f'its preemptionPolicy "{spec.preemption_policy}" is not understood')
     return _PREEMPTS[spec.preemption_policy]
 
 
-def check_alike(members: Sequence[Pod], priority: int | None) -> None:
-    """Refuse pods of one group that are scheduled differently."""
-    counting = waiting_or_running(members)
-    agreed(counting, lambda pod: pod.spec.scheduler_name, what="schedulers")
-    agreed(counting, lambda pod: pod.spec.preemption_policy, what="preemption policies")
-    theirs = agreed(counting, lambda pod: pod.spec.priority, what="priorities")
-    if None not in (priority, theirs) and priority != theirs:
-        raise InputError(f"its pods have priority {theirs}, the group has {priority}")
+def check_same_scheduling(members: Sequence[Pod], priority: int | None) -> None:
+    """Raise `InputError` if pods of a group differ in scheduler, preemption policy or priority."""
+    pods = unfinished_pods(members)
+    agreed_value(pods, lambda pod: pod.spec.scheduler_name, what="schedulers")
+    agreed_value(pods, lambda pod: pod.spec.preemption_policy, what="preemption policies")
+    pod_priority = agreed_value(pods, lambda pod: pod.spec.priority, what="priorities")
+    if None not in (priority, pod_priority) and priority != pod_priority:
+        raise InputError(f"its pods have priority {pod_priority}, the group has {priority}")

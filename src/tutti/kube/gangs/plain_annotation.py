@@ -1,32 +1,32 @@
-"""The plainest dialect: an annotation on every pod names its group, and nothing else describes it.
+"""The simplest dialect: an annotation on every pod names its group, and there is no group object.
 
-Pods say ``pod-group`` or ``pod_group``. All of them start together: the minimum is the number of pods that name the
-group, finished ones left out (`dialect.waiting_or_running`), unless tutti.dev/min-member says how many.
+The annotation is ``pod-group`` or ``pod_group``. The minimum is tutti.dev/min-member; without that annotation it is the
+number of unfinished pods that name the group (`dialect.unfinished_pods`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tutti.kube.gangs.dialect import Dialect, Find, Texts, distinct
+from tutti.kube.gangs.dialect import Dialect, Find, StringMap, distinct_names
 from tutti.kube.gangs.gang import Gang
-from tutti.kube.gangs.tutti_annotations import counted_minimum
+from tutti.kube.gangs.tutti_annotations import minimum_from_members
 from tutti.kube.objects import Pod
 
 _DASH, _UNDERSCORE = "pod-group", "pod_group"
 
 
 class PlainAnnotation(Dialect):
-    """See the module's contract."""
+    """The dialect of the annotation ``pod-group``; the module's docstring has the rules."""
 
     NAME = "annotation"
-    MARKS = frozenset((_DASH, _UNDERSCORE))
+    GROUP_KEYS = frozenset((_DASH, _UNDERSCORE))
     STATES_SIZE = False
 
-    def names(self, pod: Pod, labels: Texts, annotations: Texts) -> Sequence[str]:
-        """The groups that a pod names."""
-        return distinct(annotations.get(_DASH), annotations.get(_UNDERSCORE))
+    def group_names(self, pod: Pod, labels: StringMap, annotations: StringMap) -> Sequence[str]:
+        """Return the groups that a pod names."""
+        return distinct_names(annotations.get(_DASH), annotations.get(_UNDERSCORE))
 
     def read(self, key: str, members: Sequence[Pod], find: Find) -> Gang:
-        """What the pods say."""
-        return Gang(key=key, dialect=self.NAME, minimum=counted_minimum(members))
+        """Read the gang from its pods."""
+        return Gang(key=key, dialect=self.NAME, minimum=minimum_from_members(members))

@@ -1,11 +1,12 @@
 """Volcano: an annotation on pods, and a PodGroup of scheduling.volcano.sh.
 
-- ``minMember`` is the minimum. ``minTaskMember`` makes parts of the tasks that pods name in ``volcano.sh/task-spec``;
-  as in Volcano, it counts only if ``minMember`` is not less than its sum.
-- Without a PodGroup, pods may say the minimum themselves: ``scheduling.volcano.sh/group-min-member``.
-- Hyper nodes are not read, so a hard network topology is a problem; a soft one is only a wish and left out. Sub-groups
-  by label selector that need something of their own are a problem as well.
-- ``minResources`` cannot change an answer: requests are judged pod by pod. Queues are not read.
+- ``minMember`` is the minimum. With ``minTaskMember`` each task (named by the pods in ``volcano.sh/task-spec``) is a
+  part; as in Volcano, ``minTaskMember`` counts only if its sum is at most ``minMember``.
+- Without a PodGroup, the minimum is the pods' annotation ``scheduling.volcano.sh/group-min-member``.
+- HyperNodes are not read: a gang with a hard network topology gets a problem, a soft network topology is ignored. A
+  sub-group policy with a minimum or a hard topology of its own is a problem too.
+- ``minResources`` is not read: it cannot affect the placement, because Tutti checks the requests of each pod. Queues
+  are not read.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from tutti.kube.gangs.dialect import (
     Dialect,
     Find,
     NoGroupError,
-    Texts,
-    agreed,
+    StringMap,
+    agreed_value,
     annotation_of,
-    created,
-    distinct,
-    found,
-    number,
-    priority_named,
-    within,
+    checked_count,
+    class_priority,
+    creation_time,
+    distinct_names,
+    find_object,
+    parse_count,
 )
 from tutti.kube.gangs.gang import Gang, GangPart
 from tutti.kube.objects import Object, Pod, VolcanoPodGroup
@@ -34,76 +35,81 @@ from tutti.kube.objects import Object, Pod, VolcanoPodGroup
 _NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _MINIMUM = "scheduling.volcano.sh/group-min-member"
 _TASK = "volcano.sh/task-spec"
-_MODE = "volcano.sh/network-topology-mode"
+_TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 
 
 class Volcano(Dialect):
-    """See the module's contract."""
+    """The dialect of Volcano; the module's docstring has the rules."""
 
     NAME = "volcano"
-    MARKS = frozenset(_NAMES)
+    GROUP_KEYS = frozenset(_NAMES)
 
-    def names(self, pod: Pod, labels: Texts, annotations: Texts) -> Sequence[str]:
-        """The groups that a pod names."""
-        return distinct(*(annotations.get(key) for key in _NAMES))
+    def group_names(self, pod: Pod, labels: StringMap, annotations: StringMap) -> Sequence[str]:
+        """Return the groups that a pod names."""
+        return distinct_names(*(annotations.get(key) for key in _NAMES))
 
-    def part(self, labels: Texts, annotations: Texts) -> str:
-        """The task that a pod belongs to."""
+    def part_name(self, labels: StringMap, annotations: StringMap) -> str:
+        """Return the task of a pod."""
         return annotations.get(_TASK, "")
 
-    def objects(self, key: str, find: Find) -> Sequence[Object]:
-        """The PodGroup, if it is there."""
-        group = found(find, VolcanoPodGroup, key)
+    def group_objects(self, key: str, find: Find) -> Sequence[Object]:
+        """Return the PodGroup, if it exists."""
+        group = find_object(find, VolcanoPodGroup, key)
         return () if group is None else (group,)
 
     def read(self, key: str, members: Sequence[Pod], find: Find) -> Gang:
-        """What the PodGroup says, or its pods."""
-        group = found(find, VolcanoPodGroup, key)
+        """Read the gang from the PodGroup, or from the pods if there is no PodGroup."""
+        group = find_object(find, VolcanoPodGroup, key)
         if group is None:
             return self._read_pods(key, members)
         spec = group.spec
         if spec.network_topology is not None and spec.network_topology.mode != "soft":
-            raise InputError("its networkTopology is hard, and hyper nodes are not read")
+            raise InputError("its networkTopology is hard, but Tutti does not read HyperNodes")
         for policy in spec.sub_group_policy or ():
-            _check_idle(policy)
-        minimum = 1 if spec.min_member is None else max(1, within(spec.min_member, "minMember"))
+            _check_supported(policy)
+        minimum = 1 if spec.min_member is None else max(1, checked_count(spec.min_member, "minMember"))
         return Gang(
             key=key,
             dialect=self.NAME,
             minimum=minimum,
             parts=_tasks(group, minimum, members),
-            priority=priority_named(spec.priority_class_name, members, find),
-            created=created(group),
+            priority=class_priority(spec.priority_class_name, members, find),
+            created=creation_time(group),
         )
 
     def _read_pods(self, key: str, members: Sequence[Pod]) -> Gang:
-        minimum = agreed(members, _said_minimum, what="sizes")
+        minimum = agreed_value(members, _annotated_minimum, what="sizes")
         if minimum is None:
             raise NoGroupError(f"PodGroup {key} is not there")
-        if agreed(members, lambda pod: annotation_of(pod, _MODE), what="network topologies") not in (None, "soft"):
-            raise InputError("its network topology is hard, and hyper nodes are not read")
+        if agreed_value(members, lambda pod: annotation_of(pod, _TOPOLOGY_MODE), what="network topologies") not in (
+            None,
+            "soft",
+        ):
+            raise InputError("its network topology is hard, but Tutti does not read HyperNodes")
         return Gang(key=key, dialect=self.NAME, minimum=minimum)
 
 
-def _said_minimum(pod: Pod) -> int | None:
+def _annotated_minimum(pod: Pod) -> int | None:
     text = annotation_of(pod, _MINIMUM)
-    return None if text is None else number(text, _MINIMUM, least=1)
+    return None if text is None else parse_count(text, _MINIMUM, least=1)
 
 
 def _tasks(group: VolcanoPodGroup, minimum: int, members: Sequence[Pod]) -> tuple[GangPart, ...]:
-    """Tasks with a minimum, and those without that pods are in."""
-    said = {
-        name: within(count, f"minTaskMember of {name}") for name, count in (group.spec.min_task_member or {}).items()
+    """Return the parts: the tasks with a minimum, and the other tasks of the members."""
+    minimums = {
+        name: checked_count(count, f"minTaskMember of {name}")
+        for name, count in (group.spec.min_task_member or {}).items()
     }
-    if not said or sum(said.values()) > minimum:
+    if not minimums or sum(minimums.values()) > minimum:
         return ()
-    named = {annotation_of(pod, _TASK) for pod in members} - {None}
-    return tuple(GangPart(name, said.get(name, 0)) for name in sorted(said.keys() | {name for name in named if name}))
+    member_tasks = {annotation_of(pod, _TASK) for pod in members} - {None}
+    names = minimums.keys() | {name for name in member_tasks if name}
+    return tuple(GangPart(name, minimums.get(name, 0)) for name in sorted(names))
 
 
-def _check_idle(policy: dict[str, Any]) -> None:
-    """Refuse sub-groups that must be complete, or near to each other."""
+def _check_supported(policy: dict[str, Any]) -> None:
+    """Raise `InputError` for a sub-group policy with a minimum or a hard topology."""
     topology = policy.get("networkTopology")
-    soft = not topology or (isinstance(topology, dict) and topology.get("mode") == "soft")
-    if policy.get("minSubGroups") or not soft:
+    is_soft = not topology or (isinstance(topology, dict) and topology.get("mode") == "soft")
+    if policy.get("minSubGroups") or not is_soft:
         raise InputError(f"its subGroupPolicy {policy.get('name', '')} is not understood")

@@ -1,12 +1,16 @@
-"""Kubernetes objects as data: the fields that scheduling reads, and no others.
+"""Kubernetes objects as frozen structs, with only the fields that Tutti reads (the contract is in `meta`).
 
-Contract: every field may be absent or null on the wire, so every field has a default; structs are frozen, hold no
-cycles (``gc=False`` keeps a cluster of 50,000 pods out of the garbage collector's way) and encode without their
-defaults, so equal bytes mean that the scheduler cannot tell two specs apart. Quantities stay as the wire sends them
-(`kube.quantity` reads them), times stay as RFC 3339 text (`kube.times`).
+Quantities stay in their JSON form (module kube.quantity parses them); times stay RFC 3339 text (module kube.times).
 
-`meta` is the base of every object; `pod`, `containers`, `node`, `volumes`, `storage`, `workloads`, `policy`,
-`pod_groups`, `karpenter`, `selectors` and `affinity` hold the records; `kinds` lists every kind in loading order.
+- `meta`: which fields does every object have, and what is the base class?
+- `kinds`: which kinds does Tutti read?
+- `pod`, `containers`, `volumes`, `affinity`, `selectors`: what is in a pod?
+- `node`: what is in a node, its taints and images included?
+- `storage`: what are claims, persistent volumes, storage classes and CSI objects?
+- `workloads`: what are Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and Services?
+- `policy`: what are disruption budgets, namespaces, limit ranges, priority classes and runtime classes?
+- `pod_groups`: what are the PodGroups of Kubernetes, scheduler-plugins, Volcano and KAI?
+- `karpenter`: what is a Karpenter NodePool?
 """
 
 # fmt: off
@@ -18,7 +22,7 @@ from tutti.kube.objects.containers import (Container, ContainerPort, ResourceReq
 from tutti.kube.objects.karpenter import (NodePoolDisruption, DisruptionBudget, KarpenterPool, KarpenterPoolSpec,
     PoolRequirement, PoolTemplate, PoolTemplateSpec)
 from tutti.kube.objects.kinds import (KINDS)
-from tutti.kube.objects.meta import (Count, Int32, Object, ObjectMeta, OwnerReference, Quantities, Quantity, Wire)
+from tutti.kube.objects.meta import (Count, Int32, Object, ObjectMeta, OwnerReference, Quantities, Quantity, KubeStruct)
 from tutti.kube.objects.node import (Node, NodeImage, NodeSpec, NodeStatus, Taint)
 from tutti.kube.objects.pod import (Condition, ContainerStatus, Pod, PodResourceClaim, PodSpec, PodStatus,
     PodTemplate, SchedulingGate, SchedulingGroup)
@@ -96,6 +100,7 @@ __all__ = [
     "KaiTopology",
     "KarpenterPool",
     "KarpenterPoolSpec",
+    "KubeStruct",
     "LabelSelector",
     "LabelSelectorRequirement",
     "LimitRange",
@@ -164,7 +169,6 @@ __all__ = [
     "VolumeNodeAffinity",
     "VolumeSpec",
     "WeightedPodAffinityTerm",
-    "Wire",
     "Workload",
     "WorkloadReference",
     "WorkloadSpec",

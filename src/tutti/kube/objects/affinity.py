@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from tutti.kube.objects.meta import Int32, Wire
+from tutti.kube.objects.meta import Int32, KubeStruct
 from tutti.kube.objects.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 
 
-class PreferredSchedulingTerm(Wire, frozen=True):
-    """A node selector term that is wished for."""
+class PreferredSchedulingTerm(KubeStruct, frozen=True):
+    """A node selector term that a pod prefers, with a weight."""
 
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Wire, frozen=True):
-    """Which nodes a pod needs and prefers."""
+class NodeAffinity(KubeStruct, frozen=True):
+    """The nodes that a pod requires and prefers."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[PreferredSchedulingTerm] | None = msgspec.field(
@@ -24,8 +24,8 @@ class NodeAffinity(Wire, frozen=True):
     )
 
 
-class PodAffinityTerm(Wire, frozen=True):
-    """Pods that a pod wants to be near to, or far from."""
+class PodAffinityTerm(KubeStruct, frozen=True):
+    """The pods whose topology domain a pod shares (affinity) or avoids (anti-affinity)."""
 
     label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
@@ -35,15 +35,15 @@ class PodAffinityTerm(Wire, frozen=True):
     mismatch_label_keys: list[str] | None = None
 
 
-class WeightedPodAffinityTerm(Wire, frozen=True):
-    """A term that is wished for."""
+class WeightedPodAffinityTerm(KubeStruct, frozen=True):
+    """A pod affinity term that a pod prefers, with a weight."""
 
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
-class PodAffinity(Wire, frozen=True):
-    """Affinity or anti-affinity between pods."""
+class PodAffinity(KubeStruct, frozen=True):
+    """Required and preferred terms of affinity or anti-affinity between pods."""
 
     required: list[PodAffinityTerm] | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -53,7 +53,7 @@ class PodAffinity(Wire, frozen=True):
     )
 
 
-class Affinity(Wire, frozen=True):
+class Affinity(KubeStruct, frozen=True):
     """All affinities of a pod."""
 
     node_affinity: NodeAffinity | None = None
@@ -61,8 +61,8 @@ class Affinity(Wire, frozen=True):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class Toleration(Wire, frozen=True):
-    """A taint that a pod bears."""
+class Toleration(KubeStruct, frozen=True):
+    """The taints that a pod tolerates."""
 
     key: str | None = None
     operator: str | None = None
@@ -71,8 +71,8 @@ class Toleration(Wire, frozen=True):
     toleration_seconds: int | None = None
 
 
-class TopologySpreadConstraint(Wire, frozen=True):
-    """How evenly pods are spread over the values of a node label."""
+class TopologySpreadConstraint(KubeStruct, frozen=True):
+    """A limit on how unevenly pods are spread over the values of a node label."""
 
     max_skew: Int32 = 1
     topology_key: str = ""

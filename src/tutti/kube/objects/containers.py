@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from tutti.kube.objects.meta import Int32, Quantities, Wire
+from tutti.kube.objects.meta import Int32, KubeStruct, Quantities
 
 
-class ResourceRequirements(Wire, frozen=True):
-    """What a container, or a whole pod, asks for."""
+class ResourceRequirements(KubeStruct, frozen=True):
+    """The requests and limits of a container or of a pod."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
-class ContainerPort(Wire, frozen=True):
-    """A port of a container; only one with a host port matters to the scheduler."""
+class ContainerPort(KubeStruct, frozen=True):
+    """A port of a container; the scheduler reads only host ports."""
 
     container_port: Int32 | None = None
     host_port: Int32 | None = None
@@ -23,8 +23,8 @@ class ContainerPort(Wire, frozen=True):
     protocol: str | None = None
 
 
-class Container(Wire, frozen=True):
-    """A container, or an init container."""
+class Container(KubeStruct, frozen=True):
+    """A container or an init container."""
 
     name: str = ""
     image: str | None = None

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from tutti.kube.objects.meta import Int32, Object, ObjectMeta, Quantities, Wire
+from tutti.kube.objects.meta import Int32, KubeStruct, Object, ObjectMeta, Quantities
 from tutti.kube.objects.node import Taint
 from tutti.kube.objects.selectors import LabelSelectorRequirement
 
 
 class PoolRequirement(LabelSelectorRequirement, frozen=True):
-    """A condition on what a Karpenter pool may buy."""
+    """A requirement on the nodes that a NodePool may create."""
 
     min_values: Int32 | None = None
 
 
-class PoolTemplateSpec(Wire, frozen=True):
-    """What the nodes of a Karpenter pool are."""
+class PoolTemplateSpec(KubeStruct, frozen=True):
+    """Requirements and taints of the nodes of a NodePool."""
 
     requirements: list[PoolRequirement] | None = None
     taints: list[Taint] | None = None
 
 
-class PoolTemplate(Wire, frozen=True):
-    """A node of a Karpenter pool."""
+class PoolTemplate(KubeStruct, frozen=True):
+    """The node template of a NodePool."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PoolTemplateSpec = PoolTemplateSpec()
 
 
-class DisruptionBudget(Wire, frozen=True):
-    """How many nodes of a Karpenter pool may go at a time."""
+class DisruptionBudget(KubeStruct, frozen=True):
+    """How many nodes of a NodePool Karpenter may disrupt at a time."""
 
     nodes: str | int | None = None
     reasons: list[str] | None = None
@@ -36,16 +36,16 @@ class DisruptionBudget(Wire, frozen=True):
     duration: str | None = None
 
 
-class NodePoolDisruption(Wire, frozen=True):
-    """When Karpenter gives nodes of a pool back."""
+class NodePoolDisruption(KubeStruct, frozen=True):
+    """When Karpenter removes nodes of a NodePool."""
 
     budgets: list[DisruptionBudget] | None = None
     consolidate_after: str | None = None
     consolidation_policy: str | None = None
 
 
-class KarpenterPoolSpec(Wire, frozen=True):
-    """What a Karpenter pool may buy, and how much of it."""
+class KarpenterPoolSpec(KubeStruct, frozen=True):
+    """The nodes that a NodePool may create, and its limits."""
 
     template: PoolTemplate = PoolTemplate()
     limits: Quantities | None = None
@@ -54,7 +54,7 @@ class KarpenterPoolSpec(Wire, frozen=True):
 
 
 class KarpenterPool(Object, frozen=True):
-    """A pool that Karpenter buys nodes for; scheduling does not look at it."""
+    """A Karpenter NodePool; the scheduler does not read it."""
 
     KIND = "NodePool.karpenter.sh"
     API_VERSION = "karpenter.sh/v1"

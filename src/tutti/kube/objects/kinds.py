@@ -1,4 +1,4 @@
-"""Every kind that Tutti reads."""
+"""The table of all kinds that Tutti reads."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ KINDS: dict[str, type[Object]] = {
         CompositePodGroup, PodGroup, CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup, Pod,
     )
 }  # fmt: skip
-"""Every kind that Tutti reads, in an order in which nothing refers to what comes later."""
+"""Class by kind, in loading order: no kind refers to a kind that follows."""

@@ -1,8 +1,8 @@
-"""The base of every Kubernetes object: a frozen struct with metadata and a kind.
+"""Base classes of Kubernetes objects: a frozen struct with metadata and a kind.
 
-Contract: every field may be absent or null on the wire, so every field has a default; structs are frozen, hold no
-cycles (``gc=False`` keeps a cluster of 50,000 pods out of the garbage collector's way) and encode without their
-defaults, so equal bytes mean that the scheduler cannot tell two specs apart.
+Contract: every field has a default, because every field may be absent or null in the input. Structs are frozen and have
+no reference cycles; ``gc=False`` excludes them from garbage collection, which would be slow with 50,000 pods. Structs
+encode without default values, so two specs with equal bytes are the same to the scheduler.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """A part of a Kubernetes object."""
+class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """The base of all structs: a Kubernetes object or a part of one, with camelCase field names when encoded."""
 
 
-class OwnerReference(Wire, frozen=True):
-    """Who made an object."""
+class OwnerReference(KubeStruct, frozen=True):
+    """A reference to the owner of an object, such as the ReplicaSet of a pod."""
 
     api_version: str = ""
     kind: str = ""
@@ -31,8 +31,8 @@ class OwnerReference(Wire, frozen=True):
     controller: bool | None = None
 
 
-class ObjectMeta(Wire, frozen=True):
-    """Name, labels and owners of an object."""
+class ObjectMeta(KubeStruct, frozen=True):
+    """Name, namespace, uid, labels, annotations, timestamps and owners of an object."""
 
     name: str = ""
     generate_name: str | None = None
@@ -45,13 +45,13 @@ class ObjectMeta(Wire, frozen=True):
     owner_references: list[OwnerReference] | None = None
 
 
-class Object(Wire, frozen=True):
-    """A whole object; its kind is its class."""
+class Object(KubeStruct, frozen=True):
+    """A Kubernetes object; each kind is a subclass."""
 
     KIND: ClassVar[str] = ""
-    """The kind's name; where several API groups have a kind of that name, with the group: ``PodGroup.example.com``."""
+    """The unique name of the kind. If several API groups have such a kind, with the group: ``PodGroup.example.com``."""
     WIRE_KIND: ClassVar[str] = ""
-    """What an object calls its own kind: `KIND` without a group."""
+    """The value of the field ``kind`` in the object: `KIND` without the group."""
     API_VERSION: ClassVar[str] = "v1"
     NAMESPACED: ClassVar[bool] = False
 
@@ -62,7 +62,7 @@ class Object(Wire, frozen=True):
 
     @property
     def key(self) -> str:
-        """``namespace/name`` of a namespaced object, ``name`` of another."""
+        """``namespace/name`` of a namespaced object, ``name`` of a cluster-scoped object."""
         if self.NAMESPACED:
             return f"{self.metadata.namespace or 'default'}/{self.metadata.name}"
         return self.metadata.name

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import msgspec
 
-from tutti.kube.objects.meta import Object, Quantities, Wire
+from tutti.kube.objects.meta import KubeStruct, Object, Quantities
 from tutti.kube.objects.pod import Condition
 
 
-class Taint(Wire, frozen=True):
-    """What keeps pods off a node."""
+class Taint(KubeStruct, frozen=True):
+    """A taint: keeps pods without a matching toleration off a node."""
 
     key: str = ""
     value: str | None = None
     effect: str = ""
 
 
-class NodeSpec(Wire, frozen=True):
-    """What is set on a node."""
+class NodeSpec(KubeStruct, frozen=True):
+    """Taints, the unschedulable flag and the provider id of a node."""
 
     unschedulable: bool | None = None
     taints: list[Taint] | None = None
     provider_id: str | None = msgspec.field(default=None, name="providerID")
 
 
-class NodeImage(Wire, frozen=True):
-    """An image that a node has."""
+class NodeImage(KubeStruct, frozen=True):
+    """A container image on a node."""
 
     names: list[str] | None = None
     size_bytes: int | None = None
 
 
-class NodeStatus(Wire, frozen=True):
-    """What a node offers."""
+class NodeStatus(KubeStruct, frozen=True):
+    """Capacity, allocatable resources, conditions and images of a node."""
 
     capacity: Quantities | None = None
     allocatable: Quantities | None = None

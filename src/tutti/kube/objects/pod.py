@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from tutti.kube.objects.affinity import Affinity, Toleration, TopologySpreadConstraint
 from tutti.kube.objects.containers import Container, ResourceRequirements
-from tutti.kube.objects.meta import Int32, Object, ObjectMeta, Quantities, Wire
+from tutti.kube.objects.meta import Int32, KubeStruct, Object, ObjectMeta, Quantities
 from tutti.kube.objects.volumes import Volume
 
 
-class SchedulingGate(Wire, frozen=True):
-    """Something that a pod waits for before it may be scheduled."""
+class SchedulingGate(KubeStruct, frozen=True):
+    """A scheduling gate: while a pod has one, the scheduler does not try the pod."""
 
     name: str = ""
 
 
-class PodResourceClaim(Wire, frozen=True):
-    """A device claim of a pod."""
+class PodResourceClaim(KubeStruct, frozen=True):
+    """A claim for devices (dynamic resource allocation) of a pod."""
 
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
-class SchedulingGroup(Wire, frozen=True):
-    """The pod group that a pod starts with."""
+class SchedulingGroup(KubeStruct, frozen=True):
+    """The PodGroup that a pod belongs to."""
 
     pod_group_name: str | None = None
 
 
-class PodSpec(Wire, frozen=True):
-    """What a pod asks of the scheduler."""
+class PodSpec(KubeStruct, frozen=True):
+    """The fields of a pod's spec that Tutti reads."""
 
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -54,7 +54,7 @@ class PodSpec(Wire, frozen=True):
     termination_grace_period_seconds: int | None = None
 
 
-class Condition(Wire, frozen=True):
+class Condition(KubeStruct, frozen=True):
     """One condition of an object's status."""
 
     type: str = ""
@@ -62,19 +62,19 @@ class Condition(Wire, frozen=True):
     reason: str | None = None
     message: str | None = None
     last_heartbeat_time: str | None = None
-    """Of a node's: when its kubelet spoke last, some minutes before a dump at most."""
+    """Only on nodes: the kubelet's last report, at most some minutes before the time of a dump."""
 
 
-class ContainerStatus(Wire, frozen=True):
-    """What a container has been given."""
+class ContainerStatus(KubeStruct, frozen=True):
+    """The allocated and actual resources of a container."""
 
     name: str = ""
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
 
 
-class PodStatus(Wire, frozen=True):
-    """How a pod is doing."""
+class PodStatus(KubeStruct, frozen=True):
+    """Phase, conditions, nominated node and resources of a pod."""
 
     phase: str | None = None
     nominated_node_name: str | None = None
@@ -95,8 +95,8 @@ class Pod(Object, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class PodTemplate(Wire, frozen=True):
-    """The pod that a workload makes copies of."""
+class PodTemplate(KubeStruct, frozen=True):
+    """The template from which a workload creates pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()

@@ -1,65 +1,65 @@
-"""Groups of pods as data: the kinds in which schedulers say that pods start together, and the fields that decide it.
+"""The kinds that declare gangs: Workload, CompositePodGroup and the PodGroups of four API groups.
 
-Four API groups have a kind ``PodGroup``, so their kinds bear the group in their names here. Numbers are read as they
-come: what one group says wrong is that gang's problem (`kube.gangs`), not a reason to refuse a whole file.
+Four API groups have a kind ``PodGroup``, so `KIND` includes the API group. Counts are decoded without a lower bound: an
+invalid count is a problem of one gang (`kube.gangs`), not a reason to refuse a whole file.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tutti.kube.objects.meta import Int32, Object, Wire
+from tutti.kube.objects.meta import Int32, KubeStruct, Object
 
 # Kubernetes: scheduling.k8s.io ----------------------------------------------------------------------------------------
 
 
-class GangPolicy(Wire, frozen=True):
-    """Pods, or groups, that start together."""
+class GangPolicy(KubeStruct, frozen=True):
+    """The minimum of pods (PodGroup) or of groups (CompositePodGroup) that start together."""
 
     min_count: Int32 | None = None
     min_group_count: Int32 | None = None
 
 
-class SchedulingPolicy(Wire, frozen=True):
-    """How a group starts: each for itself (basic), or a minimum together (gang)."""
+class SchedulingPolicy(KubeStruct, frozen=True):
+    """How a group starts: each pod alone (basic), or a minimum together (gang)."""
 
     basic: dict[str, Any] | None = None
     gang: GangPolicy | None = None
 
 
-class TopologyConstraint(Wire, frozen=True):
-    """A node label whose value a group shares."""
+class TopologyConstraint(KubeStruct, frozen=True):
+    """A node label; all pods of a group run on nodes with one value of the label."""
 
     key: str = ""
 
 
-class SchedulingConstraints(Wire, frozen=True):
-    """Where a group runs."""
+class SchedulingConstraints(KubeStruct, frozen=True):
+    """The topology constraints of a group."""
 
     topology: list[TopologyConstraint] | None = None
 
 
-class WorkloadReference(Wire, frozen=True):
-    """The template that a group was made from."""
+class WorkloadReference(KubeStruct, frozen=True):
+    """The template of a Workload from which a group was created."""
 
     workload_name: str = ""
     template_name: str = ""
 
 
-class GroupPolicy(Wire, frozen=True):
-    """What groups and their templates have in common."""
+class GroupPolicy(KubeStruct, frozen=True):
+    """The fields that groups and their templates have in common."""
 
     scheduling_policy: SchedulingPolicy | None = None
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: Any = None
-    """``{single: {}}`` or ``{all: {}}``; a text in older versions."""
+    """``{single: {}}`` or ``{all: {}}``; a string in older API versions."""
     priority_class_name: str | None = None
     priority: Int32 | None = None
     preemption_policy: str | None = None
 
 
 class GroupTemplate(GroupPolicy, frozen=True):
-    """What a workload's groups say; also the template of a composite group."""
+    """The template of a PodGroup or of a CompositePodGroup."""
 
     name: str = ""
     pod_group_templates: list[GroupTemplate] | None = None
@@ -67,14 +67,14 @@ class GroupTemplate(GroupPolicy, frozen=True):
 
 
 class GroupSpec(GroupPolicy, frozen=True):
-    """What a group of pods, or of groups, says."""
+    """The spec of a PodGroup or of a CompositePodGroup."""
 
     parent_composite_pod_group_name: str | None = None
     workload_ref: WorkloadReference | None = None
 
 
 class PodGroup(Object, frozen=True):
-    """Pods that start together."""
+    """Kubernetes' own PodGroup: pods that start together."""
 
     KIND = "PodGroup.scheduling.k8s.io"
     API_VERSION = "scheduling.k8s.io/v1beta1"
@@ -83,7 +83,7 @@ class PodGroup(Object, frozen=True):
 
 
 class CompositePodGroup(Object, frozen=True):
-    """Groups that start together."""
+    """A group of PodGroups or of other composite groups that start together."""
 
     KIND = "CompositePodGroup"
     API_VERSION = "scheduling.k8s.io/v1alpha3"
@@ -91,15 +91,15 @@ class CompositePodGroup(Object, frozen=True):
     spec: GroupSpec = GroupSpec()
 
 
-class WorkloadTemplates(Wire, frozen=True):
-    """The templates of a workload's groups."""
+class WorkloadTemplates(KubeStruct, frozen=True):
+    """The group templates of a Workload."""
 
     pod_group_templates: list[GroupTemplate] | None = None
     composite_pod_group_templates: list[GroupTemplate] | None = None
 
 
 class Workload(Object, frozen=True):
-    """Templates of groups."""
+    """A Workload of scheduling.k8s.io: templates of groups."""
 
     KIND = "Workload"
     API_VERSION = "scheduling.k8s.io/v1beta1"
@@ -110,21 +110,21 @@ class Workload(Object, frozen=True):
 # scheduler-plugins: scheduling.x-k8s.io -------------------------------------------------------------------------------
 
 
-class CoschedulingSpec(Wire, frozen=True):
-    """How many pods start together."""
+class CoschedulingSpec(KubeStruct, frozen=True):
+    """The minimum of pods that start together."""
 
     min_member: Int32 | None = None
 
 
-class CoschedulingStatus(Wire, frozen=True):
-    """When a group was first seen, in microseconds; Fluence writes it."""
+class CoschedulingStatus(KubeStruct, frozen=True):
+    """Creation and start time of a group, which Fluence writes with microseconds."""
 
     creation_time: str | None = None
     schedule_start_time: str | None = None
 
 
 class CoschedulingPodGroup(Object, frozen=True):
-    """Pods that start together, for the coscheduling plugin and for Fluence."""
+    """The PodGroup of the coscheduling plugin and of Fluence."""
 
     KIND = "PodGroup.scheduling.x-k8s.io"
     API_VERSION = "scheduling.x-k8s.io/v1alpha1"
@@ -136,16 +136,16 @@ class CoschedulingPodGroup(Object, frozen=True):
 # Volcano: scheduling.volcano.sh ---------------------------------------------------------------------------------------
 
 
-class NetworkTopology(Wire, frozen=True):
-    """How near to each other pods run, in tiers of hyper nodes."""
+class NetworkTopology(KubeStruct, frozen=True):
+    """The HyperNode tier within which the pods of a group run."""
 
     mode: str | None = None
     highest_tier_allowed: Int32 | None = None
     highest_tier_name: str | None = None
 
 
-class VolcanoSpec(Wire, frozen=True):
-    """How many pods start together, in all and of each task."""
+class VolcanoSpec(KubeStruct, frozen=True):
+    """The minimum of pods that start together, in total and of each task."""
 
     min_member: Int32 | None = None
     min_task_member: dict[str, Int32] | None = None
@@ -155,7 +155,7 @@ class VolcanoSpec(Wire, frozen=True):
 
 
 class VolcanoPodGroup(Object, frozen=True):
-    """Pods that start together, for Volcano."""
+    """The PodGroup of Volcano."""
 
     KIND = "PodGroup.scheduling.volcano.sh"
     API_VERSION = "scheduling.volcano.sh/v1beta1"
@@ -166,16 +166,16 @@ class VolcanoPodGroup(Object, frozen=True):
 # KAI: scheduling.run.ai -----------------------------------------------------------------------------------------------
 
 
-class KaiTopology(Wire, frozen=True):
-    """How near to each other pods run: node labels."""
+class KaiTopology(KubeStruct, frozen=True):
+    """The node labels of whose values the pods share one: required and preferred."""
 
     topology: str | None = None
     required_topology_level: str | None = None
     preferred_topology_level: str | None = None
 
 
-class KaiSubGroup(Wire, frozen=True):
-    """A part of a group, or of another part."""
+class KaiSubGroup(KubeStruct, frozen=True):
+    """A sub-group of a PodGroup or of another sub-group."""
 
     name: str = ""
     parent: str | None = None
@@ -184,8 +184,8 @@ class KaiSubGroup(Wire, frozen=True):
     topology_constraint: KaiTopology | None = None
 
 
-class KaiSpec(Wire, frozen=True):
-    """How many pods, or parts, start together."""
+class KaiSpec(KubeStruct, frozen=True):
+    """The minimum of pods or of sub-groups that start together."""
 
     min_member: Int32 | None = None
     min_sub_group: Int32 | None = None
@@ -195,7 +195,7 @@ class KaiSpec(Wire, frozen=True):
 
 
 class KaiPodGroup(Object, frozen=True):
-    """Pods that start together, for the KAI scheduler."""
+    """The PodGroup of the KAI scheduler."""
 
     KIND = "PodGroup.scheduling.run.ai"
     API_VERSION = "scheduling.run.ai/v2alpha2"

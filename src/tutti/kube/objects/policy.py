@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from tutti.kube.objects.affinity import Toleration
-from tutti.kube.objects.meta import Int32, Object, Quantities, Wire
+from tutti.kube.objects.meta import Int32, KubeStruct, Object, Quantities
 from tutti.kube.objects.selectors import LabelSelector
 
 
-class BudgetSpec(Wire, frozen=True):
-    """Which pods a disruption budget protects."""
+class BudgetSpec(KubeStruct, frozen=True):
+    """The pods that a disruption budget protects, and the limit."""
 
     selector: LabelSelector | None = None
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
 
 
-class BudgetStatus(Wire, frozen=True):
-    """How many of them may go now."""
+class BudgetStatus(KubeStruct, frozen=True):
+    """How many protected pods may be evicted now."""
 
     disruptions_allowed: Int32 | None = None
     disrupted_pods: dict[str, Any] | None = None
 
 
 class PodDisruptionBudget(Object, frozen=True):
-    """A limit on evictions."""
+    """A limit on the evictions of the selected pods."""
 
     KIND = "PodDisruptionBudget"
     API_VERSION = "policy/v1"
@@ -40,8 +40,8 @@ class Namespace(Object, frozen=True):
     KIND = "Namespace"
 
 
-class LimitRangeItem(Wire, frozen=True):
-    """What a container gets that does not ask for itself."""
+class LimitRangeItem(KubeStruct, frozen=True):
+    """Defaults and bounds for the requests and limits of containers."""
 
     type: str = ""
     default: Quantities | None = None
@@ -50,14 +50,14 @@ class LimitRangeItem(Wire, frozen=True):
     min: Quantities | None = None
 
 
-class LimitRangeSpec(Wire, frozen=True):
-    """The limits of a namespace."""
+class LimitRangeSpec(KubeStruct, frozen=True):
+    """The items of a limit range."""
 
     limits: list[LimitRangeItem] | None = None
 
 
 class LimitRange(Object, frozen=True):
-    """Defaults and bounds for the requests of a namespace's pods; read when a new pod is admitted."""
+    """Defaults and bounds for the requests of a namespace's pods; read at the admission of new pods."""
 
     KIND = "LimitRange"
     NAMESPACED = True
@@ -74,14 +74,14 @@ class PriorityClass(Object, frozen=True):
     preemption_policy: str | None = None
 
 
-class RuntimeOverhead(Wire, frozen=True):
-    """What a runtime takes for itself."""
+class RuntimeOverhead(KubeStruct, frozen=True):
+    """The resources that a container runtime adds to each pod."""
 
     pod_fixed: Quantities | None = None
 
 
-class RuntimeScheduling(Wire, frozen=True):
-    """Where a runtime is."""
+class RuntimeScheduling(KubeStruct, frozen=True):
+    """The nodes that have a container runtime: a node selector and tolerations."""
 
     node_selector: dict[str, str] | None = None
     tolerations: list[Toleration] | None = None

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from tutti.kube.objects.meta import Wire
+from tutti.kube.objects.meta import KubeStruct
 
 
-class LabelSelectorRequirement(Wire, frozen=True):
-    """One condition of a label selector."""
+class LabelSelectorRequirement(KubeStruct, frozen=True):
+    """A condition on one label, or on one node field."""
 
     key: str = ""
     operator: str = ""
     values: list[str] | None = None
 
 
-class LabelSelector(Wire, frozen=True):
-    """Conditions on labels, all of which must hold; without any, everything is selected."""
+class LabelSelector(KubeStruct, frozen=True):
+    """Conditions on labels; an object must meet all of them. Without conditions the selector selects everything."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[LabelSelectorRequirement] | None = None
 
 
-class NodeSelectorTerm(Wire, frozen=True):
-    """Conditions on a node's labels and fields, all of which must hold."""
+class NodeSelectorTerm(KubeStruct, frozen=True):
+    """Conditions on a node's labels and fields; a node must meet all of them."""
 
     match_expressions: list[LabelSelectorRequirement] | None = None
     match_fields: list[LabelSelectorRequirement] | None = None
 
 
-class NodeSelector(Wire, frozen=True):
-    """Terms of which one must hold."""
+class NodeSelector(KubeStruct, frozen=True):
+    """Terms; a node must match at least one of them."""
 
     node_selector_terms: list[NodeSelectorTerm] | None = None

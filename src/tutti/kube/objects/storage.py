@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from tutti.kube.objects.meta import Object, Quantities, Quantity, Wire
+from tutti.kube.objects.meta import KubeStruct, Object, Quantities, Quantity
 from tutti.kube.objects.selectors import LabelSelector, NodeSelector
 from tutti.kube.objects.volumes import AwsDisk, AzureDisk, CinderDisk, ClaimSpec, GceDisk, PortworxVolume
 
 
-class ClaimStatus(Wire, frozen=True):
-    """How a claim is doing."""
+class ClaimStatus(KubeStruct, frozen=True):
+    """The phase of a claim or of a persistent volume."""
 
     phase: str | None = None
 
 
 class PersistentVolumeClaim(Object, frozen=True):
-    """A wish for a volume."""
+    """A request for a persistent volume."""
 
     KIND = "PersistentVolumeClaim"
     NAMESPACED = True
@@ -24,15 +24,15 @@ class PersistentVolumeClaim(Object, frozen=True):
     status: ClaimStatus = ClaimStatus()
 
 
-class CsiSource(Wire, frozen=True):
+class CsiSource(KubeStruct, frozen=True):
     """A volume of a CSI driver."""
 
     driver: str = ""
     volume_handle: str = ""
 
 
-class ObjectReference(Wire, frozen=True):
-    """The name of another object."""
+class ObjectReference(KubeStruct, frozen=True):
+    """A reference to another object."""
 
     kind: str | None = None
     namespace: str | None = None
@@ -40,14 +40,14 @@ class ObjectReference(Wire, frozen=True):
     uid: str | None = None
 
 
-class VolumeNodeAffinity(Wire, frozen=True):
-    """Which nodes can reach a volume."""
+class VolumeNodeAffinity(KubeStruct, frozen=True):
+    """The nodes that can access a volume."""
 
     required: NodeSelector | None = None
 
 
-class VolumeSpec(Wire, frozen=True):
-    """What a volume is."""
+class VolumeSpec(KubeStruct, frozen=True):
+    """Capacity, class, node affinity and source of a persistent volume."""
 
     capacity: Quantities | None = None
     access_modes: list[str] | None = None
@@ -65,28 +65,28 @@ class VolumeSpec(Wire, frozen=True):
 
 
 class PersistentVolume(Object, frozen=True):
-    """A volume."""
+    """A persistent volume."""
 
     KIND = "PersistentVolume"
     spec: VolumeSpec = VolumeSpec()
     status: ClaimStatus = ClaimStatus()
 
 
-class TopologyRequirement(Wire, frozen=True):
-    """Values a node label may have."""
+class TopologyRequirement(KubeStruct, frozen=True):
+    """The allowed values of a node label."""
 
     key: str = ""
     values: list[str] | None = None
 
 
-class TopologySelectorTerm(Wire, frozen=True):
-    """Conditions on where a class can make volumes."""
+class TopologySelectorTerm(KubeStruct, frozen=True):
+    """Conditions on the nodes for which a storage class can provision volumes."""
 
     match_label_expressions: list[TopologyRequirement] | None = None
 
 
 class StorageClass(Object, frozen=True):
-    """How volumes are made."""
+    """How volumes are provisioned and bound."""
 
     KIND = "StorageClass"
     API_VERSION = "storage.k8s.io/v1"
@@ -95,13 +95,13 @@ class StorageClass(Object, frozen=True):
     allowed_topologies: list[TopologySelectorTerm] | None = None
 
 
-class VolumeLimit(Wire, frozen=True):
-    """How many volumes a node takes."""
+class VolumeLimit(KubeStruct, frozen=True):
+    """How many volumes of a driver a node can attach."""
 
     count: int | None = None
 
 
-class CsiNodeDriver(Wire, frozen=True):
+class CsiNodeDriver(KubeStruct, frozen=True):
     """A CSI driver on a node."""
 
     name: str = ""
@@ -110,7 +110,7 @@ class CsiNodeDriver(Wire, frozen=True):
     allocatable: VolumeLimit | None = None
 
 
-class CsiNodeSpec(Wire, frozen=True):
+class CsiNodeSpec(KubeStruct, frozen=True):
     """The CSI drivers of a node."""
 
     drivers: list[CsiNodeDriver] | None = None
@@ -124,8 +124,8 @@ class CSINode(Object, frozen=True):
     spec: CsiNodeSpec = CsiNodeSpec()
 
 
-class CsiDriverSpec(Wire, frozen=True):
-    """What a CSI driver wants of the scheduler."""
+class CsiDriverSpec(KubeStruct, frozen=True):
+    """The fields of a CSI driver that the scheduler reads."""
 
     storage_capacity: bool | None = None
     prevent_pod_scheduling_if_missing: bool | None = None
@@ -140,7 +140,7 @@ class CSIDriver(Object, frozen=True):
 
 
 class CSIStorageCapacity(Object, frozen=True):
-    """How much a storage class can still make, and where."""
+    """The free capacity of a storage class for the selected nodes."""
 
     KIND = "CSIStorageCapacity"
     API_VERSION = "storage.k8s.io/v1"
@@ -151,14 +151,14 @@ class CSIStorageCapacity(Object, frozen=True):
     node_topology: LabelSelector | None = None
 
 
-class AttachmentSource(Wire, frozen=True):
-    """The volume that is attached."""
+class AttachmentSource(KubeStruct, frozen=True):
+    """The attached volume."""
 
     persistent_volume_name: str | None = None
 
 
-class AttachmentSpec(Wire, frozen=True):
-    """What is attached where."""
+class AttachmentSpec(KubeStruct, frozen=True):
+    """The attached volume, its node and its driver."""
 
     attacher: str = ""
     node_name: str = ""
@@ -166,7 +166,7 @@ class AttachmentSpec(Wire, frozen=True):
 
 
 class VolumeAttachment(Object, frozen=True):
-    """A volume attached to a node."""
+    """The attachment of a volume to a node."""
 
     KIND = "VolumeAttachment"
     API_VERSION = "storage.k8s.io/v1"

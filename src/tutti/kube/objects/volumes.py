@@ -1,23 +1,23 @@
-"""Volumes of a pod as data, one record per kind of volume."""
+"""Volumes of a pod as data, one struct per volume type."""
 
 from __future__ import annotations
 
 import msgspec
 
 from tutti.kube.objects.containers import ResourceRequirements
-from tutti.kube.objects.meta import ObjectMeta, Wire
+from tutti.kube.objects.meta import KubeStruct, ObjectMeta
 from tutti.kube.objects.selectors import LabelSelector
 
 
-class ClaimVolume(Wire, frozen=True):
-    """A volume by the name of its claim."""
+class ClaimVolume(KubeStruct, frozen=True):
+    """A volume given by the name of a claim."""
 
     claim_name: str = ""
     read_only: bool | None = None
 
 
-class ClaimSpec(Wire, frozen=True):
-    """What a volume claim asks for."""
+class ClaimSpec(KubeStruct, frozen=True):
+    """The spec of a volume claim."""
 
     access_modes: list[str] | None = None
     storage_class_name: str | None = None
@@ -28,62 +28,62 @@ class ClaimSpec(Wire, frozen=True):
     volume_attributes_class_name: str | None = None
 
 
-class ClaimTemplate(Wire, frozen=True):
-    """The claim that an ephemeral volume makes."""
+class ClaimTemplate(KubeStruct, frozen=True):
+    """The template of the claim that Kubernetes creates for an ephemeral volume."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ClaimSpec = ClaimSpec()
 
 
-class EphemeralVolume(Wire, frozen=True):
-    """A volume whose claim is made with the pod."""
+class EphemeralVolume(KubeStruct, frozen=True):
+    """A volume whose claim Kubernetes creates together with the pod."""
 
     volume_claim_template: ClaimTemplate | None = None
 
 
-class GceDisk(Wire, frozen=True):
-    """A Google disk."""
+class GceDisk(KubeStruct, frozen=True):
+    """A Google Compute Engine disk."""
 
     pd_name: str = ""
     read_only: bool | None = None
     partition: int | None = None
 
 
-class AwsDisk(Wire, frozen=True):
-    """An Amazon disk."""
+class AwsDisk(KubeStruct, frozen=True):
+    """An Amazon EBS volume."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
     read_only: bool | None = None
     partition: int | None = None
 
 
-class AzureDisk(Wire, frozen=True):
+class AzureDisk(KubeStruct, frozen=True):
     """An Azure disk."""
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
 
 
-class CinderDisk(Wire, frozen=True):
-    """An OpenStack disk."""
+class CinderDisk(KubeStruct, frozen=True):
+    """An OpenStack Cinder volume."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
-class PortworxVolume(Wire, frozen=True):
+class PortworxVolume(KubeStruct, frozen=True):
     """A Portworx volume."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
-class IscsiDisk(Wire, frozen=True):
+class IscsiDisk(KubeStruct, frozen=True):
     """An iSCSI disk."""
 
     iqn: str = ""
     read_only: bool | None = None
 
 
-class RbdDisk(Wire, frozen=True):
+class RbdDisk(KubeStruct, frozen=True):
     """A Ceph block device."""
 
     monitors: list[str] | None = None
@@ -92,26 +92,26 @@ class RbdDisk(Wire, frozen=True):
     read_only: bool | None = None
 
 
-class ImageVolume(Wire, frozen=True):
+class ImageVolume(KubeStruct, frozen=True):
     """A volume from a container image."""
 
     reference: str | None = None
 
 
-class EmptyDir(Wire, frozen=True):
-    """A directory that lives as long as its pod."""
+class EmptyDir(KubeStruct, frozen=True):
+    """A directory that is deleted together with the pod."""
 
     medium: str | None = None
 
 
-class HostPath(Wire, frozen=True):
+class HostPath(KubeStruct, frozen=True):
     """A directory of the node."""
 
     path: str = ""
 
 
-class Volume(Wire, frozen=True):
-    """A volume of a pod, if it is of a kind that decides where the pod can go, or whether it can leave."""
+class Volume(KubeStruct, frozen=True):
+    """A volume of a pod; only the types that affect the placement or the eviction of the pod have a field."""
 
     name: str = ""
     persistent_volume_claim: ClaimVolume | None = None
@@ -128,6 +128,6 @@ class Volume(Wire, frozen=True):
     host_path: HostPath | None = None
 
     @property
-    def decides(self) -> bool:
-        """Whether it matters to where the pod can go."""
+    def affects_scheduling(self) -> bool:
+        """Whether the volume can affect the placement of the pod: any type but emptyDir and hostPath."""
         return self != Volume(name=self.name, empty_dir=self.empty_dir, host_path=self.host_path)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tutti.kube.objects.meta import Count, Object, ObjectMeta, Wire
+from tutti.kube.objects.meta import Count, KubeStruct, Object, ObjectMeta
 from tutti.kube.objects.pod import Condition, PodTemplate
 from tutti.kube.objects.selectors import LabelSelector
 from tutti.kube.objects.storage import PersistentVolumeClaim
 
 
-class ServiceSpec(Wire, frozen=True):
-    """Which pods a service stands before."""
+class ServiceSpec(KubeStruct, frozen=True):
+    """The pod selector of a service."""
 
     selector: dict[str, str] | None = None
 
@@ -22,8 +22,8 @@ class Service(Object, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
-class ControllerSpec(Wire, frozen=True):
-    """A replication controller's selector and size."""
+class ControllerSpec(KubeStruct, frozen=True):
+    """Replica count, selector and template of a ReplicationController."""
 
     replicas: Count | None = None
     selector: dict[str, str] | None = None
@@ -31,21 +31,21 @@ class ControllerSpec(Wire, frozen=True):
 
 
 class ReplicationController(Object, frozen=True):
-    """The oldest kind of replica set."""
+    """The predecessor of the ReplicaSet."""
 
     KIND = "ReplicationController"
     NAMESPACED = True
     spec: ControllerSpec = ControllerSpec()
 
 
-class Ordinals(Wire, frozen=True):
-    """Where a stateful set starts to count."""
+class Ordinals(KubeStruct, frozen=True):
+    """The first ordinal of a StatefulSet."""
 
     start: Count | None = None
 
 
-class WorkloadSpec(Wire, frozen=True):
-    """Selector, size and template of a workload."""
+class WorkloadSpec(KubeStruct, frozen=True):
+    """Replica count, selector and template of a workload."""
 
     replicas: Count | None = None
     selector: LabelSelector | None = None
@@ -55,7 +55,7 @@ class WorkloadSpec(Wire, frozen=True):
 
 
 class ReplicaSet(Object, frozen=True):
-    """Equal pods."""
+    """A number of equal pods."""
 
     KIND = "ReplicaSet"
     API_VERSION = "apps/v1"
@@ -64,7 +64,7 @@ class ReplicaSet(Object, frozen=True):
 
 
 class StatefulSet(Object, frozen=True):
-    """Numbered pods with their own volumes."""
+    """Numbered pods, each with its own volume claims."""
 
     KIND = "StatefulSet"
     API_VERSION = "apps/v1"
@@ -73,7 +73,7 @@ class StatefulSet(Object, frozen=True):
 
 
 class Deployment(Object, frozen=True):
-    """Equal pods, rolled out."""
+    """A number of equal pods, managed through ReplicaSets."""
 
     KIND = "Deployment"
     API_VERSION = "apps/v1"
@@ -82,7 +82,7 @@ class Deployment(Object, frozen=True):
 
 
 class DaemonSet(Object, frozen=True):
-    """A pod on every node."""
+    """One pod on every matching node."""
 
     KIND = "DaemonSet"
     API_VERSION = "apps/v1"
@@ -90,8 +90,8 @@ class DaemonSet(Object, frozen=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class JobSpec(Wire, frozen=True):
-    """How many pods a job runs."""
+class JobSpec(KubeStruct, frozen=True):
+    """How many pods a Job runs, and their template."""
 
     parallelism: Count | None = None
     completions: Count | None = None
@@ -100,8 +100,8 @@ class JobSpec(Wire, frozen=True):
     template: PodTemplate = PodTemplate()
 
 
-class JobStatus(Wire, frozen=True):
-    """How far a job has come."""
+class JobStatus(KubeStruct, frozen=True):
+    """The succeeded and failed pods of a Job."""
 
     succeeded: int | None = None
     completed_indexes: str | None = None
@@ -110,7 +110,7 @@ class JobStatus(Wire, frozen=True):
 
 
 class Job(Object, frozen=True):
-    """Pods that run to their end."""
+    """Pods that run to completion."""
 
     KIND = "Job"
     API_VERSION = "batch/v1"
@@ -119,22 +119,22 @@ class Job(Object, frozen=True):
     status: JobStatus = JobStatus()
 
 
-class JobTemplate(Wire, frozen=True):
-    """The job that a cron job makes."""
+class JobTemplate(KubeStruct, frozen=True):
+    """The template from which a CronJob creates Jobs."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
 
 
-class CronJobSpec(Wire, frozen=True):
-    """When a cron job runs, and what."""
+class CronJobSpec(KubeStruct, frozen=True):
+    """The Job template of a CronJob, and whether it is suspended."""
 
     suspend: bool | None = None
     job_template: JobTemplate = JobTemplate()
 
 
 class CronJob(Object, frozen=True):
-    """A job that is started by the clock."""
+    """A Job that starts on a schedule."""
 
     KIND = "CronJob"
     API_VERSION = "batch/v1"

@@ -1,5 +1,11 @@
-"""Files and bytes into Kubernetes objects.
+"""From files and bytes to Kubernetes objects, in the order of the steps.
 
-`sources` reads files, `parsed_file` splits their text into documents, `decode` and `convert` make typed objects of
-them, `loader` a `snapshot`; `yaml_text` reads YAML, `validation` and `pod_validation` check values.
+- `sources`: which files does a path name, and what are their bytes?
+- `parsed_file`: which JSON or YAML documents are in a file?
+- `yaml_text`: how does Tutti parse YAML as kubectl does?
+- `decode`: which objects are in a file, and which are skipped?
+- `convert`: how does a dict become a typed object, and how does a decoder's error read?
+- `validation`, `pod_validation`: which values of an object, or of a pod spec, are invalid?
+- `loader`: how do several files become one snapshot, and what if an object occurs twice?
+- `snapshot`: which objects does the input have, and which kinds?
 """

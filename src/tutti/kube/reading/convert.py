@@ -1,7 +1,7 @@
-"""Trees of dicts and lists as typed objects, and what a decoder has against them in the words of a Kubernetes user.
+"""Conversion of dicts and lists to typed objects, and of msgspec's errors to `InputError`.
 
-Contract: a null means an absent field. A fault becomes an `InputError` that names file, object and field as a user
-would write it: ``spec.containers[0].image``.
+Contract: a null means an absent field. An `InputError` names the file, the object and the field in Kubernetes notation:
+``spec.containers[0].image``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _PATH = re.compile(r"(?s)(.*?)(?: - at (`key` in )?`\$\.?(.*?)`)?")
 
 
 def convert(tree: Any, kind: str, *, source: Source) -> Object:
-    """A tree as a typed object, nulls left out."""
+    """Convert a tree of dicts and lists to an object of a kind; drop nulls."""
     try:
         obj: Object = msgspec.convert(_without_nulls(tree), KINDS[kind])
     except msgspec.ValidationError as error:
-        raise fault(error, source, called=_called(tree, kind), tree=tree) from None
+        raise decode_error(error, source, called=_object_name(tree, kind), tree=tree) from None
     return obj
 
 
@@ -35,31 +35,34 @@ def _without_nulls(tree: Any) -> Any:
     return tree
 
 
-def _called(tree: Any, kind: str) -> str:
-    metadata = tree.get("metadata") if isinstance(tree, dict) else None
-    names = metadata if isinstance(metadata, dict) else {}
-    name = str(names.get("name") or names.get("generateName") or "without a name")
+def _object_name(tree: Any, kind: str) -> str:
+    value = tree.get("metadata") if isinstance(tree, dict) else None
+    metadata = value if isinstance(value, dict) else {}
+    name = str(metadata.get("name") or metadata.get("generateName") or "without a name")
     if KINDS[kind].NAMESPACED:
-        name = f"{names.get('namespace') or 'default'}/{name}"
+        name = f"{metadata.get('namespace') or 'default'}/{name}"
     return f"{kind.lower()} {name}"
 
 
-def fault(error: msgspec.ValidationError, source: Source, *, called: str = "", tree: Any = None) -> InputError:
-    """What the decoder says, in the words of a Kubernetes user."""
-    parts = _PATH.fullmatch(str(error))
-    if parts is None:
+def decode_error(error: msgspec.ValidationError, source: Source, *, called: str = "", tree: Any = None) -> InputError:
+    """Translate a decoder's error into an `InputError` with the object's name (`called`) and the field.
+
+    `tree` is the decoded document; it serves to find the exact field in a mapping.
+    """
+    match = _PATH.fullmatch(str(error))
+    if match is None:
         return InputError(str(error), file=source.name, obj=called)
-    field = parts[3] or ""
-    if parts[2]:
-        field = f"{field} (a name in it)" if field else ""
+    field = match[3] or ""
+    if match[2]:
+        field = f"{field} (a key of this mapping)" if field else ""
     if field.endswith("[...]"):
-        field = _named_value(tree, field.removesuffix("[...]"))
-    problem = parts[1].replace("`", "").replace(" | null", "").replace("object", "a mapping").replace("array", "a list")
+        field = _path_of_non_string(tree, field.removesuffix("[...]"))
+    problem = match[1].replace("`", "").replace(" | null", "").replace("object", "a mapping").replace("array", "a list")
     return InputError(problem[:1].lower() + problem[1:], file=source.name, obj=called, field=field)
 
 
-def _named_value(tree: Any, path: str) -> str:
-    """The path of the value in a mapping that is no text: usually a label that was not quoted."""
+def _path_of_non_string(tree: Any, path: str) -> str:
+    """Return the path of the first value in a mapping that is not a string: usually a label without quotes."""
     for step in re.findall(r"[^.\[\]]+", path):
         try:
             tree = tree[int(step)] if step.isdigit() else tree[step]

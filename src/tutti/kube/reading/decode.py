@@ -1,10 +1,10 @@
-"""Parsed files as typed Kubernetes objects.
+"""Decoding of parsed files to typed Kubernetes objects.
 
-Contract: `decode_objects` takes one parsed file with any number of documents, each an object, a list of objects
-(``List``, ``PodList``, items with or without their own kind) or a JSON array of them, and gives the objects of the
-kinds that Tutti knows in their order; objects of other kinds or API groups are counted. Every object is decoded once:
-JSON straight from the file's bytes into its record. A null means an absent field. Faults raise `InputError` with file,
-object and field.
+Contract: `decode_objects` takes one parsed file with any number of documents. A document is an object, a list of
+objects (``List``, ``PodList``; items with or without their own kind) or a JSON array of objects. The result has the
+objects of all kinds in `KINDS`, in file order; objects of other kinds or API groups are only counted. Each object is
+decoded once; JSON directly from the file's bytes. A null means an absent field. An invalid document raises `InputError`
+with file, object and field.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ import msgspec
 
 from tutti.exceptions import InputError
 from tutti.kube.objects import KINDS, Object
-from tutti.kube.reading.convert import convert, fault
-from tutti.kube.reading.parsed_file import TOO_DEEP, JsonDocument, ParsedFile, kind_and_version
+from tutti.kube.reading.convert import convert, decode_error
+from tutti.kube.reading.parsed_file import NESTED_TOO_DEEPLY, JsonDocument, ParsedFile, kind_and_version
 from tutti.kube.reading.sources import Source
 
-_TYPED: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
-_BY_GROUP: dict[str, dict[str, str]] = {}
-"""Kinds by what objects call them, then by API group."""
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
+_KINDS_BY_GROUP: dict[str, dict[str, str]] = {}
+"""`KIND` by the object's field ``kind``, then by API group."""
 for _cls in KINDS.values():
-    _BY_GROUP.setdefault(_cls.WIRE_KIND, {})[_cls.API_VERSION.rpartition("/")[0]] = _cls.KIND
+    _KINDS_BY_GROUP.setdefault(_cls.WIRE_KIND, {})[_cls.API_VERSION.rpartition("/")[0]] = _cls.KIND
 
 
 class DecodedFile:
-    """The objects of one file, with the kinds that it has and counts of what was left out."""
+    """The objects of one file, the kinds in the file, and the number of skipped objects by kind."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.objects: list[Object] = []
         self.skipped: Counter[str] = Counter()
-        self.present: set[str] = set()
+        self.present_kinds: set[str] = set()
 
-    def claim(self, kind: str | None, api_version: str | None) -> str | None:
-        """The kind to read an object as; None for one to leave out, which is counted."""
+    def record_kind(self, kind: str | None, api_version: str | None) -> str | None:
+        """Return the key in `KINDS` for an object and record the kind; count an unknown kind and return None."""
         if not kind:
-            place = len(self.objects) + self.skipped.total() + 1
-            raise InputError("it has no kind", file=self.file, obj=f"object {place}")
-        known = _known(kind, api_version)
+            number = len(self.objects) + self.skipped.total() + 1
+            raise InputError("it has no kind", file=self.file, obj=f"object {number}")
+        known = _known_kind(kind, api_version)
         if known is not None:
-            self.present.add(known)
+            self.present_kinds.add(known)
             return known
         group = (api_version or "").rpartition("/")[0]
         self.skipped[f"{kind}.{group}" if group else kind] += 1
         return None
 
 
-def _known(kind: str, api_version: str | None) -> str | None:
-    """The kind that an object is of, if Tutti reads it; without an API version, the only one of that name."""
-    groups = _BY_GROUP.get(kind)
+def _known_kind(kind: str, api_version: str | None) -> str | None:
+    """Return the key in `KINDS`; None for an unknown kind, or if the API version is absent and the kind ambiguous."""
+    groups = _KINDS_BY_GROUP.get(kind)
     if groups is None:
         return None
     if api_version is None:
@@ -61,7 +61,7 @@ def _known(kind: str, api_version: str | None) -> str | None:
 
 
 def decode_objects(parsed: ParsedFile) -> DecodedFile:
-    """All objects of a parsed file."""
+    """Decode all objects of a parsed file."""
     decoded = DecodedFile(parsed.source.name)
     try:
         for document in parsed.json:
@@ -69,7 +69,7 @@ def decode_objects(parsed: ParsedFile) -> DecodedFile:
         for tree in parsed.trees:
             _add_tree(decoded, tree, source=parsed.source)
     except RecursionError:
-        raise InputError(TOO_DEEP, file=parsed.source.name) from None
+        raise InputError(NESTED_TOO_DEEPLY, file=parsed.source.name) from None
     if not parsed.json and not parsed.trees:
         raise InputError("there is no object in it", file=parsed.source.name)
     return decoded
@@ -78,36 +78,36 @@ def decode_objects(parsed: ParsedFile) -> DecodedFile:
 def _add_json(decoded: DecodedFile, document: JsonDocument, *, source: Source) -> None:
     header = document.header
     kind = header.kind or "List"
-    listed = kind.removesuffix("List")
-    known = _known(listed, header.api_version)
-    empty = header.items is None and header.kind is not None and (header.kind == "List" or known is not None)
-    if not kind.endswith("List") or (header.items is None and not empty):
-        _add_item(decoded, document.text, what=(header.kind, header.api_version), source=source)
+    item_kind = kind.removesuffix("List")
+    known = _known_kind(item_kind, header.api_version)
+    is_empty = header.items is None and header.kind is not None and (header.kind == "List" or known is not None)
+    if not kind.endswith("List") or (header.items is None and not is_empty):
+        _add_item(decoded, document.text, kind_version=(header.kind, header.api_version), source=source)
         return
     if known is not None and not header.items:
-        decoded.present.add(known)
+        decoded.present_kinds.add(known)
     for item in header.items or ():
-        what = (listed, header.api_version) if listed else _kind_of(item, source)
-        _add_item(decoded, item, what=what, source=source)
+        kind_version = (item_kind, header.api_version) if item_kind else _kind_and_version(item, source)
+        _add_item(decoded, item, kind_version=kind_version, source=source)
 
 
-def _kind_of(item: msgspec.Raw, source: Source) -> tuple[str | None, str | None]:
+def _kind_and_version(item: msgspec.Raw, source: Source) -> tuple[str | None, str | None]:
     try:
         return kind_and_version(item)
     except msgspec.ValidationError as error:
-        raise fault(error, source) from None
+        raise decode_error(error, source) from None
 
 
 def _add_item(
-    decoded: DecodedFile, item: msgspec.Raw | memoryview, *, what: tuple[str | None, str | None], source: Source
+    decoded: DecodedFile, item: msgspec.Raw | memoryview, *, kind_version: tuple[str | None, str | None], source: Source
 ) -> None:
-    kind = decoded.claim(*what)
+    kind = decoded.record_kind(*kind_version)
     if kind is None:
         return
     try:
-        decoded.objects.append(_TYPED[kind].decode(item))
+        decoded.objects.append(_DECODERS[kind].decode(item))
     except msgspec.ValidationError:
-        # Either a null stands for an absent part, which a tree can do without, or the tree tells what is wrong.
+        # The item has nulls, which `convert` drops, or is invalid; then `convert` raises an error with the field.
         decoded.objects.append(convert(msgspec.json.decode(item), kind, source=source))
 
 
@@ -123,18 +123,18 @@ def _add_tree(decoded: DecodedFile, tree: Any, *, source: Source) -> None:
     if "items" in tree and (not kind or str(kind).endswith("List")):
         if isinstance(items, int | float) and items:
             raise InputError("expected a list", file=source.name, field="items")
-        listed = str(kind or "List").removesuffix("List")
-        known = _known(listed, api_version)
+        item_kind = str(kind or "List").removesuffix("List")
+        known = _known_kind(item_kind, api_version)
         if known is not None and not items:
-            decoded.present.add(known)
+            decoded.present_kinds.add(known)
         for item in items or ():
-            shared = {"kind": listed, "apiVersion": api_version} if listed else {}
-            _add_tree(decoded, shared | item if isinstance(item, dict) else item, source=source)
+            list_header = {"kind": item_kind, "apiVersion": api_version} if item_kind else {}
+            _add_tree(decoded, list_header | item if isinstance(item, dict) else item, source=source)
         return
     if kind and isinstance(kind, dict | list):
         raise InputError("expected str", file=source.name, field="kind")
     if kind and api_version and not isinstance(api_version, str):
         raise InputError("expected str", file=source.name, field="apiVersion")
-    claimed = decoded.claim(kind, api_version)
-    if claimed is not None:
-        decoded.objects.append(convert(tree, claimed, source=source))
+    known_kind = decoded.record_kind(kind, api_version)
+    if known_kind is not None:
+        decoded.objects.append(convert(tree, known_kind, source=source))

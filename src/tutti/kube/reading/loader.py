@@ -1,15 +1,14 @@
-"""Parsed files into a snapshot: everything is decoded and checked, or nothing.
+"""Loading of parsed files into a snapshot.
 
-Contract: `load_files` gives the objects just as they are written. Defaults, expansion of workloads and admission of new
-pods are the next step (`kube.admission.prepare`). Rules for what is ambiguous:
+Contract: `load_files` returns the objects as written in the files, all decoded and validated, or raises `InputError`:
+one line with file, object and field. Defaults, expansion of workloads and admission of new pods are the next step
+(`kube.admission.prepare`). Ambiguous input:
 
-- An object that comes twice: in two files the later one replaces the earlier one, so that a second ``-f`` can
-  override a dump (noted). Twice in one file it must say the same, else the file contradicts itself and is refused.
-- A namespaced object without a namespace is in ``default`` (noted).
-- An object with ``generateName`` alone gets a name from it, the same one at every run.
-- Kinds that Tutti does not read, and kinds of the same name in other API groups, are counted and left out.
-
-A fault raises `InputError`: one line with file, object and field.
+- An object in two files: the later file wins, so that a second ``-f`` can override a dump; a note says so.
+- An object twice in one file: both copies must be equal, otherwise `InputError`.
+- A namespaced object without a namespace is in namespace ``default``; a note says so.
+- An object with only ``generateName`` gets a generated name, the same in every run.
+- Objects of kinds that Tutti does not read, or of a known kind in another API group, are skipped and counted.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from tutti.exceptions import InputError
-from tutti.kube.generated_names import suffixed
+from tutti.kube.generated_names import generated_name
 from tutti.kube.objects import KINDS, Object
 from tutti.kube.reading.decode import DecodedFile, decode_objects
 from tutti.kube.reading.parsed_file import ParsedFile
@@ -33,38 +32,38 @@ _Key = tuple[str, str]
 
 
 def load_files(files: Iterable[ParsedFile]) -> Snapshot:
-    """All objects of files; a file is taken from the iterable only when all objects before it are decoded."""
-    found: dict[_Key, Object] = {}
+    """Load all files; the iterable is advanced to the next file only after the previous file is decoded."""
+    loaded: dict[_Key, Object] = {}
     skipped: Counter[str] = Counter()
-    present: set[str] = set()
+    present_kinds: set[str] = set()
     without_namespace: Counter[str] = Counter()
     replaced: Counter[str] = Counter()
-    with _without_collector():
+    with _garbage_collection_disabled():
         for file in files:
             decoded = decode_objects(file)
             skipped += decoded.skipped
-            present |= decoded.present
-            objects = _checked(decoded, file.source.name, without_namespace)
-            replaced.update(kind for kind, key in objects if (kind, key) in found)
-            found.update(objects)
+            present_kinds |= decoded.present_kinds
+            objects = _validated_objects(decoded, file.source.name, without_namespace)
+            replaced.update(kind for kind, key in objects if (kind, key) in loaded)
+            loaded.update(objects)
     return Snapshot(
-        objects=by_kind(found.values()),
-        present=frozenset(present),
+        objects=by_kind(loaded.values()),
+        present_kinds=frozenset(present_kinds),
         skipped=dict(sorted(skipped.items())),
         notes=(
-            *_counted(without_namespace, "without a namespace taken as in namespace default"),
-            *_counted(replaced, "replaced by a later file"),
+            *_count_notes(without_namespace, "without a namespace taken as in namespace default"),
+            *_count_notes(replaced, "replaced by a later file"),
         ),
     )
 
 
-def _checked(decoded: DecodedFile, file: str, without_namespace: Counter[str]) -> dict[_Key, Object]:
-    """The objects of one file by kind and key, each of them sound."""
+def _validated_objects(decoded: DecodedFile, file: str, without_namespace: Counter[str]) -> dict[_Key, Object]:
+    """Return the valid objects of one file by kind and key; count objects without a namespace."""
     objects: dict[_Key, Object] = {}
-    for place, obj in enumerate(decoded.objects):
+    for index, obj in enumerate(decoded.objects):
         metadata = obj.metadata
         if not metadata.name and metadata.generate_name:
-            name = suffixed(metadata.generate_name, f"{file}/{place}")
+            name = generated_name(metadata.generate_name, f"{file}/{index}")
             obj = replace(obj, metadata=replace(metadata, name=name))
         try:
             validate(obj)
@@ -74,9 +73,9 @@ def _checked(decoded: DecodedFile, file: str, without_namespace: Counter[str]) -
             without_namespace[obj.KIND] += 1
             obj = replace(obj, metadata=replace(obj.metadata, namespace="default"))
         key = (obj.KIND, obj.key)
-        before = objects.setdefault(key, obj)
-        if before is not obj and before != obj:
-            raise InputError("it is there twice, with different content", file=file, obj=_object_name(obj))
+        first = objects.setdefault(key, obj)
+        if first is not obj and first != obj:
+            raise InputError("defined twice, with different content", file=file, obj=_object_name(obj))
     return objects
 
 
@@ -85,15 +84,15 @@ def _object_name(obj: Object) -> str:
     return f"{obj.KIND.lower()} {name}"
 
 
-def _counted(counts: Counter[str], what: str) -> Iterator[str]:
+def _count_notes(counts: Counter[str], text: str) -> Iterator[str]:
     for kind, cls in KINDS.items():
         if number := counts[kind]:
-            yield f"{number} {cls.WIRE_KIND}{'s' if number > 1 else ''} {what}"
+            yield f"{number} {cls.WIRE_KIND}{'s' if number > 1 else ''} {text}"
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
-    """Decoded objects hold no cycles: looking for some while they pile up would take longer than the decoding."""
+def _garbage_collection_disabled() -> Iterator[None]:
+    """Disable garbage collection: decoded objects have no cycles, and the search for cycles is slower than decoding."""
     enabled = gc.isenabled()
     gc.disable()
     try:

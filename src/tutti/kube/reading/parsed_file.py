@@ -1,9 +1,9 @@
-"""The text of one file, parsed as far as its documents: JSON values with their headers, or YAML trees.
+"""The documents of one file: JSON values with their headers, or YAML trees.
 
-Contract: `parse_file` decides once whether a file is JSON or YAML. JSON is not decoded yet: a document is its header
-(kind, API version, items as undecoded bytes) and its text, so that `kube.reading.decode` decodes every object once,
-straight into its record. YAML has no such halfway state and becomes trees. Malformed text raises `InputError` with the
-file and the line. `parsed_trees` is for objects that a caller has as dicts already.
+Contract: `parse_file` decides whether a file is JSON or YAML. A JSON document is not decoded yet: it is a header (kind,
+API version, items as undecoded bytes) and its text, so that `kube.reading.decode` decodes each object once, directly to
+its struct. YAML is parsed completely, to trees of dicts and lists. Malformed text raises `InputError` with file and
+line. `parsed_trees` accepts objects that the caller already has as dicts.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tutti.exceptions import InputError
-from tutti.kube.reading.convert import fault
+from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.sources import Source
 from tutti.kube.reading.yaml_text import parse_yaml
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _USUAL_START = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
-TOO_DEEP = "it is nested too deeply (does a YAML alias contain itself?)"
+NESTED_TOO_DEEPLY = "it is nested too deeply (does a YAML alias contain itself?)"
 
 
 class _KindHeader(msgspec.Struct, rename="camel"):
-    """The kind of an object, without the rest of it."""
+    """Kind and API version of an object."""
 
     kind: str | None = None
     api_version: str | None = None
 
 
 class Header(_KindHeader):
-    """The kind of an object, and its items undecoded where it is a list."""
+    """Kind and API version of an object, and the undecoded items of a list."""
 
     items: list[msgspec.Raw] | None = None
 
 
 class JsonDocument(NamedTuple):
-    """One JSON value of a file: its header and its whole text."""
+    """One JSON value of a file: its header and its text."""
 
     header: Header
     text: memoryview
@@ -61,15 +61,18 @@ _OPTIONAL_ITEMS = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
 def parse_file(source: Source, fields: Mapping[str, msgspec.Raw] | None = None) -> ParsedFile:
-    """The documents of a file; `fields` are the top-level fields of its only JSON object, where a caller has them."""
+    """Parse a file into documents.
+
+    `fields` are the undecoded top-level fields of the file's only JSON object, if the caller already has them.
+    """
     try:
         return _parse_file(source, fields)
     except RecursionError:
-        raise InputError(TOO_DEEP, file=source.name) from None
+        raise InputError(NESTED_TOO_DEEPLY, file=source.name) from None
 
 
 def parsed_trees(trees: Iterable[Any], name: str) -> ParsedFile:
-    """Objects that are dicts with the names of Kubernetes' JSON; times may be datetimes, None is an absent field."""
+    """Return dicts with Kubernetes' JSON field names as a parsed file; times may be datetimes, None means absent."""
     try:
         return ParsedFile(Source(name, b""), [], [_without_none(msgspec.to_builtins(tree)) for tree in trees])
     except RecursionError:
@@ -79,10 +82,10 @@ def parsed_trees(trees: Iterable[Any], name: str) -> ParsedFile:
 
 
 def kind_and_version(item: msgspec.Raw | memoryview) -> tuple[str | None, str | None]:
-    """An item's kind and API version, from its first bytes where they are in the usual order."""
-    usual = _USUAL_START.match(memoryview(item)[:256])
-    if usual is not None:
-        return usual[2].decode(), usual[1].decode()
+    """Return kind and API version of an item; read only the first bytes if the fields are in the usual order."""
+    match = _USUAL_START.match(memoryview(item)[:256])
+    if match is not None:
+        return match[2].decode(), match[1].decode()
     header = _KIND.decode(item)
     return header.kind, header.api_version
 
@@ -103,12 +106,12 @@ def _parse_file(source: Source, fields: Mapping[str, msgspec.Raw] | None) -> Par
             return ParsedFile(source, documents, [])
         if source.is_json:
             raise documents
-        # YAML may begin with a brace too: the YAML parser decides whether the text is malformed.
+        # YAML may begin with a brace too, so the YAML parser decides whether the text is malformed.
     return ParsedFile(source, [], [tree for tree in parse_yaml(source) if tree is not None])
 
 
 def _header_of_fields(fields: Mapping[str, msgspec.Raw]) -> Header | None:
-    """The header that an object's fields make; None where one is faulty, so that the whole text is parsed for it."""
+    """Build the header from an object's fields; None if a field is invalid: parsing the text then gives the error."""
     try:
         return Header(
             kind=_TEXT.decode(fields["kind"]) if "kind" in fields else None,
@@ -120,26 +123,26 @@ def _header_of_fields(fields: Mapping[str, msgspec.Raw]) -> Header | None:
 
 
 def _json_documents(source: Source) -> list[JsonDocument] | InputError:
-    """The JSON values of a file, one after another; or what is wrong with the text."""
+    """Return the JSON values of a file, in order; or the error if the text is not JSON."""
     rest = memoryview(source.data.removeprefix(b"\xef\xbb\xbf"))
-    found = []
+    documents = []
     offset = 0
     while rest[:4096].tobytes().strip() or rest.tobytes().strip():
         end = len(rest)
         try:
             header = _header(rest)
         except msgspec.ValidationError as error:
-            raise fault(error, source) from None
+            raise decode_error(error, source) from None
         except msgspec.DecodeError as error:
             trailing = _TRAILING.search(str(error))
             if trailing is None:
                 return InputError(_with_line(str(error), source.data, offset=offset), file=source.name)
-            end = int(trailing[1]) - 1  # the byte after the one that is too much
+            end = int(trailing[1]) - 1  # msgspec reports the byte after the first trailing one
             header = _header(rest[:end])
-        found.append(JsonDocument(header, rest[:end]))
+        documents.append(JsonDocument(header, rest[:end]))
         rest = rest[end:]
         offset += end
-    return found
+    return documents
 
 
 def _header(text: memoryview) -> Header:
@@ -149,9 +152,9 @@ def _header(text: memoryview) -> Header:
 
 
 def _with_line(message: str, data: bytes, *, offset: int) -> str:
-    """A parser's message with the line instead of the byte."""
-    place = _BYTE.search(message)
-    if place is None:
+    """Replace the byte position in a parser's message with the line number."""
+    position = _BYTE.search(message)
+    if position is None:
         return "JSON is malformed: it ends too early" if "truncated" in message else message
-    line = data.count(b"\n", 0, offset + int(place[1])) + 1
+    line = data.count(b"\n", 0, offset + int(position[1])) + 1
     return _BYTE.sub(f" (line {line})", message)

@@ -1,7 +1,7 @@
-"""A snapshot: the objects of a cluster as they came from files or from an API server.
+"""A snapshot: the objects of a cluster, from files or from an API server.
 
-Contract: frozen; at most one object for a kind and key. Objects are kept by kind, in the order they came in, with what
-was left out and what has to be told to the user.
+Contract: frozen; at most one object per kind and key. The objects are grouped by kind, in input order. The snapshot
+also has the counts of skipped objects and the notes for the user.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     objects: dict[str, list[Object]] = {}
     """Objects by kind."""
-    present: frozenset[str] = frozenset()
-    """Kinds that were given, were it as an empty list."""
+    present_kinds: frozenset[str] = frozenset()
+    """Kinds that the input has, also as an empty list."""
     skipped: dict[str, int] = {}
-    """How many objects of other kinds were left out."""
-    missing: frozenset[str] = frozenset()
-    """Kinds that were not given and would have been looked at."""
+    """Number of skipped objects by kind."""
+    missing_kinds: frozenset[str] = frozenset()
+    """Kinds that preparation looked up and the input does not have."""
     notes: tuple[str, ...] = ()
-    """Lines for the user about what was ambiguous."""
+    """Notes for the user about ambiguous input, one line each."""
 
-    def of(self, kind: type[_Some]) -> list[_Some]:
-        """All objects of one kind."""
+    def objects_of(self, kind: type[_Some]) -> list[_Some]:
+        """Return all objects of a kind."""
         return self.objects.get(kind.KIND, [])  # type: ignore[return-value]
 
-    def every(self) -> list[Object]:
-        """All objects, kind by kind."""
+    def all_objects(self) -> list[Object]:
+        """Return all objects, grouped by kind."""
         return [obj for objects in self.objects.values() for obj in objects]
 
-    def given(self, kind: type[_Some]) -> list[_Some] | None:
-        """All objects of one kind; None when nobody gave that kind."""
-        return self.of(kind) if kind.KIND in self.present else None
+    def objects_if_given(self, kind: type[_Some]) -> list[_Some] | None:
+        """Return all objects of a kind; None if the input does not have the kind."""
+        return self.objects_of(kind) if kind.KIND in self.present_kinds else None
 
     @property
     def pods(self) -> list[Pod]:
         """All pods."""
-        return self.of(Pod)
+        return self.objects_of(Pod)
 
     @property
     def nodes(self) -> list[Node]:
         """All nodes."""
-        return self.of(Node)
+        return self.objects_of(Node)
 
     def __len__(self) -> int:
         return sum(map(len, self.objects.values()))
 
 
 def by_kind(objects: Iterable[Object]) -> dict[str, list[Object]]:
-    """Objects sorted into lists by kind."""
-    found: dict[str, list[Object]] = {}
+    """Group objects by kind."""
+    groups: dict[str, list[Object]] = {}
     for obj in objects:
-        found.setdefault(obj.KIND, []).append(obj)
-    return found
+        groups.setdefault(obj.KIND, []).append(obj)
+    return groups

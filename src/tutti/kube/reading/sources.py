@@ -1,8 +1,8 @@
-"""Files, directories and standard input as named bytes: the one place of this package that reads from outside.
+"""Files, directories and standard input as named bytes: the only module of `kube` that reads files.
 
-Contract: `read_sources` gives every file once, in the order of the paths; a directory gives all its .json, .yaml and
-.yml files (also gzipped), sorted by path, those of its folders included; ``-`` is standard input. What cannot be read
-raises `InputError` with the path in it. Text in UTF-16, as PowerShell's ``>`` writes it, is given as UTF-8.
+Contract: `read_sources` yields each file in the order of the paths. For a directory it yields all .json, .yaml and .yml
+files (also gzipped) in the directory and its subdirectories, sorted by path; ``-`` is standard input. An unreadable
+file raises `InputError` with the path. UTF-16 text, as PowerShell's ``>`` writes it, is converted to UTF-8.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Source(NamedTuple):
-    """One file's content and the name to call it by."""
+    """The content of a file, and its name for messages."""
 
     name: str
     data: bytes
 
     @property
     def is_json(self) -> bool:
-        """Whether the name promises JSON, so that a fault is one of JSON and YAML need not be tried."""
+        """Whether the name ends in .json; malformed text is then a JSON error, and the YAML parser is not tried."""
         return self.name.removesuffix(".gz").endswith(".json")
 
 
 def read_sources(paths: Sequence[str]) -> Iterator[Source]:
-    """Every file that the paths name."""
+    """Read every file that the paths name, one at a time."""
     for path in paths:
         if path == "-":
-            yield Source("stdin", _text(sys.stdin.buffer.read(), "stdin"))
+            yield Source("stdin", _utf8_text(sys.stdin.buffer.read(), "stdin"))
         else:
             for file in _files(Path(path)):
-                yield Source(str(file), _text(_read(file), str(file)))
+                yield Source(str(file), _utf8_text(_read(file), str(file)))
 
 
 def _files(path: Path) -> list[Path]:
@@ -61,11 +61,11 @@ def _read(file: Path) -> bytes:
         raise InputError((error.strerror or str(error)).lower(), file=str(file)) from None
 
 
-def _text(data: bytes, name: str) -> bytes:
-    data = _unpacked(data, name)
+def _utf8_text(data: bytes, name: str) -> bytes:
+    data = _decompressed(data, name)
     if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         try:
-            codecs.utf_8_decode(data)  # half a second for a gigabyte: decoders tell only a part's place
+            codecs.utf_8_decode(data)  # 0.5 s per gigabyte; JSON and YAML decoders would report a wrong position
         except UnicodeDecodeError as error:
             problem = f"not UTF-8 text: byte {error.start + 1} is 0x{data[error.start]:02x}"
             raise InputError(problem, file=name) from None
@@ -76,7 +76,7 @@ def _text(data: bytes, name: str) -> bytes:
         raise InputError("not whole UTF-16 text: save it as UTF-8", file=name) from None
 
 
-def _unpacked(data: bytes, name: str) -> bytes:
+def _decompressed(data: bytes, name: str) -> bytes:
     if not data.startswith(_GZIP_MAGIC):
         return data
     try:

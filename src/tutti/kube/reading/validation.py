@@ -1,8 +1,8 @@
-"""Checks of a decoded object's values, so that nothing unreadable gets beyond the loader.
+"""Checks of the values of a decoded object, so that no invalid value passes the loader.
 
-Contract: `validate` raises `InputError` with the field for a quantity, time, selector, operator or name that Kubernetes
-would refuse and that scheduling reads; it changes nothing. It is run on every object of a dump, so the usual pod must
-cost microseconds: texts are checked through remembered parsers, and paths are put together only for a fault.
+Contract: `validate` raises `InputError` with the field for the first quantity, time, selector, operator or name that
+Kubernetes would refuse, among the fields that Tutti reads. It changes nothing. It runs on every object of a dump, so it
+takes microseconds for a typical pod: the parsers cache their results, and paths are joined only for an error.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from tutti.kube.reading.pod_validation import (
     check_resources,
     check_selector,
     check_time,
-    fault_at,
+    field_error,
 )
 
 _PERCENT = re.compile(r"[0-9]{1,9}%")
 
 
 def validate(obj: Object) -> None:
-    """Raise `InputError` for the first value that cannot be read."""
+    """Raise `InputError` for the first invalid value."""
     _metadata(obj.metadata)
     check: Callable[[Any], None] | None = _CHECKS.get(obj.KIND)
     if check is not None:
@@ -65,11 +65,12 @@ def _pod(pod: Pod) -> None:
         ("containerStatuses", status.container_statuses),
         ("initContainerStatuses", status.init_container_statuses),
     ):
-        for place, seen in enumerate(statuses or ()):
-            if seen.allocated_resources:
-                check_quantities(seen.allocated_resources, ("status.", field, place, ".allocatedResources"))
-            if seen.resources is not None:
-                check_resources(seen.resources, ("status.", field, place, ".resources"))
+        for index, container_status in enumerate(statuses or ()):
+            if container_status.allocated_resources:
+                path = ("status.", field, index, ".allocatedResources")
+                check_quantities(container_status.allocated_resources, path)
+            if container_status.resources is not None:
+                check_resources(container_status.resources, ("status.", field, index, ".resources"))
     if status.allocated_resources:
         check_quantities(status.allocated_resources, ("status.allocatedResources",))
     if status.resources is not None:
@@ -84,26 +85,26 @@ def _workload(obj: Any) -> None:
         check_selector(selector, (path, ".selector"))
     if spec.template is not None:
         check_pod_spec(spec.template.spec, f"{path}.template.spec")
-    for place, claim in enumerate(getattr(spec, "volume_claim_templates", None) or ()):
+    for index, claim in enumerate(getattr(spec, "volume_claim_templates", None) or ()):
         if not claim.metadata.name:
-            raise fault_at("a name is required", (path, ".volumeClaimTemplates", place, ".metadata.name"))
+            raise field_error("a name is required", (path, ".volumeClaimTemplates", index, ".metadata.name"))
         if claim.spec.resources is not None:
-            check_resources(claim.spec.resources, (path, ".volumeClaimTemplates", place, ".spec.resources"))
+            check_resources(claim.spec.resources, (path, ".volumeClaimTemplates", index, ".spec.resources"))
 
 
 def _node(node: Node) -> None:
     check_quantities(node.status.allocatable or {}, ("status.allocatable",))
     check_quantities(node.status.capacity or {}, ("status.capacity",))
-    for place, condition in enumerate(node.status.conditions or ()):
+    for index, condition in enumerate(node.status.conditions or ()):
         if condition.last_heartbeat_time is not None:
-            check_time(condition.last_heartbeat_time, f"status.conditions[{place}].lastHeartbeatTime")
+            check_time(condition.last_heartbeat_time, f"status.conditions[{index}].lastHeartbeatTime")
     _taints(node.spec.taints, "spec.taints")
 
 
 def _taints(taints: Iterable[Taint] | None, path: str) -> None:
-    for place, taint in enumerate(taints or ()):
+    for index, taint in enumerate(taints or ()):
         if taint.effect not in EFFECTS:
-            raise fault_at(f'"{taint.effect}" is not an effect', (path, place, ".effect"))
+            raise field_error(f'"{taint.effect}" is not an effect', (path, index, ".effect"))
 
 
 def _karpenter_pool(pool: KarpenterPool) -> None:
@@ -138,18 +139,18 @@ def _capacity(capacity: CSIStorageCapacity) -> None:
 
 
 def _budget(budget: Any) -> None:
-    for field, text in (("minAvailable", budget.spec.min_available), ("maxUnavailable", budget.spec.max_unavailable)):
-        good = text is None or (text >= 0 if isinstance(text, int) else _PERCENT.fullmatch(text) is not None)
-        if not good:
-            raise InputError(f'"{text}" is not a number of pods or a percentage', field=f"spec.{field}")
+    for field, value in (("minAvailable", budget.spec.min_available), ("maxUnavailable", budget.spec.max_unavailable)):
+        is_valid = value is None or (value >= 0 if isinstance(value, int) else _PERCENT.fullmatch(value) is not None)
+        if not is_valid:
+            raise InputError(f'"{value}" is not a number of pods or a percentage', field=f"spec.{field}")
     if budget.spec.selector is not None:
         check_selector(budget.spec.selector, ("spec.selector",))
 
 
 def _limit_range(limit_range: Any) -> None:
-    for place, item in enumerate(limit_range.spec.limits or ()):
+    for index, item in enumerate(limit_range.spec.limits or ()):
         for field in ("default", "default_request", "max", "min"):
-            check_quantities(getattr(item, field) or {}, ("spec.limits", place, ".", field))
+            check_quantities(getattr(item, field) or {}, ("spec.limits", index, ".", field))
 
 
 def _runtime_class(runtime: Any) -> None:

@@ -1,8 +1,8 @@
-"""YAML as kubectl reads it.
+"""YAML parsed as kubectl parses it.
 
-Contract: safe (no Python objects), with the C parser where it is there. Two habits of YAML 1.1 that kubectl does not
-share are left out: times stay text, and ``1:30`` is no number. Faults raise `InputError` with file and line. Aliases
-are followed as long as what they repeat stays small, so that a short file cannot fill the memory.
+Contract: safe (creates no Python objects); uses the C parser if available. Two rules of YAML 1.1 that kubectl does not
+apply are off: times stay strings, and ``1:30`` is not a number. Malformed text raises `InputError` with file and line.
+A file whose aliases expand to too many values raises `InputError`, so that a short file cannot exhaust the memory.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _INT = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)"
 _FLOAT = re.compile(
     r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-_MOST_REPEATED = 1_000_000
-"""A file may hold so many more values than bytes; what people write with aliases comes nowhere near."""
+_MAX_REPEATED_VALUES = 1_000_000
+"""How many more values than bytes a file may have after alias expansion; real files have far fewer."""
 
-_REPLACED = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_REPLACED_TAGS = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 class _KubernetesLoader(_Base):  # type: ignore[misc]
-    """A safe loader with kubectl's idea of scalars."""
+    """A safe loader with kubectl's rules for scalars."""
 
 
 _KubernetesLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED_TAGS]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
 _KubernetesLoader.add_implicit_resolver(
@@ -45,10 +45,10 @@ _KubernetesLoader.add_implicit_resolver(
 
 
 def parse_yaml(source: Source) -> Iterator[Any]:
-    """The documents of a file as trees of dicts, lists and scalars."""
+    """Yield the documents of a file as trees of dicts, lists and scalars."""
     try:
         for tree in yaml.load_all(source.data, Loader=_KubernetesLoader):
-            if b"*" in source.data and _size(tree, {}) > len(source.data) + _MOST_REPEATED:
+            if b"*" in source.data and _size(tree, {}) > len(source.data) + _MAX_REPEATED_VALUES:
                 raise InputError("YAML aliases repeat too much: write out what they stand for", file=source.name)
             yield tree
     except yaml.MarkedYAMLError as error:
@@ -61,10 +61,10 @@ def parse_yaml(source: Source) -> Iterator[Any]:
 
 
 def _size(tree: Any, sizes: dict[int, int]) -> int:
-    """How many values a tree has if its aliases are written out; what a collection holds is reckoned once."""
+    """Return the number of values in a tree after alias expansion; each collection is counted once, in `sizes`."""
     if not isinstance(tree, (dict, list)):
         return 1
     if id(tree) not in sizes:
-        sizes[id(tree)] = 1  # for a tree that holds itself, which whoever walks it refuses
+        sizes[id(tree)] = 1  # ends the recursion if the tree contains itself; the decoder refuses such a tree
         sizes[id(tree)] = 1 + sum(_size(each, sizes) for each in (tree.values() if isinstance(tree, dict) else tree))
     return sizes[id(tree)]

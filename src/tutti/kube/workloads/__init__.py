@@ -1,5 +1,10 @@
-"""Workloads into the pods that they would make now.
+"""The pods that the controllers of Kubernetes would create for workloads now.
 
-`expansion` handles all kinds and ReplicaSets; `daemon_sets`, `jobs`, `stateful_sets` one kind each; `owners` says who
-owns which pods, `scaling` which pods come and go when a workload is scaled, `size_limits` how large one may be.
+- `expansion`: which pods do workloads of all kinds lack; which ReplicaSet does a Deployment create?
+- `daemon_sets`: on which nodes does a DaemonSet run a pod, and with which tolerations and affinity?
+- `jobs`: how many pods, and which indexes, does a Job or a CronJob start?
+- `stateful_sets`: which numbered pods and claims does a StatefulSet lack?
+- `owners`: which pods does a controller own, and how is a pod created from a template?
+- `scaling`: which pods are added or removed when the replica count of a workload changes?
+- `size_limits`: how many pods may one workload have?
 """

@@ -1,8 +1,9 @@
 """DaemonSets: one pod for every node that should run it.
 
-Contract: pure. A node should run the pod if the template's node selector and required affinity select it and the pod,
-with the tolerations that every daemon pod gets, bears its taints; whether there is room is the scheduler's question.
-Each pod is bound to its node by an affinity on the node's name, which takes the place of the template's required one.
+Contract: pure. A node should run the pod if the template's node selector and required node affinity match the node and
+the pod, with the default tolerations of daemon pods, tolerates the node's taints. The free resources of the node do not
+matter here; the scheduler checks them. Each pod has a required node affinity to the name of its node, in place of the
+template's required node affinity.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from tutti.kube.generated_names import letters, suffixed, template_hash
+from tutti.kube.generated_names import generated_name, hash_letters, template_hash
 from tutti.kube.objects import (
     Affinity,
     DaemonSet,
@@ -27,9 +28,9 @@ from tutti.kube.objects import (
 )
 from tutti.kube.selectors import NODE_NAME_FIELD, NodeTerm, parse_node_selector
 from tutti.kube.taints import first_untolerated, with_toleration
-from tutti.kube.workloads.owners import OwnedPods, pod_from
+from tutti.kube.workloads.owners import OwnedPods, pod_from_template
 
-_BORNE = (
+_DEFAULT_TOLERATIONS = (
     ("not-ready", "NoExecute"),
     ("unreachable", "NoExecute"),
     ("disk-pressure", "NoSchedule"),
@@ -37,48 +38,50 @@ _BORNE = (
     ("pid-pressure", "NoSchedule"),
     ("unschedulable", "NoSchedule"),
 )
-_BORNE_ON_HOST_NETWORK = (("network-unavailable", "NoSchedule"),)
+_HOST_NETWORK_TOLERATIONS = (("network-unavailable", "NoSchedule"),)
 
 
 def daemon_pods(workload: DaemonSet, owned: OwnedPods, *, nodes: Sequence[Node]) -> list[Pod]:
-    """The pods that a DaemonSet lacks on these nodes."""
+    """Return the pods that a DaemonSet lacks on these nodes."""
     template = workload.spec.template
     tolerations = daemon_tolerations(template.spec)
     revision = {"controller-revision-hash": template_hash(msgspec.json.encode(template))}
-    served = {node_of(pod) for pod in owned.of(workload)}
+    nodes_with_pod = {node_of(pod) for pod in owned.active_pods(workload)}
     terms = _required_terms(template.spec)
     pods = []
     for node in nodes:
         name = node.metadata.name
-        if name in served or not _should_run(template.spec, node, tolerations=tolerations, terms=terms):
+        if name in nodes_with_pod or not _should_run(template.spec, node, tolerations=tolerations, terms=terms):
             continue
-        affinity = bound_to(template.spec.affinity, name)
+        affinity = affinity_to_node(template.spec.affinity, name)
         spec = replace(template.spec, affinity=affinity, tolerations=tolerations)
         pods.append(
-            pod_from(template, workload, name=_pod_name(workload, owned, node=name), labels=revision, spec=spec)
+            pod_from_template(
+                template, workload, name=_pod_name(workload, owned, node=name), labels=revision, spec=spec
+            )
         )
     return pods
 
 
 def daemon_tolerations(spec: PodSpec) -> list[Toleration]:
-    """The template's tolerations and those that every daemon pod gets."""
+    """Return the template's tolerations and the default tolerations of daemon pods."""
     tolerations = list(spec.tolerations or ())
-    for state, effect in _BORNE + (_BORNE_ON_HOST_NETWORK if spec.host_network else ()):
-        borne = Toleration(key=f"node.kubernetes.io/{state}", operator="Exists", effect=effect)
-        tolerations = with_toleration(tolerations, borne)
+    for state, effect in _DEFAULT_TOLERATIONS + (_HOST_NETWORK_TOLERATIONS if spec.host_network else ()):
+        toleration = Toleration(key=f"node.kubernetes.io/{state}", operator="Exists", effect=effect)
+        tolerations = with_toleration(tolerations, toleration)
     return tolerations
 
 
-def bound_to(affinity: Affinity | None, node: str) -> Affinity:
-    """The affinity of a daemon pod, which names its node."""
-    by_name = LabelSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=[node])
-    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[by_name])])
-    before = affinity or Affinity()
-    return replace(before, node_affinity=replace(before.node_affinity or NodeAffinity(), required=required))
+def affinity_to_node(affinity: Affinity | None, node: str) -> Affinity:
+    """Return the affinity with a required node affinity to a node's name, as daemon pods have it."""
+    name_requirement = LabelSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=[node])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[name_requirement])])
+    template = affinity or Affinity()
+    return replace(template, node_affinity=replace(template.node_affinity or NodeAffinity(), required=required))
 
 
 def node_of(pod: Pod) -> str | None:
-    """The node that a daemon pod is on, or is meant for."""
+    """Return the node that a daemon pod runs on, or that its node affinity names; None if there is none."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
@@ -111,7 +114,7 @@ def _should_run(
 def _pod_name(workload: DaemonSet, owned: OwnedPods, *, node: str) -> str:
     namespace = workload.metadata.namespace or "default"
     prefix = f"{workload.metadata.name}-"
-    name = suffixed(prefix, node)
-    while owned.taken(f"{namespace}/{name}"):
-        name = suffixed(prefix, node + letters(name, count=5))
+    name = generated_name(prefix, node)
+    while owned.has_pod(f"{namespace}/{name}"):
+        name = generated_name(prefix, node + hash_letters(name, count=5))
     return name

@@ -1,10 +1,10 @@
-"""Workloads into the pods they would make now.
+"""Expansion of workloads: the pods that their controllers would create now.
 
-Contract: pure and deterministic. `expand` looks at what is there and makes what is missing: a workload whose pods are
-all in the dump makes none. Deployments make a ReplicaSet first (unless the dump has it), CronJobs a Job, and only when
-asked; suspended ones, finished ones and ones being deleted make nothing. New pods are as a controller writes them:
-they still need `kube.admission`. A Job that runs more pods in all than at once makes those that run at once. A number
-of pods that nobody can mean (`kube.sizes`) raises `InputError` before any is made.
+Contract: pure and deterministic. `expand` creates only missing pods: a workload with all its pods in the dump gets no
+new pod. A Deployment creates a ReplicaSet first, unless the dump has it. A CronJob creates a Job, only on request.
+Workloads that are suspended, finished or being deleted create nothing. A Job with more completions than parallelism
+creates the pods that run in parallel. New pods are as a controller writes them and still need `kube.admission`. A
+workload with more pods than `size_limits` allows raises `InputError` before any pod is created.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.kube.admission.pod_admission import is_stored
-from tutti.kube.generated_names import suffixed, template_hash
+from tutti.kube.generated_names import generated_name, template_hash
 from tutti.kube.objects import (
     CronJob,
     DaemonSet,
@@ -34,8 +34,15 @@ from tutti.kube.objects import (
     WorkloadSpec,
 )
 from tutti.kube.workloads.daemon_sets import daemon_pods
-from tutti.kube.workloads.jobs import job_of, job_pods
-from tutti.kube.workloads.owners import OwnedPods, OwnerKey, controller_of, owner_reference, pod_from, uid_for
+from tutti.kube.workloads.jobs import job_pods, next_job
+from tutti.kube.workloads.owners import (
+    OwnedPods,
+    OwnerKey,
+    controller_of,
+    owner_reference,
+    placeholder_uid,
+    pod_from_template,
+)
 from tutti.kube.workloads.size_limits import check_size
 from tutti.kube.workloads.stateful_sets import stateful_pods
 
@@ -44,7 +51,7 @@ _REVISION = "deployment.kubernetes.io/revision"
 
 
 class Expansion(msgspec.Struct, frozen=True):
-    """What workloads make: pods, and the objects that stand between."""
+    """The objects that workloads create: pods, claims, ReplicaSets and Jobs."""
 
     pods: list[Pod] = []
     claims: list[PersistentVolumeClaim] = []
@@ -58,66 +65,68 @@ def expand(
     pods: Iterable[Pod] = (),
     nodes: Sequence[Node] = (),
     claims: Iterable[PersistentVolumeClaim] = (),
-    cron_jobs: bool = False,
-    complete: bool = True,
+    start_cron_jobs: bool = False,
+    expand_stored: bool = True,
 ) -> Expansion:
-    """All that the workloads would make beside what is there; `cron_jobs` starts one run of every CronJob.
+    """Return the objects that the workloads lack; `start_cron_jobs` starts one run of every CronJob.
 
-    Without `complete` only new workloads make pods: those that an API server has stored have made theirs.
+    Without `expand_stored` only new workloads create pods: the controllers have already created the pods of workloads
+    that an API server has stored.
     """
     owned = OwnedPods(pods)
-    known = {claim.key for claim in claims}
+    known_claims = {claim.key for claim in claims}
     every = [workload for workload in workloads if workload.metadata.deletion_timestamp is None]
-    at_work = [workload for workload in every if complete or not is_stored(workload)]
-    replica_sets = _replica_sets(at_work, every, owned=owned)
-    runs = [job_of(each) for each in every if cron_jobs and isinstance(each, CronJob) and not each.spec.suspend]
+    active = [workload for workload in every if expand_stored or not is_stored(workload)]
+    replica_sets = _replica_sets(active, every, owned=owned)
+    runs = [next_job(each) for each in every if start_cron_jobs and isinstance(each, CronJob) and not each.spec.suspend]
     enlarged = {each.key for each in replica_sets}
-    unchanged = [each for each in at_work if not (isinstance(each, ReplicaSet) and each.key in enlarged)]
-    made = Expansion(pods=[], claims=[], replica_sets=replica_sets, jobs=runs)
+    unchanged = [each for each in active if not (isinstance(each, ReplicaSet) and each.key in enlarged)]
+    expansion = Expansion(pods=[], claims=[], replica_sets=replica_sets, jobs=runs)
     for workload in (*unchanged, *replica_sets, *runs):
         match workload:
             case ReplicaSet() | ReplicationController():
-                made.pods.extend(replica_pods(workload, owned))
+                expansion.pods.extend(replica_pods(workload, owned))
             case StatefulSet():
                 new_pods, new_claims = stateful_pods(workload, owned)
-                made.pods.extend(new_pods)
-                made.claims.extend(claim for claim in new_claims if claim.key not in known)
+                expansion.pods.extend(new_pods)
+                expansion.claims.extend(claim for claim in new_claims if claim.key not in known_claims)
             case DaemonSet():
-                made.pods.extend(daemon_pods(workload, owned, nodes=nodes))
+                expansion.pods.extend(daemon_pods(workload, owned, nodes=nodes))
             case Job():
-                made.pods.extend(job_pods(workload, owned))
-    return made
+                expansion.pods.extend(job_pods(workload, owned))
+    return expansion
 
 
-def _replica_sets(at_work: Iterable[Object], every: Iterable[Object], *, owned: OwnedPods) -> list[ReplicaSet]:
-    """The ReplicaSets that Deployments make or enlarge."""
-    present = [each for each in every if isinstance(each, ReplicaSet)]
-    found = (_current_replica_set(each, present, owned=owned) for each in at_work if isinstance(each, Deployment))
-    return [each for each in found if each is not None]
+def _replica_sets(active: Iterable[Object], every: Iterable[Object], *, owned: OwnedPods) -> list[ReplicaSet]:
+    """Return the ReplicaSets that the active Deployments create or enlarge."""
+    existing = [each for each in every if isinstance(each, ReplicaSet)]
+    current = (_current_replica_set(each, existing, owned=owned) for each in active if isinstance(each, Deployment))
+    return [each for each in current if each is not None]
 
 
 def _current_replica_set(
-    deployment: Deployment, present: Iterable[ReplicaSet], *, owned: OwnedPods
+    deployment: Deployment, existing: Iterable[ReplicaSet], *, owned: OwnedPods
 ) -> ReplicaSet | None:
-    """The ReplicaSet that a Deployment would make or enlarge; None when there is nothing for it to do.
+    """Return the ReplicaSet that a Deployment creates or enlarges; None if the Deployment changes nothing.
 
-    One that an API server has stored has done its work. A manifest on top of a dump asks for its own number of pods.
+    The controller has already scaled the ReplicaSets of a stored Deployment. A new Deployment that overrides a stored
+    one enlarges the current ReplicaSet to the new number of replicas.
     """
-    mine = replica_sets_of(deployment, present)
+    replica_sets = replica_sets_of(deployment, existing)
     number = _replicas(deployment.spec.replicas)
-    if not mine:
+    if not replica_sets:
         check_size(deployment, number, "spec.replicas")
         return replica_set_of(deployment, owned)
-    *older, current = mine
-    wanted = number - sum(_replicas(each.spec.replicas) for each in older)
-    if is_stored(deployment) or wanted <= _replicas(current.spec.replicas):
+    *older, current = replica_sets
+    replicas = number - sum(_replicas(each.spec.replicas) for each in older)
+    if is_stored(deployment) or replicas <= _replicas(current.spec.replicas):
         return None
     check_size(deployment, number, "spec.replicas")
-    return replace(current, spec=replace(current.spec, replicas=wanted))
+    return replace(current, spec=replace(current.spec, replicas=replicas))
 
 
 def replica_sets_of(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """The ReplicaSets of a Deployment, the current one last."""
+    """Return the ReplicaSets of a Deployment, the current ReplicaSet last."""
 
     def revision(replica_set: ReplicaSet) -> tuple[int, str, str]:
         text = (replica_set.metadata.annotations or {}).get(_REVISION, "")
@@ -125,7 +134,7 @@ def replica_sets_of(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) 
         return (int(text) if text.isdigit() else 0, created, replica_set.metadata.name)
 
     uid = deployment.metadata.uid
-    mine = []
+    owned_sets = []
     for replica_set in replica_sets:
         owner = controller_of(replica_set)
         if (
@@ -135,26 +144,26 @@ def replica_sets_of(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) 
             and replica_set.metadata.namespace == deployment.metadata.namespace
             and (not uid or owner.uid in ("", uid))
         ):
-            mine.append(replica_set)
-    return sorted(mine, key=revision)
+            owned_sets.append(replica_set)
+    return sorted(owned_sets, key=revision)
 
 
 def replica_set_of(deployment: Deployment, owned: OwnedPods) -> ReplicaSet:
-    """The ReplicaSet that a Deployment makes, or has made when only its pods are in the dump."""
+    """Return the ReplicaSet that a Deployment creates; if the dump has only its pods, the ReplicaSet of these pods."""
     spec, metadata = deployment.spec, deployment.metadata
     namespace = metadata.namespace or "default"
-    found = _lost_replica_set(deployment, owned)
-    if found is not None:
-        digest = found.name.removeprefix(f"{metadata.name}-")
-        owner = controller_of(owned.named(found)[0])
+    absent = _absent_replica_set(deployment, owned)
+    if absent is not None:
+        digest = absent.name.removeprefix(f"{metadata.name}-")
+        owner = controller_of(owned.pods_of_key(absent)[0])
         uid = owner.uid if owner is not None else ""
     else:
         digest, uid = template_hash(msgspec.json.encode(spec.template)), ""
-    hashed = {HASH_LABEL: digest}
+    hash_label = {HASH_LABEL: digest}
     template = spec.template
-    labels = {**(template.metadata.labels or {}), **hashed}
+    labels = {**(template.metadata.labels or {}), **hash_label}
     selector = spec.selector or LabelSelector(match_labels=template.metadata.labels)
-    made = ReplicaSet(
+    replica_set = ReplicaSet(
         metadata=ObjectMeta(
             name=f"{metadata.name}-{digest}",
             namespace=namespace,
@@ -164,42 +173,47 @@ def replica_set_of(deployment: Deployment, owned: OwnedPods) -> ReplicaSet:
         ),
         spec=WorkloadSpec(
             replicas=_replicas(spec.replicas),
-            selector=replace(selector, match_labels={**(selector.match_labels or {}), **hashed}),
+            selector=replace(selector, match_labels={**(selector.match_labels or {}), **hash_label}),
             template=PodTemplate(metadata=replace(template.metadata, labels=labels), spec=template.spec),
         ),
     )
-    return made if uid else replace(made, metadata=replace(made.metadata, uid=uid_for(made)))
+    if uid:
+        return replica_set
+    return replace(replica_set, metadata=replace(replica_set.metadata, uid=placeholder_uid(replica_set)))
 
 
 def replica_pods(workload: ReplicaSet | ReplicationController, owned: OwnedPods) -> list[Pod]:
-    """The pods that a ReplicaSet or a ReplicationController lacks."""
+    """Return the pods that a ReplicaSet or a ReplicationController lacks."""
     template = workload.spec.template or PodTemplate()
     number = _replicas(workload.spec.replicas)
     check_size(workload, number, "spec.replicas")
-    missing = number - len(owned.of(workload))
-    return [pod_from(template, workload, name=name) for name in new_names(workload, owned, count=missing)]
+    missing = number - len(owned.active_pods(workload))
+    return [pod_from_template(template, workload, name=name) for name in new_pod_names(workload, owned, count=missing)]
 
 
-def new_names(owner: Object, owned: OwnedPods, *, count: int) -> list[str]:
-    """Names for so many new pods, of which none is taken."""
+def new_pod_names(owner: Object, owned: OwnedPods, *, count: int) -> list[str]:
+    """Return `count` names for new pods; no existing pod has such a name."""
     namespace = owner.metadata.namespace or "default"
-    names: dict[str, None] = {}  # keeps its order, and finds a name that is drawn twice
+    names: dict[str, None] = {}  # an ordered set: two attempts may give the same name
     attempt = 0
     while len(names) < count:
-        name = suffixed(f"{owner.metadata.name}-", str(attempt))
+        name = generated_name(f"{owner.metadata.name}-", str(attempt))
         attempt += 1
-        if not owned.taken(f"{namespace}/{name}"):
+        if not owned.has_pod(f"{namespace}/{name}"):
             names[name] = None
     return list(names)
 
 
-def _lost_replica_set(deployment: Deployment, owned: OwnedPods) -> OwnerKey | None:
-    """The ReplicaSet that only its pods still tell of, for they bear its name and hash; of several the largest."""
+def _absent_replica_set(deployment: Deployment, owned: OwnedPods) -> OwnerKey | None:
+    """Return the ReplicaSet of which the dump has only the pods, known by its name and hash label.
+
+    Of several ReplicaSets return that with the most pods; None if there is none.
+    """
     metadata = deployment.metadata
     candidates = []
-    for key in owned.owners("ReplicaSet", metadata.namespace or "default"):
+    for key in owned.owner_keys("ReplicaSet", metadata.namespace or "default"):
         digest = key.name.removeprefix(f"{metadata.name}-")
-        pods = owned.named(key)
+        pods = owned.pods_of_key(key)
         if digest != key.name and all((pod.metadata.labels or {}).get(HASH_LABEL) == digest for pod in pods):
             candidates.append((len(pods), key.name, key))
     return max(candidates)[2] if candidates else None

@@ -1,7 +1,7 @@
-"""Who owns which pods, and pods made from templates.
+"""The pods of each controller, and the creation of pods from templates.
 
-Contract: pure. An owner is recognised by uid where both sides have one, else by kind and name, in its own namespace.
-Pods that are finished or on their way out do not count for their owner, as for Kubernetes' own controllers.
+Contract: pure. A pod belongs to an owner if namespace, kind and name agree, and also the uid if both sides have one.
+Finished and terminating pods do not count, as in Kubernetes' controllers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tutti.kube.objects import Object, ObjectMeta, OwnerReference, Pod, PodSpec,
 
 
 class OwnerKey(NamedTuple):
-    """An owner as its pods name it."""
+    """An owner as the owner references of its pods name it."""
 
     namespace: str
     kind: str
@@ -24,7 +24,7 @@ class OwnerKey(NamedTuple):
 
 
 class OwnedPods:
-    """The pods that are there, by their owners; asked before new ones are made."""
+    """An index of existing pods by owner and by name."""
 
     def __init__(self, pods: Iterable[Pod]) -> None:
         self._by_owner: dict[OwnerKey, list[Pod]] = {}
@@ -35,32 +35,32 @@ class OwnedPods:
                 key = OwnerKey(pod.metadata.namespace or "default", owner.kind, owner.name)
                 self._by_owner.setdefault(key, []).append(pod)
 
-    def of(self, owner: Object) -> list[Pod]:
-        """The active pods of an owner."""
+    def active_pods(self, owner: Object) -> list[Pod]:
+        """Return the active pods of an owner."""
         key = OwnerKey(owner.metadata.namespace or "default", owner.KIND, owner.metadata.name)
         uid = owner.metadata.uid
-        return [pod for pod in self._by_owner.get(key, ()) if not uid or _uid_of(pod) in ("", uid)]
+        return [pod for pod in self._by_owner.get(key, ()) if not uid or _owner_uid(pod) in ("", uid)]
 
-    def owners(self, kind: str, namespace: str) -> list[OwnerKey]:
-        """Owners of a kind that have pods in a namespace, whether or not they are there themselves."""
+    def owner_keys(self, kind: str, namespace: str) -> list[OwnerKey]:
+        """Return the owners of a kind that have active pods in a namespace; the owner objects need not exist."""
         return [key for key in self._by_owner if key.kind == kind and key.namespace == namespace]
 
-    def named(self, owner: OwnerKey) -> list[Pod]:
-        """The active pods that name an owner."""
+    def pods_of_key(self, owner: OwnerKey) -> list[Pod]:
+        """Return the active pods whose owner reference has this key."""
         return self._by_owner.get(owner, [])
 
-    def taken(self, key: str) -> bool:
-        """Whether a pod of this namespace and name is there."""
+    def has_pod(self, key: str) -> bool:
+        """Whether a pod with this ``namespace/name`` exists."""
         return key in self._names
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether a pod is neither finished nor on its way out."""
+    """Whether a pod is neither finished nor terminating."""
     return pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """The owner that manages an object."""
+    """Return the reference to the controller of an object; None if there is none."""
     for owner in obj.metadata.owner_references or ():
         if owner.controller:
             return owner
@@ -68,22 +68,22 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 def owner_reference(owner: Object) -> OwnerReference:
-    """The reference that an object made by the owner bears."""
+    """Return the owner reference for an object that the owner creates."""
     return OwnerReference(
         api_version=owner.API_VERSION,
         kind=owner.KIND,
         name=owner.metadata.name,
-        uid=owner.metadata.uid or uid_for(owner),
+        uid=owner.metadata.uid or placeholder_uid(owner),
         controller=True,
     )
 
 
-def uid_for(obj: Object) -> str:
-    """The uid that stands in for one that no API server has given."""
+def placeholder_uid(obj: Object) -> str:
+    """Return a generated uid for an object that no API server has stored."""
     return made_uid(f"{obj.KIND}/{obj.key}")
 
 
-def pod_from(
+def pod_from_template(
     template: PodTemplate,
     owner: Object,
     *,
@@ -92,7 +92,7 @@ def pod_from(
     annotations: Mapping[str, str] | None = None,
     spec: PodSpec | None = None,
 ) -> Pod:
-    """A pod that an owner makes from its template."""
+    """Return a pod that an owner creates from its template."""
     namespace = owner.metadata.namespace or "default"
     metadata = ObjectMeta(
         name=name,
@@ -106,12 +106,12 @@ def pod_from(
 
 
 def with_uid(obj: Object) -> Object:
-    """The object with a uid, made up if it has none, so that its pods can name it."""
+    """Return the object with a uid, generated if it has none, so that owner references can have it."""
     if obj.metadata.uid:
         return obj
-    return replace(obj, metadata=replace(obj.metadata, uid=uid_for(obj)))
+    return replace(obj, metadata=replace(obj.metadata, uid=placeholder_uid(obj)))
 
 
-def _uid_of(pod: Pod) -> str:
+def _owner_uid(pod: Pod) -> str:
     owner = controller_of(pod)
     return owner.uid if owner is not None else ""

@@ -1,9 +1,9 @@
-"""A workload made larger or smaller: which pods come, and which go.
+"""Scaling of a workload: which pods are added, and which are removed.
 
-Contract: pure. Pods that go are chosen as the controllers choose them: those without a node first, then pending ones,
-then those that are not ready, of lower deletion cost, doubled up on a node, and the newest; of a StatefulSet the
-highest numbers. Times of readiness and restarts are not in the picture and do not decide. New pods still need
-`kube.admission`.
+Contract: pure. Removed pods are chosen as the controllers choose them: pods without a node first, then pending pods,
+then pods that are not ready, then by lower deletion cost, more pods of the workload on the same node, and later
+creation; of a StatefulSet the highest ordinals. Snapshots have neither readiness times nor restarts, so these do not
+count. New pods still need `kube.admission`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from tutti.kube.workloads.jobs import job_pods
 from tutti.kube.workloads.owners import OwnedPods
 from tutti.kube.workloads.stateful_sets import ordinals, stateful_pods
 
-_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
-_COST = "controller.kubernetes.io/pod-deletion-cost"
+_PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 class ScalingChange(msgspec.Struct, frozen=True):
-    """What changes when a workload is scaled."""
+    """The changed, added and removed objects when a workload is scaled."""
 
     objects: list[Object]
-    """The workload, and its ReplicaSet if it has one, with their new size."""
+    """The workload, and the ReplicaSet of a Deployment, with the new replica counts."""
     added: list[Pod]
     removed: list[Pod]
     claims: list[PersistentVolumeClaim] = []
@@ -53,7 +53,7 @@ def scale(
     replica_sets: Sequence[ReplicaSet] = (),
     claims: Iterable[PersistentVolumeClaim] = (),
 ) -> ScalingChange:
-    """The workload with so many pods; a Job with so many at once."""
+    """Scale a workload to a number of replicas; of a Job, scale the parallelism."""
     owned = OwnedPods(pods)
     match workload:
         case Deployment():
@@ -63,26 +63,26 @@ def scale(
         case StatefulSet():
             return _scale_stateful_set(workload, replicas, owned=owned, claims=claims)
         case Job():
-            sized = replace(workload, spec=replace(workload.spec, parallelism=replicas))
-            active = owned.of(workload)
+            scaled = replace(workload, spec=replace(workload.spec, parallelism=replicas))
+            active = owned.active_pods(workload)
             return ScalingChange(
-                [sized], job_pods(sized, owned), going_first(active, active)[: max(len(active) - replicas, 0)]
+                [scaled], job_pods(scaled, owned), removal_order(active, active)[: max(len(active) - replicas, 0)]
             )
-    raise InputError("it has no number of pods that could be scaled", obj=f"{workload.KIND.lower()} {workload.key}")
+    raise InputError("it has no replica count to scale", obj=f"{workload.KIND.lower()} {workload.key}")
 
 
-def going_first(pods: Iterable[Pod], related: Iterable[Pod]) -> list[Pod]:
-    """Pods in the order in which a controller would remove them; `related` are all pods of the same workload."""
-    neighbours = Counter(pod.spec.node_name for pod in related)
+def removal_order(pods: Iterable[Pod], related: Iterable[Pod]) -> list[Pod]:
+    """Sort pods in the order in which a controller removes them; `related` are all pods of the same workload."""
+    pods_per_node = Counter(pod.spec.node_name for pod in related)
 
     def order(pod: Pod) -> tuple[bool, int, bool, int, int, float, str]:
         created = pod.metadata.creation_timestamp
         return (
             bool(pod.spec.node_name),
-            _PHASES.get(pod.status.phase or "Pending", 0),
+            _PHASE_ORDER.get(pod.status.phase or "Pending", 0),
             _is_ready(pod),
             _deletion_cost(pod),
-            -neighbours[pod.spec.node_name],
+            -pods_per_node[pod.spec.node_name],
             -micros(created) if created else float("-inf"),
             pod.key,
         )
@@ -93,38 +93,38 @@ def going_first(pods: Iterable[Pod], related: Iterable[Pod]) -> list[Pod]:
 def _scale_deployment(
     workload: Deployment, replicas: int, *, owned: OwnedPods, replica_sets: Sequence[ReplicaSet]
 ) -> ScalingChange:
-    sized = replace(workload, spec=replace(workload.spec, replicas=replicas))
-    mine = replica_sets_of(workload, replica_sets) or [replica_set_of(sized, owned)]
-    every = [pod for each in mine for pod in owned.of(each)]
-    removed = going_first(every, every)[: max(len(every) - replicas, 0)]
-    *older, current = mine
-    elsewhere = sum(len(owned.of(each)) for each in older)
-    grown = replace(current, spec=replace(current.spec, replicas=max(replicas - elsewhere, 0)))
-    added = [] if removed else replica_pods(grown, owned)
-    return ScalingChange([sized, grown], added, removed)
+    scaled = replace(workload, spec=replace(workload.spec, replicas=replicas))
+    owned_sets = replica_sets_of(workload, replica_sets) or [replica_set_of(scaled, owned)]
+    active = [pod for each in owned_sets for pod in owned.active_pods(each)]
+    removed = removal_order(active, active)[: max(len(active) - replicas, 0)]
+    *older, current = owned_sets
+    older_pods = sum(len(owned.active_pods(each)) for each in older)
+    scaled_set = replace(current, spec=replace(current.spec, replicas=max(replicas - older_pods, 0)))
+    added = [] if removed else replica_pods(scaled_set, owned)
+    return ScalingChange([scaled, scaled_set], added, removed)
 
 
 def _scale_replicas(workload: ReplicaSet | ReplicationController, replicas: int, *, owned: OwnedPods) -> ScalingChange:
-    sized: ReplicaSet | ReplicationController
+    scaled: ReplicaSet | ReplicationController
     if isinstance(workload, ReplicaSet):
-        sized = replace(workload, spec=replace(workload.spec, replicas=replicas))
+        scaled = replace(workload, spec=replace(workload.spec, replicas=replicas))
     else:
-        sized = replace(workload, spec=replace(workload.spec, replicas=replicas))
-    active = owned.of(workload)
-    removed = going_first(active, active)[: max(len(active) - replicas, 0)]
-    return ScalingChange([sized], replica_pods(sized, owned), removed)
+        scaled = replace(workload, spec=replace(workload.spec, replicas=replicas))
+    active = owned.active_pods(workload)
+    removed = removal_order(active, active)[: max(len(active) - replicas, 0)]
+    return ScalingChange([scaled], replica_pods(scaled, owned), removed)
 
 
 def _scale_stateful_set(
     workload: StatefulSet, replicas: int, *, owned: OwnedPods, claims: Iterable[PersistentVolumeClaim]
 ) -> ScalingChange:
-    sized = replace(workload, spec=replace(workload.spec, replicas=replicas))
-    kept = {f"{workload.metadata.name}-{ordinal}" for ordinal in ordinals(sized)}
-    removed = [pod for pod in owned.of(workload) if pod.metadata.name not in kept]
+    scaled = replace(workload, spec=replace(workload.spec, replicas=replicas))
+    kept = {f"{workload.metadata.name}-{ordinal}" for ordinal in ordinals(scaled)}
+    removed = [pod for pod in owned.active_pods(workload) if pod.metadata.name not in kept]
     removed.sort(key=lambda pod: (-_ordinal(pod), pod.key))
-    added, needed = stateful_pods(sized, owned)
+    added, needed = stateful_pods(scaled, owned)
     known = {claim.key for claim in claims}
-    return ScalingChange([sized], added, removed, [claim for claim in needed if claim.key not in known])
+    return ScalingChange([scaled], added, removed, [claim for claim in needed if claim.key not in known])
 
 
 def _ordinal(pod: Pod) -> int:
@@ -137,5 +137,5 @@ def _is_ready(pod: Pod) -> bool:
 
 
 def _deletion_cost(pod: Pod) -> int:
-    text = (pod.metadata.annotations or {}).get(_COST, "0")
+    text = (pod.metadata.annotations or {}).get(_DELETION_COST, "0")
     return int(text) if text.lstrip("-").isdigit() else 0

@@ -1,7 +1,7 @@
-"""How large a workload may be whose pods Tutti makes.
+"""The largest number of pods of one workload.
 
-Contract: pure. `check_size` refuses a number of pods that is a slip of the pen, before anything is made: Kubernetes
-itself is built for 150,000 pods in a cluster.
+Contract: pure. `check_size` refuses a number of pods that can only be a typing error, before any pod is created:
+Kubernetes itself supports 150,000 pods in a cluster.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from tutti.exceptions import InputError
 from tutti.kube.objects import Object
 
-MOST_PODS = 500_000
-"""How many pods are made for one workload at most."""
+MAX_PODS = 500_000
+"""The largest number of pods that Tutti creates for one workload."""
 
 
-def too_many(number: int | str) -> str:
-    """What is wrong with a number of pods above the most."""
-    return f"{number} is more than the {MOST_PODS} pods that Tutti makes for one workload"
+def too_many_pods(number: int | str) -> str:
+    """Return the error message for a number of pods above `MAX_PODS`."""
+    return f"{number} is more than the {MAX_PODS} pods that Tutti makes for one workload"
 
 
 def check_size(workload: Object, number: int, field: str) -> None:
-    """Refuse a workload that would have more pods than are ever made."""
-    if number > MOST_PODS:
-        raise InputError(too_many(number), obj=f"{workload.KIND.lower()} {workload.key}", field=field)
+    """Raise `InputError` if a workload would have more than `MAX_PODS` pods."""
+    if number > MAX_PODS:
+        raise InputError(too_many_pods(number), obj=f"{workload.KIND.lower()} {workload.key}", field=field)

@@ -17,7 +17,7 @@ import msgspec
 
 from tutti.cluster.node_edits import like
 from tutti.exceptions import InputError, PoolError
-from tutti.kube.durations import duration
+from tutti.kube.durations import parse_duration
 from tutti.kube.objects import Node, Quantities, Taint
 from tutti.kube.quantity import parse_nano
 from tutti.kube.resource_names import is_gpu
@@ -188,7 +188,7 @@ def _down_rules(group: _Group) -> DownRules:
     try:
         return DownRules(
             threshold=float(threshold) if threshold else None,
-            unneeded=duration(unneeded) // 1_000_000 if unneeded else None,
+            unneeded=parse_duration(unneeded) // 1_000_000 if unneeded else None,
         )
     except (ValueError, InputError) as error:
         who, tag = f"group {group.auto_scaling_group_name}", f"tag {_TEMPLATE}autoscaling-options/"

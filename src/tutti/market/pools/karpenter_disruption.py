@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tutti.exceptions import InputError
 from tutti.kube.cron import parse_cron
-from tutti.kube.durations import duration
+from tutti.kube.durations import parse_duration
 from tutti.kube.objects import DisruptionBudget, KarpenterPool
 from tutti.market.offerings import EMPTY, UNDERUTILIZED, DownRules, NodeBudget
 
@@ -36,7 +36,7 @@ def down_rules(pool: KarpenterPool) -> DownRules:
     if said.consolidate_after == "Never":
         return DownRules(disabled=True)
     try:
-        unneeded = duration(said.consolidate_after) // _SECOND if said.consolidate_after else 0
+        unneeded = parse_duration(said.consolidate_after) // _SECOND if said.consolidate_after else 0
     except InputError as error:
         raise _fault(error.problem, pool, "consolidateAfter") from None
     return DownRules(
@@ -86,7 +86,7 @@ def _duration(said: DisruptionBudget, pool: KarpenterPool, where: str) -> int:
     if said.duration is None:
         return 0
     try:
-        return duration(said.duration) // _SECOND
+        return parse_duration(said.duration) // _SECOND
     except InputError as error:
         raise _fault(error.problem, pool, f"{where}.duration") from None
 

@@ -76,7 +76,7 @@ def _parsed(requirement: LabelSelectorRequirement) -> Requirement:
         values = [str(int((values or ["0"])[0]) + step)]
     changed = replace(requirement, key=key, operator=operator, values=values)
     term = parse_node_term(NodeSelectorTerm(match_expressions=[changed]))
-    if term is None or term.broken:
+    if term is None or term.is_invalid:
         given = f" and {len(values or ())} values" if operator in ("Gt", "Lt", "Exists", "DoesNotExist") else ""
         raise InputError(f"a requirement cannot have the operator {operator!r}{given}", field=f"requirements.{key}")
     return term.labels[0]

@@ -49,7 +49,7 @@ def with_others(catalogue: Catalogue, market: PoolContext) -> Catalogue:
 def _catalogue(snapshot: Snapshot, market: PoolContext, source: Source | None) -> Catalogue:
     if source is not None:
         return read_pools(source, market)
-    if given := snapshot.of(KarpenterPool):
+    if given := snapshot.objects_of(KarpenterPool):
         pools, notes = read_karpenter(given, market)
         number = f"{len(pools)} Karpenter node pool{'s' if len(pools) > 1 else ''}"
         return Catalogue(pools=tuple(pools), notes=(f"{number} of the cluster can be bought from", *notes))

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import msgspec
 
 from tutti.exceptions import InputError, PoolError
-from tutti.kube.durations import duration
+from tutti.kube.durations import parse_duration
 from tutti.kube.objects import Quantities, Taint
 from tutti.kube.quantity import parse_nano
-from tutti.kube.reading.convert import fault
+from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.pod_validation import EFFECTS
 from tutti.kube.reading.sources import Source
 from tutti.market.money import nano_dollars
@@ -132,14 +132,14 @@ def down_rules_of(text: ScaleDownText | None, *, file: str, who: str) -> DownRul
     if text is None:
         return DownRules()
     try:
-        unneeded = duration(text.unneeded) // 1_000_000 if text.unneeded is not None else None
+        unneeded = parse_duration(text.unneeded) // 1_000_000 if text.unneeded is not None else None
     except InputError as error:
         raise InputError(error.problem, file=file, obj=who, field="scaleDown.unneeded") from None
     return DownRules(threshold=text.threshold, unneeded=unneeded, empty_only=text.empty_only, disabled=text.disabled)
 
 
 def _fault(error: msgspec.ValidationError, source: Source, *, called: str, tree: Any) -> InputError:
-    found = fault(error, source, called=called, tree=tree)
+    found = decode_error(error, source, called=called, tree=tree)
     for start, problem in (("object contains unknown field ", "no such field"), ("object missing required field ", "")):
         if found.problem.startswith(start):
             field = ".".join(part for part in (found.field, found.problem.removeprefix(start)) if part)

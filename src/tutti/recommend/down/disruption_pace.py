@@ -65,7 +65,7 @@ def _is_in_force(budget: NodeBudget, now: int | None) -> bool:
     if not budget.schedule or now is None:
         return True
     cron = parse_cron(budget.schedule)
-    return cron.never_comes or cron.has_come(after=now - budget.duration * _SECOND, until=now)
+    return cron.never_fires or cron.fires_between(after=now - budget.duration * _SECOND, until=now)
 
 
 def _most(budget: NodeBudget, there: int) -> int:
@@ -93,7 +93,7 @@ def _allowed(budget: NodeBudget, pool: str, *, there: int, going: int, dated: bo
 def _scheduled(budget: NodeBudget, *, dated: bool) -> str:
     """By what schedule a budget is in force."""
     schedule = " ".join(budget.schedule.split())
-    if parse_cron(budget.schedule).never_comes:
+    if parse_cron(budget.schedule).never_fires:
         return f", always in force as its schedule {schedule} never comes"
     when = f"schedule {schedule} for {_span(budget.duration)}"
     return f", in force now by its {when}" if dated else f" with the {when}"

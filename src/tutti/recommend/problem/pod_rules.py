@@ -22,7 +22,7 @@ from tutti.cluster.counters.pod_terms import PodTerm, Scope
 from tutti.cluster.spec_classes import SpreadConstraint
 from tutti.engine.plugins.base import IncomingPod
 from tutti.engine.plugins.spread_counts import counted_view
-from tutti.kube.selectors import EVERYTHING, Selector, equal_to
+from tutti.kube.selectors import EVERYTHING, Selector, labels_selector
 
 HOSTNAME = "kubernetes.io/hostname"
 UNLIMITED = 1 << 40
@@ -149,7 +149,7 @@ class _RuleReader:
         incoming = self.classes[number]
         labels, key = incoming.own_labels, constraint.topology_key
         extra_labels = {name: labels[name] for name in constraint.extra_keys if name in labels}
-        constraint = constraint._replace(selector=constraint.selector.narrowed(equal_to(extra_labels).requirements))
+        constraint = constraint._replace(selector=constraint.selector.with_requirements(labels_selector(extra_labels).requirements))
         if constraint.selector == EVERYTHING:  # kube-scheduler counts no pod for an empty selector
             matched = np.zeros(len(self.classes), dtype=bool)
         else:

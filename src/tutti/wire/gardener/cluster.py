@@ -71,9 +71,9 @@ def read_cluster(text: GardenerSnapshotText, *, file: str) -> Snapshot:
     pods = _checked(_pods(text.pods or ()), file=file)
     admission = Admission(priority_classes=classes or None, runtime_classes=None)
     present = [Node.KIND, Pod.KIND] + ([PriorityClass.KIND] if classes else [])
-    bare = Snapshot(present=frozenset(present))
+    bare = Snapshot(present_kinds=frozenset(present))
     known = KnownVolumes(bare)
-    ready: list[Object] = [_admitted(known.without_unknown(pod), admission, file=file) for pod in pods]
+    ready: list[Object] = [_admitted(known.without_unknown_volumes(pod), admission, file=file) for pod in pods]
     objects: dict[str, list[Object]] = {PriorityClass.KIND: [*classes], Node.KIND: [*nodes], Pod.KIND: ready}
     return replace(bare, objects=objects, notes=(*_notes(text.pods or (), pods, nodes), *_volume_note(text)))
 
@@ -194,7 +194,7 @@ def _checked(objects: Iterable[_Some], *, file: str) -> list[_Some]:
             ) from None
         before = found.setdefault(obj.key, obj)
         if before is not obj and before != obj:
-            problem = "it is there twice, with different content"
+            problem = "defined twice, with different content"
             raise InputError(problem, file=file, obj=f"{obj.KIND.lower()} {obj.key}")
     return list(found.values())
 
@@ -217,6 +217,6 @@ def _admitted(pod: Pod, admission: Admission, *, file: str) -> Pod:
     if not pod.metadata.uid:
         pod = replace(pod, metadata=replace(pod.metadata, uid=made_uid(f"Pod/{pod.key}")))
     try:
-        return admission.pod(pod)
+        return admission.admit_pod(pod)
     except InputError as error:
         raise InputError(error.problem, file=file, obj=error.obj, field=_field(pod, error.field)) from None

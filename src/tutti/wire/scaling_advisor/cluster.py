@@ -67,9 +67,9 @@ def read_cluster(text: PlannerSnapshotText, *, file: str) -> Snapshot:
         except InputError as error:
             raise InputError(error.problem, file=file, obj=called, field=error.field) from None
         if found.setdefault((obj.KIND, obj.key), obj) != obj:
-            raise InputError("it is there twice, with different content", file=file, obj=called)
+            raise InputError("defined twice, with different content", file=file, obj=called)
     try:
-        snapshot = prepare(Snapshot(objects=by_kind(found.values()), present=frozenset(present)))
+        snapshot = prepare(Snapshot(objects=by_kind(found.values()), present_kinds=frozenset(present)))
     except InputError as error:
         raise InputError(error.problem, file=file, obj=error.obj, field=error.field) from None
     return drop_unknown_volumes(snapshot)

@@ -25,13 +25,13 @@ def drivers_of(snapshot: Snapshot) -> list[str]:
 
 
 def _drivers(snapshot: Snapshot) -> Iterator[str]:
-    yield from map(driver_of, snapshot.of(StorageClass))
-    for volume in snapshot.of(PersistentVolume):
+    yield from map(driver_of, snapshot.objects_of(StorageClass))
+    for volume in snapshot.objects_of(PersistentVolume):
         if volume.spec.csi is not None:
             yield volume.spec.csi.driver
         elif (disk := migrated_disk(volume.spec, volume.metadata.labels)) is not None:
             yield disk.driver
-    for node in snapshot.of(CSINode):
+    for node in snapshot.objects_of(CSINode):
         for driver in node.spec.drivers or ():
             yield driver.name
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tutti.cluster.node_edits import like
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import Node, NodeSpec, NodeStatus, Object, ObjectMeta, Pod, Quantities, Taint
-from tutti.kube.reading.convert import fault
+from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, in_zone, less, template_name, template_node
@@ -96,7 +96,7 @@ def read_recording(tree: Mapping[str, Any], source: Source, *, book: PriceBook) 
     try:
         scenario = msgspec.convert(listed[0], _Scenario)
     except msgspec.ValidationError as error:
-        raise fault(error, source, called="scenario", tree=listed[0]) from None
+        raise decode_error(error, source, called="scenario", tree=listed[0]) from None
     pods = (*(scenario.scheduled_pods or ()), *(scenario.unscheduled_pods or ()))
     with_system = {pod.node_name for pod in pods if pod.namespace == "kube-system"}
     system = scenario.system_component_requests or {}

@@ -15,11 +15,11 @@ import msgspec
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.admission.prepare import prepare
 from tutti.kube.objects import Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Quantities, Taint
-from tutti.kube.reading.convert import convert, fault
+from tutti.kube.reading.convert import convert, decode_error
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.sources import Source
 from tutti.kube.reading.validation import validate
-from tutti.kube.workloads.size_limits import MOST_PODS, too_many
+from tutti.kube.workloads.size_limits import MAX_PODS, too_many_pods
 from tutti.market.instance_types import (
     HOSTNAME,
     INSTANCE_TYPE,
@@ -102,7 +102,7 @@ def prepared(trees: Sequence[Any], nodes: Sequence[Node], source: Source) -> Sna
         except InputError as error:
             where = f"{obj.KIND.lower()} {obj.key}"
             raise InputError(error.problem, file=source.name, obj=where, field=error.field) from None
-    return prepare(Snapshot(objects=by_kind((*nodes, *pods)), present=frozenset((Node.KIND, Pod.KIND))))
+    return prepare(Snapshot(objects=by_kind((*nodes, *pods)), present_kinds=frozenset((Node.KIND, Pod.KIND))))
 
 
 def read_case(tree: Any, source: Source, *, book: PriceBook) -> tuple[Snapshot, Catalogue]:
@@ -110,13 +110,13 @@ def read_case(tree: Any, source: Source, *, book: PriceBook) -> tuple[Snapshot, 
     try:
         case = msgspec.convert(tree, _Case)
     except msgspec.ValidationError as error:
-        raise fault(error, source, tree=tree) from None
+        raise decode_error(error, source, tree=tree) from None
     bound: dict[str, list[Quantities]] = {}
     trees: list[Any] = []
     for pods in case.pods:
-        if pods.count > MOST_PODS:
+        if pods.count > MAX_PODS:
             who = f"pods {pods.name_prefix or pods.name}"
-            raise InputError(too_many(pods.count), file=source.name, obj=who, field="count")
+            raise InputError(too_many_pods(pods.count), file=source.name, obj=who, field="count")
         for number in range(pods.count):
             trees.append(_pod_tree(pods, number))
             if pods.scheduled_on is not None:
