@@ -149,7 +149,9 @@ class _RuleReader:
         incoming = self.classes[number]
         labels, key = incoming.own_labels, constraint.topology_key
         extra_labels = {name: labels[name] for name in constraint.extra_keys if name in labels}
-        constraint = constraint._replace(selector=constraint.selector.with_requirements(labels_selector(extra_labels).requirements))
+        constraint = constraint._replace(
+            selector=constraint.selector.with_requirements(labels_selector(extra_labels).requirements)
+        )
         if constraint.selector == EVERYTHING:  # kube-scheduler counts no pod for an empty selector
             matched = np.zeros(len(self.classes), dtype=bool)
         else:
