@@ -17,12 +17,12 @@ from tutti.engine.config.configuration_types import API_VERSION, KIND, Configura
 from tutti.engine.config.extension_points import POINTS, EnabledPlugins, check_name, expand
 from tutti.engine.config.plugin_args import make
 from tutti.engine.config.strict_parsing import FieldPath, parse_one, read
-from tutti.engine.placement.node_plugin_cache import NEVER
+from tutti.engine.placement.node_plugin_cache import INFEASIBLE
 from tutti.engine.placement.profile import DEFAULT_SCHEDULER, EnabledPlugin, Profile
 from tutti.engine.plugins.base import MAX_SCORE, Plugin
 
 _GROUP = API_VERSION.partition("/")[0]
-_MOST_WEIGHT = ((-NEVER >> RANK_BITS) - 1) // MAX_SCORE
+_MOST_WEIGHT = ((-INFEASIBLE >> RANK_BITS) - 1) // MAX_SCORE
 """What weights may add up to: the engine keeps scores and the nodes' places by name in one integer."""
 
 

@@ -146,7 +146,7 @@ class AreaSearch:
         return decisions
 
     def _largest_first(self, slots: Sequence[AlikePods]) -> list[AlikePods]:
-        return sorted(slots, key=lambda slot: -self._capacity.share(slot.kind.incoming))
+        return sorted(slots, key=lambda slot: -self._capacity.largest_share(slot.kind.incoming))
 
     def _rarest_first(self, slots: Sequence[AlikePods]) -> list[AlikePods]:
         def room(slot: AlikePods) -> int:
@@ -160,7 +160,7 @@ class AreaSearch:
     def _packed(self, call: GroupDemand, slots: Sequence[AlikePods], budget: WorkBudget) -> list[Decision] | None:
         """Search by arithmetic, for pods that do not look at each other."""
         evaluator, nodes = self._engine.evaluator, self._cluster.nodes
-        wants = [dict(evaluator.room_wanted(slot.kind.incoming)) for slot in slots]
+        wants = [dict(evaluator.resource_requests(slot.kind.incoming)) for slot in slots]
         places = sorted({place for want in wants for place in want})
         items: list[PackedPods] = []
         rows: set[int] = set()
@@ -259,7 +259,7 @@ class _Search:
         """Give the nodes that could take a pod now."""
         incoming = self._engine.evaluator.incoming_pod(row, area)
         self._budget.spend(GANG_SEARCH_STEP)
-        if self._engine.stopped(incoming) is not None:
+        if self._engine.early_decision(incoming) is not None:
             return []
         try:
             filtered = self._engine.evaluator.filter(incoming)

@@ -132,7 +132,7 @@ class Areas:
 
     def _sums(self, incoming: IncomingPod, key: str, within: Area | None) -> Ints:
         if within is None:
-            return self._capacity.in_domains(incoming, key)
+            return self._capacity.copies_by_domain(incoming, key)
         domains = self._cluster.nodes.domains(key)
         copies = self._capacity.copies(incoming)
         return sum_by(domains.digits[within.rows], copies[within.rows], len(domains.nodes_in))
@@ -144,7 +144,7 @@ class Areas:
         nodes, domains = self._cluster.nodes, self._cluster.nodes.domains(key)
         wanted: dict[int, int] = {}
         for kind in kinds:
-            for place, amount in self._evaluator.room_wanted(kind.incoming):
+            for place, amount in self._evaluator.resource_requests(kind.incoming):
                 wanted[place] = wanted.get(place, 0) + amount * len(kind.rows)
         on = nodes.on if within is None else nodes.on & within.mask
         lacks = np.zeros(len(domains.nodes_in), dtype=bool)

@@ -59,7 +59,7 @@ def preempt(engine: Engine, pod: str) -> PreemptionResult:
         return PreemptionResult(ineligible="the profile does not preempt.")
     if incoming.pod.spec.preemption_policy == "Never":
         return PreemptionResult(ineligible=NEVER)
-    stopped = engine.stopped(incoming)
+    stopped = engine.early_decision(incoming)
     if stopped is not None:
         return PreemptionResult(failed={NO_HELP: nodes.count})
     try:
@@ -71,7 +71,7 @@ def preempt(engine: Engine, pod: str) -> PreemptionResult:
         return PreemptionResult(failed={NO_HELP: nodes.count})
     if filtered.feasible.any():
         return PreemptionResult(ineligible="the pod fits without.")
-    curable = evaluator.curable(incoming, filtered)
+    curable = evaluator.resolvable_rows(incoming, filtered)
     if not _may_preempt(engine.cluster, incoming, curable):
         return PreemptionResult(ineligible=LEAVING)
     rows = np.flatnonzero(curable)
@@ -122,7 +122,7 @@ class _Evictions:
         # Where nothing but room decides, and no room is held, room can be reckoned without moving pods.
         only_room = not any(self._filtered.states) and not self._incoming.spec.ports
         room = _Room(self._evaluator, self._incoming) if only_room and not self._cluster.held_on else None
-        welcome = self._evaluator.row_table(self._incoming).tier.base >= 0
+        welcome = self._evaluator.row_cache(self._incoming).node_cache.base_keys >= 0
         if room is not None:
             hopeless = welcome & room.lacking(pods, there, self._fail, welcome)
             pods = pods[~hopeless[self._cluster.pods.node[pods]]]
@@ -229,7 +229,7 @@ class _Room:
 
     def __init__(self, evaluator: Evaluator, incoming: IncomingPod) -> None:
         self._cluster = evaluator.cluster
-        wanted = evaluator.room_wanted(incoming)
+        wanted = evaluator.resource_requests(incoming)
         self._places = [place for place, _ in wanted]
         self._amounts = [amount for _, amount in wanted]
         self._usages: dict[int, list[int]] = {}

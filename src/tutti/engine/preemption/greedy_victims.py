@@ -60,13 +60,13 @@ class GreedyVictims:
         chosen: list[int] = []
         further: list[int] = []
         while True:
-            copies = np.where(self._inside, self._capacity.count(kind.incoming, free, slice(None)), 0)
+            copies = np.where(self._inside, self._capacity.copies_with_free(kind.incoming, free, slice(None)), 0)
             missing = count - int(np.minimum(copies, count).sum())
             if missing <= 0:
                 self.one_is_enough = len(chosen) == 1
                 return self._allowed([*chosen, *further])
             with_room = free[:, row] + freed.T
-            gain_of_pair = self._capacity.count(kind.incoming, with_room, row) - copies[row]
+            gain_of_pair = self._capacity.copies_with_free(kind.incoming, with_room, row) - copies[row]
             gain = np.bincount(unit, weights=np.maximum(gain_of_pair, 0), minlength=len(self._units)).astype(np.int64)
             gain[chosen] = 0
             useful = np.minimum(gain, missing)
@@ -91,11 +91,11 @@ class GreedyVictims:
         rows, owner, usage = self._rows[order], self._owner[order], self._usage[order].copy()
         starts = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]]) if len(rows) else np.zeros(0, dtype=np.intp)
         gone: set[int] = set()
-        for kind, count in sorted(wanted, key=lambda pair: -self._capacity.share(pair[0].incoming)):
-            need = self._evaluator.room_wanted(kind.incoming)
+        for kind, count in sorted(wanted, key=lambda pair: -self._capacity.largest_share(pair[0].incoming)):
+            need = self._evaluator.resource_requests(kind.incoming)
             left = count
             while left:
-                copies = np.where(self._inside, self._capacity.count(kind.incoming, free, slice(None)), 0)
+                copies = np.where(self._inside, self._capacity.copies_with_free(kind.incoming, free, slice(None)), 0)
                 taken = self._take(copies, left)
                 if taken.any():
                     for place, amount in need:
@@ -129,7 +129,7 @@ class GreedyVictims:
         if not len(rows):
             return None
         lengths = np.diff(np.r_[starts, len(rows)])
-        enough = self._capacity.welcome(kind.incoming, slice(None))[rows]
+        enough = self._capacity.nodes_accept(kind.incoming, slice(None))[rows]
         for place, amount in need:
             total = np.cumsum(usage[:, place])
             before = np.repeat(total[starts] - usage[starts, place], lengths)

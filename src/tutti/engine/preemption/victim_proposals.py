@@ -15,7 +15,7 @@ from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.engine.gangs.areas import PodKind, lacking
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
-from tutti.engine.placement.capacity import MANY, sum_by
+from tutti.engine.placement.capacity import NO_LIMIT, sum_by
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.greedy_victims import GreedyVictims
 from tutti.engine.preemption.victims import EvictionUnit, EvictionUnits
@@ -64,7 +64,7 @@ class VictimProposals:
         for kinds, count in self._groups:
             fits = np.zeros(length, dtype=np.int64)
             for kind in kinds:
-                copies = self._placer.capacity.count(kind.incoming, free, slice(None))
+                copies = self._placer.capacity.copies_with_free(kind.incoming, free, slice(None))
                 fits += np.minimum(sum_by(digits, np.minimum(copies, len(kind.rows)), length), len(kind.rows))
             spare = np.minimum(spare, fits - count)
         return np.where(allowed, spare, -(2**40))
@@ -118,7 +118,7 @@ class VictimProposals:
         for kinds, count in self._groups:
             fits = np.zeros(short.shape, dtype=np.int64)
             for kind in kinds:
-                steady = self._placer.capacity.count(kind.incoming, free, slice(None))
+                steady = self._placer.capacity.copies_with_free(kind.incoming, free, slice(None))
                 steady[rows] = 0
                 base = sum_by(digits, np.minimum(steady, len(kind.rows)), length)
                 sums = np.repeat(base[np.newaxis], len(masks), axis=0)
@@ -132,10 +132,10 @@ class VictimProposals:
 
     def _copies(self, kind: PodKind, left: Ints, row: int) -> Ints:
         """How many copies fit a row, for each line of what is left."""
-        if not self._placer.capacity.welcome(kind.incoming, slice(row, row + 1))[0]:
+        if not self._placer.capacity.nodes_accept(kind.incoming, slice(row, row + 1))[0]:
             return np.zeros(len(left), dtype=np.int64)
-        most = np.full(len(left), 1 if kind.incoming.spec.ports else MANY, dtype=np.int64)
-        for place, amount in self._placer.engine.evaluator.room_wanted(kind.incoming):
+        most = np.full(len(left), 1 if kind.incoming.spec.ports else NO_LIMIT, dtype=np.int64)
+        for place, amount in self._placer.engine.evaluator.resource_requests(kind.incoming):
             np.minimum(most, left[:, place] // amount, out=most)
         return np.maximum(most, 0)
 
@@ -147,7 +147,7 @@ class VictimProposals:
             return self._victims.units
         welcome = np.zeros(self._cluster.nodes.size, dtype=bool)
         for kind in self._kinds:
-            welcome |= self._placer.capacity.welcome(kind.incoming, slice(None))
+            welcome |= self._placer.capacity.nodes_accept(kind.incoming, slice(None))
         digits, _, allowed = self._domains()
         welcome &= allowed[digits]
         wanted = welcome[self._cluster.pods.node[self._pods]]

@@ -50,7 +50,7 @@ class GangShortage(msgspec.Struct, frozen=True):
         """Give the events after which it may fit."""
         if not self.plugins:
             return frozenset()
-        return evaluator.cures(self.plugins) | (_ANYWHERE if self.near else _HERE)
+        return evaluator.retry_events(self.plugins) | (_ANYWHERE if self.near else _HERE)
 
 
 class _Leaf(NamedTuple):

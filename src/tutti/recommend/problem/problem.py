@@ -223,7 +223,7 @@ def _allowed(planning: PlanningCluster, incoming: Sequence[IncomingPod], rows: R
     evaluator, plugins = planning.engine.evaluator, planning.engine.profile.plugins
     allowed = np.zeros((len(rows), len(incoming)), dtype=bool)
     for number, each in enumerate(incoming):
-        table = evaluator.row_table(each)
+        table = evaluator.row_cache(each)
         allowed[:, number] = table.keys(each.spec)[rows] >= 0
         if not allowed[:, number].any() or not each.spec.volumes:
             continue
