@@ -116,7 +116,7 @@ def _room_nearby(trials: CureTrials, need: Need) -> dict[str, int]:
     key = need.topology.required
     if key is None:
         return {}
-    nodes, copies = trials.cluster.nodes, trials.placer.areas.copies(need, key, None)
+    nodes, copies = trials.cluster.nodes, trials.placer.areas.fitting_pods(need, key, None)
     copies[0] = 0
     digits = nodes.domains(key).digits
     return {name: int(copies[digits[row]]) for name, row in nodes.row_of.items()}

@@ -182,7 +182,7 @@ class GangPreemption:
             if unit.gang is None:
                 again = Need("", 1, unit.rows, ())
             else:
-                again = self._gangs.standing(unit.gang, unit.rows).everyone()
+                again = self._gangs.state(unit.gang, unit.rows).need_of_all_waiting()
             found = self._placer.place(again, self._budget.limited_to(_SET_SEARCH))
             if found is None:
                 return None
@@ -246,7 +246,7 @@ class GangPreemption:
     def _by_place(self, units: Sequence[EvictionUnit]) -> list[EvictionUnit]:
         """Sort units by the domains in which they may keep others away, so that those of one stand together."""
         cluster, nodes = self._cluster, self._cluster.nodes
-        rows = [*self._need.everybody, *(unit.rows[0] for unit in units)]
+        rows = [*self._need.all_waiting, *(unit.rows[0] for unit in units)]
         specs = {int(cluster.pods.spec[row]): row for row in rows}.values()
         keys = sorted({term.topology_key for row in specs for term in cluster.spec_of(row).anti_affinity})
         columns = [nodes.domains(key).digits for key in keys]

@@ -43,7 +43,7 @@ class GreedyVictims:
         self.one_is_enough = False
         """Whether one unit alone was found to make room enough."""
 
-    def everybody(self) -> list[EvictionUnit]:
+    def all_units(self) -> list[EvictionUnit]:
         """Give all units of the area."""
         return self._allowed(np.unique(self._owner).tolist())
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.engine.gangs.areas import PodKind, lacking
+from tutti.engine.gangs.areas import PodKind, mandatory_needs
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.capacity import NO_LIMIT, sum_by
@@ -31,7 +31,7 @@ class VictimProposals:
         self._placer, self._need, self._victims = placer, need, victims
         self._cluster = placer.engine.cluster
         areas = placer.areas
-        self._groups = [(areas.kinds(each.everybody), each.least) for each in lacking(need)]
+        self._groups = [(areas.kinds(each.all_waiting), each.least) for each in mandatory_needs(need)]
         """The kinds of pods of the gang and of each of its parts, and how many are needed."""
         self._kinds = self._groups[0][0]
         self.plain = not any(any(kind.incoming.concerned) for kind in self._kinds)
@@ -77,7 +77,7 @@ class VictimProposals:
         domains = nodes.domains(key)
         allowed = np.ones(len(domains.nodes_in), dtype=bool)
         allowed[0] = False
-        taken = self._placer.areas.values_of(self._need.running, key)
+        taken = self._placer.areas.domains_of(self._need.running, key)
         if taken:
             allowed[:] = False
             if len(taken) == 1:
@@ -198,7 +198,7 @@ class VictimProposals:
         mask[numbers] = True
         possible = self._spare(self._free(self._pods[mask[self._unit]])) >= 0
         now = self._spare(self._cluster.nodes.alloc - self._cluster.nodes.used)
-        order = np.lexsort((self._placer.areas.ranks(key), -now))
+        order = np.lexsort((self._placer.areas.domain_ranks(key), -now))
         for digit in order[possible[order]][:_DOMAINS].tolist():
             yield self._placer.areas.domain(key, digit)
 
@@ -215,7 +215,7 @@ class VictimProposals:
         if one_by_one is not None:
             yield one_by_one
         elif not self.plain or self._need.parts:
-            yield greedy.everybody()
+            yield greedy.all_units()
 
     def _wanted(self) -> list[tuple[PodKind, int]]:
         """Choose pods for a first guess: for each part, the inner ones first, as they come."""

@@ -196,7 +196,7 @@ def _near_rules(planning: PlanningCluster, classes: Sequence[PendingClass]) -> l
         matched = np.array([each.gang == gang for each in classes], dtype=bool)
         column = cluster.nodes.column(key)
         values = {number: value for value, number in column.values.items()}
-        at = cluster.pods.node[list(planning.gangs.standing(gang, ()).running)]
+        at = cluster.pods.node[list(planning.gangs.state(gang, ()).running)]
         counts = Counter(values[number] for number in column.ids[at].tolist() if number in values)
         found += [DomainRule(RuleKind.TOGETHER, n, key, matched, counts) for n in np.flatnonzero(matched).tolist()]
     return found

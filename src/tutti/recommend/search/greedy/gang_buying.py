@@ -61,7 +61,7 @@ class _Gangs:
                     self._of_pod[pod] = gang
         turns = [turn.gang for turn in self._planning.turns if turn.gang is not None and not turn.surplus]
         self._turn = {gang: place for place, gang in enumerate(turns)}
-        self._standing = {gang: self._planning.gangs.standing(gang, ()) for gang in self._members}
+        self._standing = {gang: self._planning.gangs.state(gang, ()) for gang in self._members}
         self._pins: dict[str, list[PinnedDomain]] = {}
         """Where a gang that must run in one domain may go, the best first."""
 
