@@ -17,7 +17,7 @@ from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import NodeRow, NodeRows, PodPlugin, SpecColumns
 from tutti.engine.plugins.verdict import Reason
-from tutti.engine.preemption.default_preemption import _Evictions, _Room
+from tutti.engine.preemption.default_preemption import _DryRuns, _RoomArithmetic
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.kube import objects as k
 
@@ -169,7 +169,9 @@ def test_room_arithmetic_finds_the_victims_of_the_dry_run(seed: int) -> None:
     incoming = engine.evaluator.incoming_pod(engine.cluster.pod_row("default/pod-0099"))
     filtered = engine.evaluator.filter(incoming)
     assert not isinstance(filtered, Reason)
-    trial = _Evictions(engine.evaluator, incoming, filtered, {})
-    room = _Room(engine.evaluator, incoming)
-    for row, lower in trial._by_row(trial._lower(np.flatnonzero(engine.cluster.nodes.on))).items():
-        assert room.candidate(row, lower, Budgets(engine.cluster)) == trial._try(row, lower)
+    dry_runs = _DryRuns(engine.evaluator, incoming, filtered, {})
+    room = _RoomArithmetic(engine.evaluator, incoming)
+    for row, lower in dry_runs._pods_by_row(
+        dry_runs._lower_priority_pods(np.flatnonzero(engine.cluster.nodes.on))
+    ).items():
+        assert room.candidate(row, lower, Budgets(engine.cluster)) == dry_runs._dry_run(row, lower)

@@ -60,7 +60,7 @@ def evicting(trials: CureTrials) -> Iterator[Cure]:
     """The least loss of others that lets the gang start, and the priority with which it would come about by itself."""
     cluster, need = trials.cluster, trials.standing().need()
     search = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM, gang=trials.key)
-    found = search.leaving() or search.run()
+    found = search.run_without_victims() or search.run()
     if found is None or any(belongs_to_node(cluster.pod(pod)) for pod in found.victims):
         return
     if found.victims:
