@@ -136,7 +136,7 @@ def records(cluster: Cluster, gangs: Gangs) -> dict[str, object]:
     for key in every:
         rows = gangs.rows(key)
         parts = {names[row]: part for row, part in gangs.parts_of(key).items()}
-        standing = gangs.standing(key, ())
+        standing = gangs.state(key, ())
         found[key] = gangs.gang(key), {names[r] for r in rows}, parts, {names[r] for r in standing.running}
     return found
 

@@ -1,4 +1,4 @@
-"""Profiles from KubeSchedulerConfiguration files: what they switch, and kube-scheduler's own answers with them."""
+"""Profiles from KubeSchedulerConfiguration files, compared with kube-scheduler's recorded answers where they exist."""
 
 import pytest
 
@@ -15,7 +15,7 @@ DEFAULT = [(e.plugin.name, e.weight) for e in Profile.default().plugins]
 SCORE_ONLY = ["NodeResourcesBalancedAllocation", "ImageLocality"]
 
 
-def parts(loaded):
+def weights(loaded):
     return [(e.plugin.name, e.weight) for e in loaded.plugins]
 
 
@@ -23,18 +23,18 @@ def filters(loaded):
     return [e.plugin.name for e in loaded.plugins if e.filters]
 
 
-# Answers --------------------------------------------------------------------------------------------------------------
+# Recorded answers -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", ["profile-fit", "profile-points", "profile-args"])
 def test_recorded_answers(family):
-    """What kube-scheduler answers with such a configuration (`oracle/kube-scheduler`)."""
+    """Compare with kube-scheduler's answers under such a configuration (`oracle/kube-scheduler`)."""
     cases = [case for case in read_cases(str(RECORDED)) if case.family == family]
     assert len(cases) == 20
     for case in cases:
-        told = list(answers(case))
-        assert len(told) == len(case.expect)
-        for expected, got in zip(case.expect, told, strict=True):
+        results = list(answers(case))
+        assert len(results) == len(case.expect)
+        for expected, got in zip(case.expect, results, strict=True):
             assert differences(expected, got) == [], (case.name, expected["pod"])
 
 
@@ -44,9 +44,9 @@ def test_recorded_answers(family):
 @pytest.mark.parametrize(
     "tree", [config(), config({}), config(profiles=None), config({"plugins": None, "pluginConfig": None})]
 )
-def test_nothing_said_is_the_default_profile(tree):
+def test_an_empty_configuration_is_the_default_profile(tree):
     loaded = load(tree)
-    assert parts(loaded) == DEFAULT
+    assert weights(loaded) == DEFAULT
     assert filters(loaded) == [name for name, _ in DEFAULT if name not in SCORE_ONLY]
     assert loaded[1:] == Profile.default()[1:]
 
@@ -73,7 +73,7 @@ profiles:
 """
     loaded = load_profile(text, file="scheduler.yaml")
     assert loaded.scheduler_name == "packing"
-    assert ("NodeResourcesFit", 5) in parts(loaded)
+    assert ("NodeResourcesFit", 5) in weights(loaded)
 
 
 def test_profiles_are_found_by_name():
@@ -102,7 +102,7 @@ def test_profiles_are_found_by_name():
     ],
 )
 def test_weights(points, expected):
-    assert expected in parts(load(config(profile(**points))))
+    assert expected in weights(load(config(profile(**points))))
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_weights(points, expected):
         ({"multiPoint": ([], ["SelectorSpread", "GangScheduling"])}, set()),
     ],
 )
-def test_filters_that_are_off(points, expected):
+def test_disabled_filters(points, expected):
     on = filters(load(config(profile(**points))))
     assert {name for name, _ in DEFAULT if name not in SCORE_ONLY} - set(on) == expected
 
 
 def test_a_filter_can_be_off_while_the_score_is_on():
     loaded = load(config(profile(filter=([], ["TaintToleration"]))))
-    assert ("TaintToleration", 3) in parts(loaded)
+    assert ("TaintToleration", 3) in weights(loaded)
     assert "TaintToleration" not in filters(loaded)
 
 
@@ -132,5 +132,5 @@ def test_order_of_filters():
     assert filters(last)[-1] == "NodePorts"
     named = ["InterPodAffinity", "PrioritySort", "NodeName", "DefaultBinder"]
     alone = load(config(profile(multiPoint=(named, ["*"]))))
-    assert parts(alone) == [("InterPodAffinity", 1), ("NodeName", 0)]
+    assert weights(alone) == [("InterPodAffinity", 1), ("NodeName", 0)]
     assert alone[2:] == (False, False, False)

@@ -1,4 +1,4 @@
-"""What is refused in a KubeSchedulerConfiguration, by kube-scheduler itself or by Tutti alone, and how it is said."""
+"""Refused configurations: what kube-scheduler or Tutti refuses in a KubeSchedulerConfiguration, and the messages."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.support.scheduler_configs import args, config, load, profile
 from tutti.engine.config.profile_loader import load_profile
 from tutti.exceptions import InputError
 
-BY_KUBE = [
+REFUSED_BY_KUBE_SCHEDULER = [
     ({"kind": "Pod", "apiVersion": "v1"}, "kind", "must be KubeSchedulerConfiguration"),
     (config(apiVersion="kubescheduler.config.k8s.io/v1beta3"), "apiVersion", "no longer reads older versions"),
     (config(paralelism=3), "paralelism", "no such field"),
@@ -23,17 +23,17 @@ BY_KUBE = [
     (config(profile(filter=(["NodeFit"], []))), "profiles[0].plugins.filter.enabled[0].name", 'no plugin "NodeFit"'),
     (config(profile(score=(["SelectorSpread"], []))), "profiles[0].plugins.score.enabled[0].name", "use PodTopology"),
     (config(profile(filter=(["EBSLimits"], []))), "profiles[0].plugins.filter.enabled[0].name", "use NodeVolumeLimits"),
-    (config(profile(filter=(["ImageLocality"], []))), "profiles[0].plugins.filter.enabled[0]", "no part at this point"),
+    (config(profile(filter=(["ImageLocality"], []))), "profiles[0].plugins.filter.enabled[0]", "does not run at this"),
     (config(profile(filter=(["NodePorts"] * 2, []))), "profiles[0].plugins.filter.enabled[1]", "there twice"),
     (config(profile(multiPoint=(["NodePorts"] * 2, []))), "profiles[0].plugins.multiPoint.enabled", "there twice"),
     (config(profile(queueSort=([], ["*"]))), "profiles[0].plugins.queueSort", "pods need an order"),
-    (config(profile(multiPoint=([], ["DefaultBinder"]))), "profiles[0].plugins.bind", "pods need somebody"),
+    (config(profile(multiPoint=([], ["DefaultBinder"]))), "profiles[0].plugins.bind", "no other plugin binds pods"),
     (config(args("NodeResourcesFit") | {"plugins": []}), "profiles[0].plugins", "expected a mapping"),
     (config({"pluginConfig": [{"name": "VolumeBinding"}] * 2}), "profiles[0].pluginConfig[1].name", "there twice"),
     (config(args("EBSLimits")), "profiles[0].pluginConfig[0].name", "use NodeVolumeLimits"),
 ]  # fmt: skip
 
-BY_KUBE_IN_ARGS = [
+REFUSED_ARGS = [
     ("NodeResourcesFit", {"kind": "VolumeBindingArgs"}, "kind", "is not NodeResourcesFitArgs"),
     ("NodeResourcesFit", {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"}, "apiVersion", "is not kubescheduler"),
     ("NodeResourcesFit", {"strategy": {}}, "strategy", "no such field"),
@@ -43,7 +43,7 @@ BY_KUBE_IN_ARGS = [
     ("NodeResourcesFit", {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 101}]}},
      "scoringStrategy.resources[0].weight", "from 1 to 100"),
     ("NodeResourcesFit", {"scoringStrategy": {"type": "MostAllocated", "requestedToCapacityRatio": {"shape": []}}},
-     "scoringStrategy.requestedToCapacityRatio", "does not go with"),
+     "scoringStrategy.requestedToCapacityRatio", "cannot be combined with"),
     ("NodeResourcesFit", {"scoringStrategy": {"type": "RequestedToCapacityRatio"}},
      "scoringStrategy.requestedToCapacityRatio", "is required"),
     ("NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu", "weight": 2}]}, "resources[0].weight", "1 to 1"),
@@ -55,7 +55,7 @@ BY_KUBE_IN_ARGS = [
     ("PodTopologySpread", {"defaultConstraints": [{}]}, "defaultingType", "must be List"),
     ("VolumeBinding", {"bindTimeoutSeconds": -1}, "bindTimeoutSeconds", "from 0"),
     ("VolumeBinding", {"shape": [{"utilization": 5, "score": 1}, {"utilization": 5, "score": 1}]},
-     "shape[1].utilization", "more than the one before"),
+     "shape[1].utilization", "more than the previous point"),
     ("VolumeBinding", {"shape": [{"utilization": 101}]}, "shape[0].utilization", "from 0 to 100"),
     ("VolumeBinding", {"shape": [{"score": 11}]}, "shape[0].score", "from 0 to 10"),
     ("DefaultPreemption", {"minCandidateNodesPercentage": 101}, "minCandidateNodesPercentage", "from 0 to 100"),
@@ -64,7 +64,7 @@ BY_KUBE_IN_ARGS = [
 ]  # fmt: skip
 
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
-BY_KUBE_IN_CONSTRAINTS = [
+REFUSED_CONSTRAINTS = [
     ([SPREAD | {"maxSkew": 0}], "[0].maxSkew"),
     ([{k: v for k, v in SPREAD.items() if k != "maxSkew"}], "[0].maxSkew"),
     ([SPREAD | {"topologyKey": ""}], "[0].topologyKey"),
@@ -85,7 +85,7 @@ FAILS_EVERY_POD = [
     {point: ([], ["VolumeBinding"]) for point in ("preFilter", "filter", "reserve", "preBind")},
 ]
 
-BY_TUTTI = [
+REFUSED_BY_TUTTI = [
     (config(extenders=[{"urlPrefix": "http://extender"}]), "extenders", "does not call extenders"),
     (config(profile(score=([("ImageLocality", -1)], []))), "profiles[0].plugins.score.enabled[0].weight", "negative"),
     (config(profile(score=([("ImageLocality", 10**6)], []))), "profiles[0].plugins", "add up to"),
@@ -96,11 +96,11 @@ BY_TUTTI = [
     (config(profile(filter=([], ["NodeAffinity"]))), "profiles[0].plugins", "on at preFilter but off at filter"),
     (config(profile(preFilter=([], ["VolumeZone"]))), "profiles[0].plugins", "on at filter but off at preFilter"),
     (config(profile(reserve=([], ["VolumeBinding"]))), "profiles[0].plugins", "off at reserve"),
-    (config(profile(filter=(["VolumeZone"], []))), "profiles[0].plugins.preFilter", "what Tutti follows"),
+    (config(profile(filter=(["VolumeZone"], []))), "profiles[0].plugins.preFilter", "only order that Tutti supports"),
 ]  # fmt: skip
 
 
-def refused(tree):
+def refusal(tree):
     with pytest.raises(InputError) as caught:
         load(tree)
     assert caught.value.file == "scheduler.json"
@@ -108,38 +108,38 @@ def refused(tree):
     return caught.value
 
 
-@pytest.mark.parametrize(("tree", "field", "problem"), [*BY_KUBE, *BY_TUTTI])
-def test_refusals_name_the_field(tree, field, problem):
-    error = refused(tree)
+@pytest.mark.parametrize(("tree", "field", "problem"), [*REFUSED_BY_KUBE_SCHEDULER, *REFUSED_BY_TUTTI])
+def test_an_error_names_the_field(tree, field, problem):
+    error = refusal(tree)
     assert error.field == field
     assert problem in error.problem
 
 
-@pytest.mark.parametrize(("name", "fields", "field", "problem"), BY_KUBE_IN_ARGS)
+@pytest.mark.parametrize(("name", "fields", "field", "problem"), REFUSED_ARGS)
 def test_refused_arguments(name, fields, field, problem):
-    error = refused(config(args(name, **fields)))
+    error = refusal(config(args(name, **fields)))
     assert error.field == f"profiles[0].pluginConfig[0].args.{field}"
     assert problem in error.problem
 
 
-@pytest.mark.parametrize(("constraints", "field"), BY_KUBE_IN_CONSTRAINTS)
+@pytest.mark.parametrize(("constraints", "field"), REFUSED_CONSTRAINTS)
 def test_refused_default_constraints(constraints, field):
     tree = config(args("PodTopologySpread", defaultingType="List", defaultConstraints=constraints))
-    assert refused(tree).field == f"profiles[0].pluginConfig[0].args.defaultConstraints{field}"
+    assert refusal(tree).field == f"profiles[0].pluginConfig[0].args.defaultConstraints{field}"
 
 
 @pytest.mark.parametrize("operator", [{"operator": "Likes", "values": ["x"]}, {"operator": "In"}])
 def test_refused_added_affinity(operator):
     term = {"matchExpressions": [{"key": "zone", **operator}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    assert refused(config(args("NodeAffinity", addedAffinity=required))).field.endswith("nodeSelectorTerms[0]")
-    wished = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}]}
-    assert refused(config(args("NodeAffinity", addedAffinity=wished))).field.endswith("[0].preference")
+    assert refusal(config(args("NodeAffinity", addedAffinity=required))).field.endswith("nodeSelectorTerms[0]")
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}]}
+    assert refusal(config(args("NodeAffinity", addedAffinity=preferred))).field.endswith("[0].preference")
 
 
 @pytest.mark.parametrize("points", FAILS_EVERY_POD)
-def test_what_fails_every_pod_is_refused(points):
-    assert "kube-scheduler fails every pod" in refused(config(profile(**points))).problem
+def test_a_configuration_that_fails_every_pod_is_refused(points):
+    assert "kube-scheduler fails every pod" in refusal(config(profile(**points))).problem
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_what_fails_every_pod_is_refused(points):
         (b"a: &a [*a]\n", "must be KubeSchedulerConfiguration"),
     ],
 )
-def test_texts_that_are_no_configuration(text, problem):
+def test_texts_that_are_not_a_configuration(text, problem):
     with pytest.raises(InputError) as caught:
         load_profile(text, file="scheduler.yaml")
     assert problem in str(caught.value)
 
 
-def test_malformed_json_is_called_so():
+def test_malformed_json_is_reported_as_json():
     with pytest.raises(InputError, match="JSON is malformed"):
         load_profile(b"{", file="scheduler.json")

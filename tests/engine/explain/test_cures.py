@@ -43,7 +43,7 @@ def starts(objects: Objects, key: str, told: GangExplanation) -> list[str]:
             cluster.apply(edit)
         gangs = Gangs(cluster)
         schedule(cluster)
-        standing = gangs.standing(key, ())
+        standing = gangs.state(key, ())
         reached = len(standing.running) >= standing.gang.minimum and not standing.need().least
         if standing.gang.problem is not None or not reached:
             wrong.append(cure.text)

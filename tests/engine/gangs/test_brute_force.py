@@ -1,4 +1,4 @@
-"""Gangs in small clusters get what trying everything says: whether they fit, and whom they evict."""
+"""Gangs in small clusters: Tutti's placements and victims equal those of a brute-force search."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SEEDS, COUNT = 12, 300
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_tutti_does_what_trying_everything_finds(seed: int) -> None:
-    verdicts = {made.name: verdict_of(made) for made in instances(seed, COUNT)}
+def test_tutti_equals_the_brute_force_search(seed: int) -> None:
+    verdicts = {instance.name: verdict_of(instance) for instance in instances(seed, COUNT)}
     wrong = {name: verdict for name, verdict in verdicts.items() if verdict.wrong}
     assert wrong == {}
     worse = {name: verdict for name, verdict in verdicts.items() if verdict.worse}
-    # At most one in a hundred of those who have to evict somebody, a third of all.
+    # At most 1 percent of the instances that need evictions; about a third of all instances do.
     assert len(worse) <= COUNT // 300, worse

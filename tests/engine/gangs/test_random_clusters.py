@@ -1,7 +1,7 @@
-"""What must hold of gangs in any cluster: all or nothing, no eviction in vain, no overfilled node, topology kept.
+"""Properties of gangs in any cluster: all or nothing, no needless eviction, no overfilled node, topology kept.
 
-Every test draws its cluster from a seed (`tests/support/random_gang_clusters.py`) and judges a plan by the objects
-alone: usage is added up by hand, and the running pods are read from the cluster that the plan leaves.
+Every test draws its cluster from a seed (`tests/support/random_gang_clusters.py`) and checks a plan by the objects
+alone: usage is added up from the objects, and the running pods are read from the cluster after the plan.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from tutti.kube.gangs.reader import membership, part_of, read_gangs, root_group
 from tutti.kube.objects import Object
 
 SEEDS = [f"{number}" for number in range(100)]
-FEW = SEEDS[:20]
+FEW_SEEDS = SEEDS[:20]
 SESSIONS = 10
 START = 1_800_000_000 * SECOND
-LOOK_AT_OTHERS = ("InterPodAffinity", "PodTopologySpread")
-"""Plugins whose answer depends on who came first."""
+ORDER_DEPENDENT_PLUGINS = ("InterPodAffinity", "PodTopologySpread")
+"""Plugins whose verdict depends on the order in which pods are bound."""
 
 each_cluster = pytest.mark.parametrize("seed", SEEDS)
-some_clusters = pytest.mark.parametrize("seed", FEW)
+some_clusters = pytest.mark.parametrize("seed", FEW_SEEDS)
 
 
 class Members:
-    """The gangs among some objects: what they say, and whose pods are where."""
+    """The gangs among some objects, with their pods."""
 
     def __init__(self, objects: Iterable[Object]) -> None:
         objects = list(objects)
@@ -63,60 +63,60 @@ class Members:
             self.of.setdefault(gang, []).append(key)
 
     def running(self, gang: str) -> set[str]:
-        """Members on nodes that are not about to leave."""
+        """Return the members on nodes that are not terminating."""
         pods = (self.pods[key] for key in self.of.get(gang, ()))
         return {p.key for p in pods if p.spec.node_name in self.nodes and p.metadata.deletion_timestamp is None}
 
     def waiting(self, gang: str) -> set[str]:
-        """Members that may be tried."""
+        """Return the members that may be scheduled."""
         pods = (self.pods[key] for key in self.of.get(gang, ()))
-        return {p.key for p in pods if not p.spec.node_name and not _is_left_out(p)}
+        return {p.key for p in pods if not p.spec.node_name and not _is_not_considered(p)}
 
     def priority(self, key: str) -> int:
-        """How important a pod or a gang is: a gang that does not say is what the highest of its members is."""
+        """Return the priority of a pod or a gang; without its own, a gang has the highest priority of its members."""
         if key in self.pods:
             return self.pods[key].spec.priority or 0
         said = self.gangs[key].priority
         return said if said is not None else max(self.pods[pod].spec.priority or 0 for pod in self.of[key])
 
-    def short(self, key: str, present: set[str]) -> bool:
-        """Whether a gang of which these pods run lacks some."""
+    def is_short(self, key: str, present: set[str]) -> bool:
+        """Return whether a gang with these running pods is below a minimum."""
         gang = self.gangs[key]
-        return _short(
+        return _is_short(
             GangPart(key, gang.minimum, gang.topology, gang.parts, gang.parts_needed), self, present, whole=True
         )
 
     def domains(self, key: str, present: set[str]) -> Iterator[tuple[str, str, set[str | None]]]:
-        """Each part that is bound to a label, the label, and its values where these pods run."""
+        """Yield each part with a required label, the label, and its values where these pods run."""
         gang = self.gangs[key]
         whole = GangPart(key, topology=gang.topology, parts=gang.parts)
         for part, names in _each_part(whole):
             label = part.topology.required
-            mine = present if part is whole else {pod for pod in present if self.part_of[pod] in names}
+            own_pods = present if part is whole else {pod for pod in present if self.part_of[pod] in names}
             if label is not None:
-                yield part.name, label, {self.label(pod, label) for pod in mine}
+                yield part.name, label, {self.label(pod, label) for pod in own_pods}
 
     def label(self, pod: str, label: str) -> str | None:
-        """The value of a label where a pod runs."""
+        """Return the value of a label on the node of a pod."""
         return (self.nodes[self.pods[pod].spec.node_name or ""].metadata.labels or {}).get(label)
 
 
-def _short(part: GangPart, members: Members, present: set[str], *, whole: bool = False) -> bool:
+def _is_short(part: GangPart, members: Members, present: set[str], *, whole: bool = False) -> bool:
     inside = {name for each, _ in _each_part(part) for name in (each.name,)}
-    mine = present if whole else {pod for pod in present if members.part_of[pod] in inside}
-    reached = sum(not _short(each, members, present) for each in part.parts)
+    own_pods = present if whole else {pod for pod in present if members.part_of[pod] in inside}
+    reached = sum(not _is_short(each, members, present) for each in part.parts)
     needed = len(part.parts) if part.parts_needed is None else part.parts_needed
-    return len(mine) < part.minimum or reached < needed
+    return len(own_pods) < part.minimum or reached < needed
 
 
 def _each_part(part: GangPart) -> Iterator[tuple[GangPart, set[str]]]:
-    """A part and all parts below it, each with the names of what is in it."""
+    """Yield a part and all parts within it, each with the names of the parts that it contains."""
     below = [pair for each in part.parts for pair in _each_part(each)]
     yield part, {part.name, *(each.name for each, _ in below)}
     yield from below
 
 
-def _is_left_out(pod: k.Pod) -> bool:
+def _is_not_considered(pod: k.Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None or bool(pod.spec.scheduling_gates)
 
 
@@ -139,7 +139,7 @@ class Outcome(NamedTuple):
 
 
 def objects_of(cluster: Cluster) -> list[Object]:
-    """The objects of a cluster, pods with the nodes that they are on."""
+    """Return the objects of a cluster, pods with their current nodes."""
     found: list[Object] = [obj for objects in cluster.objects.values() for obj in objects.values()]
     found += [node for node in cluster.nodes.objects if node is not None]
     for key, row in cluster.pods.row_of.items():
@@ -160,69 +160,69 @@ def planned(seed: str, *, preemption: bool = True, consolidation: bool = False) 
 
 @some_clusters
 @pytest.mark.parametrize("consolidation", [False, True])
-def test_a_plan_as_edits_gives_the_cluster_that_scheduling_left(seed: str, consolidation: bool) -> None:
-    done = planned(seed, consolidation=consolidation)
-    cluster = Cluster(done.objects)
-    for edit in done.plan.edits():
+def test_the_edits_of_a_plan_give_the_scheduled_cluster(seed: str, consolidation: bool) -> None:
+    outcome = planned(seed, consolidation=consolidation)
+    cluster = Cluster(outcome.objects)
+    for edit in outcome.plan.edits():
         cluster.apply(edit)
-    assert cluster_state(cluster) == cluster_state(done.cluster)
+    assert cluster_state(cluster) == cluster_state(outcome.cluster)
 
 
 # All or nothing -------------------------------------------------------------------------------------------------------
 
 
-def partial(before: Members, after: Members, bound: Iterable[str], evicted: set[str]) -> list[str]:
-    """Gangs of which a pod was bound and that lack some nevertheless."""
+def incomplete_gangs(before: Members, after: Members, bound: Iterable[str], evicted: set[str]) -> list[str]:
+    """Return the gangs of which a pod was bound and that are below a minimum nevertheless."""
     found = []
     for gang in sorted({before.gang_of[pod] for pod in bound if pod in before.gang_of}):
-        # A gang that goes pod by pod may have lost some to a third one after it had started.
-        robbed = after.gangs.get(gang, before.gangs[gang]).disruption is DisruptionMode.SINGLE and any(
+        # A gang that is evicted pod by pod may have lost pods to another gang after it had started.
+        lost_pods = after.gangs.get(gang, before.gangs[gang]).disruption is DisruptionMode.SINGLE and any(
             before.gang_of.get(pod) == gang for pod in evicted
         )
         left = after.running(gang)
-        if left and before.short(gang, left) and after.short(gang, left) and not robbed:
+        if left and before.is_short(gang, left) and after.is_short(gang, left) and not lost_pods:
             found.append(gang)
     return found
 
 
 @each_cluster
-def test_a_gang_of_which_a_pod_starts_has_all_that_it_needs(seed: str) -> None:
-    done = planned(seed)
-    assert partial(done.before, done.after, done.bound, done.evicted) == []
+def test_a_gang_of_which_a_pod_starts_reaches_its_minimums(seed: str) -> None:
+    outcome = planned(seed)
+    assert incomplete_gangs(outcome.before, outcome.after, outcome.bound, outcome.evicted) == []
 
 
 @each_cluster
-def test_a_gang_in_trouble_binds_nothing_and_is_told_why(seed: str) -> None:
-    done = planned(seed)
-    told = {each.gang: each for each in done.plan.gangs}
-    for key, gang in done.before.gangs.items():
-        waiting = done.before.waiting(key)
-        if not waiting or not (gang.problem or done.before.short(key, done.before.running(key) | waiting)):
+def test_a_gang_that_cannot_start_binds_no_pod_and_has_a_message(seed: str) -> None:
+    outcome = planned(seed)
+    gang_results = {each.gang: each for each in outcome.plan.gangs}
+    for key, gang in outcome.before.gangs.items():
+        waiting = outcome.before.waiting(key)
+        if not waiting or not (gang.problem or outcome.before.is_short(key, outcome.before.running(key) | waiting)):
             continue
-        if gang.problem is None and done.evicted.intersection(done.before.of[key]):
-            continue  # where the minimum is counted from the pods, it has become less
-        assert not waiting.intersection(done.bound), key
-        assert told[key].message, key
-        assert not told[key].placed, key
+        if gang.problem is None and outcome.evicted.intersection(outcome.before.of[key]):
+            continue  # a minimum that counts the pods has become lower
+        assert not waiting.intersection(outcome.bound), key
+        assert gang_results[key].message, key
+        assert not gang_results[key].placed, key
 
 
 @each_cluster
 def test_every_pending_pod_is_in_the_plan_once(seed: str) -> None:
-    done = planned(seed)
-    plan = done.plan
+    outcome = planned(seed)
+    plan = outcome.plan
     listed = Counter(each.pod for part in (plan.unschedulable, plan.not_considered, plan.nominated) for each in part)
-    listed += Counter(set(done.bound))
-    assert listed == Counter(key for key, pod in done.before.pods.items() if not pod.spec.node_name)
+    listed += Counter(set(outcome.bound))
+    assert listed == Counter(key for key, pod in outcome.before.pods.items() if not pod.spec.node_name)
     for gang in plan.gangs:
-        mine = [pod for pod in done.bound if done.before.gang_of.get(pod) == gang.gang]
-        assert gang.placed == len(mine), gang.gang
+        own_pods = [pod for pod in outcome.bound if outcome.before.gang_of.get(pod) == gang.gang]
+        assert gang.placed == len(own_pods), gang.gang
 
 
 # Room and rules -------------------------------------------------------------------------------------------------------
 
 
-def overfilled(after: Members, nodes: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Nodes on which more is taken than they offer, and what is left of it."""
+def overfilled_nodes(after: Members, nodes: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Return the nodes that are filled beyond their allocatable, and the free amounts on each."""
     found = {}
     for name in set(nodes):
         taken = [pod_amounts(pod) for pod in after.pods.values() if pod.spec.node_name == name]
@@ -233,49 +233,59 @@ def overfilled(after: Members, nodes: Iterable[str]) -> dict[str, tuple[int, ...
 
 
 @each_cluster
-def test_no_node_is_filled_beyond_what_it_offers(seed: str) -> None:
-    done = planned(seed)
-    assert overfilled(done.after, done.bound.values()) == {}
+def test_no_node_is_filled_beyond_its_allocatable(seed: str) -> None:
+    outcome = planned(seed)
+    assert overfilled_nodes(outcome.after, outcome.bound.values()) == {}
 
 
 @each_cluster
-def test_every_pod_may_run_where_it_was_put(seed: str) -> None:
-    """Looked at afterwards, one by one; who looks at other pods is asked in the order of the plan instead."""
-    done = planned(seed)
-    cluster = Cluster(objects_of(done.cluster))
+def test_every_pod_is_feasible_on_its_node(seed: str) -> None:
+    """Check each pod after the plan; pods with rules between pods are checked in the order of the plan instead."""
+    outcome = planned(seed)
+    cluster = Cluster(objects_of(outcome.cluster))
     engine = Engine(cluster)
-    for pod, node in done.bound.items():
+    for pod, node in outcome.bound.items():
         if pod not in cluster.pods.row_of:
-            continue  # it had to go again
+            continue  # evicted later in the plan
         cluster.apply(Unbind(pod))
-        told = node_verdicts(engine, pod)
-        why = told.rejected.get(node) or told.refused
-        assert node in told.feasible or (why is not None and why.plugin in LOOK_AT_OTHERS), (pod, node, why)
+        verdicts = node_verdicts(engine, pod)
+        why = verdicts.rejected.get(node) or verdicts.refused
+        assert node in verdicts.feasible or (why is not None and why.plugin in ORDER_DEPENDENT_PLUGINS), (
+            pod,
+            node,
+            why,
+        )
         cluster.apply(Bind(pod, node))
 
 
 @each_cluster
 def test_the_plan_can_be_carried_out_step_by_step(seed: str) -> None:
-    done = planned(seed)
-    cluster = Cluster(done.objects)
+    outcome = planned(seed)
+    cluster = Cluster(outcome.objects)
     engine = Engine(cluster)
-    for victim in done.evicted.difference(*(bound.evicts for bound in done.plan.binds)):
-        cluster.apply(Remove("Pod", victim))  # evicted for somebody who waits for others to leave
-    for bound in done.plan.binds:
+    for victim in outcome.evicted.difference(*(bound.evicts for bound in outcome.plan.binds)):
+        cluster.apply(Remove("Pod", victim))  # evicted for a pod that waits for terminating pods
+    for bound in outcome.plan.binds:
         for victim in bound.evicts:
             cluster.apply(Remove("Pod", victim))
-        told = node_verdicts(engine, bound.pod)
-        assert bound.node in told.feasible, (bound.pod, bound.node, told.rejected.get(bound.node) or told.refused)
+        verdicts = node_verdicts(engine, bound.pod)
+        assert bound.node in verdicts.feasible, (
+            bound.pod,
+            bound.node,
+            verdicts.rejected.get(bound.node) or verdicts.refused,
+        )
         cluster.apply(Bind(bound.pod, bound.node))
 
 
-def scattered(before: Members, after: Members, changed: Iterable[str]) -> list[tuple[str, str, set[str | None]]]:
-    """Gangs and parts that were near to each other, and of which pods came to run somewhere else."""
+def gangs_outside_their_domain(
+    before: Members, after: Members, changed: Iterable[str]
+) -> list[tuple[str, str, set[str | None]]]:
+    """Return the gangs and parts whose pods were in one domain and then came to run outside of it."""
     found = []
     for gang in sorted({before.gang_of[pod] for pod in changed if pod in before.gang_of}):
         was = {part: values for part, _, values in before.domains(gang, before.running(gang))}
         if gang not in after.gangs:
-            continue  # it has gone
+            continue  # the gang was evicted
         for part, label, values in after.domains(gang, after.running(gang)):
             ok = len(was[part]) <= 1 and None not in was[part]
             if ok and (len(values) > 1 or None in values):
@@ -284,78 +294,80 @@ def scattered(before: Members, after: Members, changed: Iterable[str]) -> list[t
 
 
 @each_cluster
-def test_members_share_the_label_that_they_must(seed: str) -> None:
-    done = planned(seed)
-    assert scattered(done.before, done.after, done.bound) == []
+def test_members_share_the_required_label(seed: str) -> None:
+    outcome = planned(seed)
+    assert gangs_outside_their_domain(outcome.before, outcome.after, outcome.bound) == []
 
 
 # Evictions ------------------------------------------------------------------------------------------------------------
 
 
 @each_cluster
-def test_whoever_has_others_evicted_starts(seed: str) -> None:
-    done = planned(seed)
-    for by in {each.by for each in done.plan.evictions}:
-        mine = {by} if by in done.before.pods else set(done.before.of[by])
-        if mine & done.evicted:
-            continue  # a third one was more important
-        # Room is held where pods that were leaving anyway have to go first; that it is needed, the next plan says.
-        starts = {*done.bound, *(each.pod for each in done.plan.nominated)}
-        if by in done.before.pods:
+def test_every_preemptor_starts(seed: str) -> None:
+    outcome = planned(seed)
+    for by in {each.by for each in outcome.plan.evictions}:
+        own_pods = {by} if by in outcome.before.pods else set(outcome.before.of[by])
+        if own_pods & outcome.evicted:
+            continue  # evicted for a more important gang
+        # Room is held where terminating pods must leave first; the next plan shows whether that room is needed.
+        starts = {*outcome.bound, *(each.pod for each in outcome.plan.nominated)}
+        if by in outcome.before.pods:
             assert by in starts, by
         else:
-            assert not done.after.short(by, done.after.running(by) | mine & starts), by
-        for pod in mine.intersection(done.bound):
-            assert done.before.pods[pod].spec.preemption_policy != "Never"
+            assert not outcome.after.is_short(by, outcome.after.running(by) | own_pods & starts), by
+        for pod in own_pods.intersection(outcome.bound):
+            assert outcome.before.pods[pod].spec.preemption_policy != "Never"
 
 
 @each_cluster
-def test_only_who_matters_less_is_evicted(seed: str) -> None:
-    done = planned(seed)
-    before = done.before
-    for each in done.plan.evictions:
+def test_only_pods_of_lower_priority_are_evicted(seed: str) -> None:
+    outcome = planned(seed)
+    before = outcome.before
+    for each in outcome.plan.evictions:
         assert before.priority(each.pod) < before.priority(each.by), each
         if each.gang is not None:
             assert before.priority(each.gang) < before.priority(each.by), each
 
 
 @each_cluster
-def test_gangs_go_whole_or_without_their_surplus(seed: str) -> None:
-    done = planned(seed)
-    for gang in {done.before.gang_of[pod] for pod in done.evicted if pod in done.before.gang_of}:
-        record, ran = done.before.gangs[gang], done.before.running(gang)
+def test_gangs_are_evicted_whole_or_lose_their_surplus_only(seed: str) -> None:
+    outcome = planned(seed)
+    for gang in {outcome.before.gang_of[pod] for pod in outcome.evicted if pod in outcome.before.gang_of}:
+        record, ran = outcome.before.gangs[gang], outcome.before.running(gang)
         if record.disruption is DisruptionMode.SINGLE:
             continue
-        stays = ran - done.evicted
-        if record.disruption is DisruptionMode.WHOLE and not done.before.short(gang, done.after.running(gang)):
+        stays = ran - outcome.evicted
+        if record.disruption is DisruptionMode.WHOLE and not outcome.before.is_short(gang, outcome.after.running(gang)):
             continue
         assert not stays, (gang, record.disruption)
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_nobody_is_evicted_who_could_have_stayed(block: int) -> None:
-    """In clusters in which only one turn evicts other pods."""
+def test_no_eviction_is_needless(block: int) -> None:
+    """Check clusters in which only one turn evicts other pods."""
     with_one = [
-        (done, steps[0])
-        for done in map(planned, SEEDS[block::4])
-        if len(steps := [n for n, bound in enumerate(done.plan.binds) if bound.evicts]) == 1 and not done.plan.nominated
+        (outcome, steps[0])
+        for outcome in map(planned, SEEDS[block::4])
+        if len(steps := [n for n, bound in enumerate(outcome.plan.binds) if bound.evicts]) == 1
+        and not outcome.plan.nominated
     ]
     assert with_one
-    for done, step in with_one:
-        spare_each(done, step)
+    for outcome, step in with_one:
+        check_each_eviction_is_needed(outcome, step)
 
 
-def spare_each(done: Outcome, step: int) -> None:
-    first = done.plan.binds[step]
-    for unit in units(done.before, first.evicts):
-        cluster = moment(done, step, spare=unit)
+def check_each_eviction_is_needed(outcome: Outcome, step: int) -> None:
+    """Check that no eviction unit can stay: without its eviction, the preemptor does not start."""
+    first = outcome.plan.binds[step]
+    for unit in eviction_units(outcome.before, first.evicts):
+        cluster = cluster_before_eviction(outcome, step, kept=unit)
         plan = schedule(cluster, preemption=False)
         started = {each.pod for each in plan.binds}
         assert not started, f"{first.gang or first.pod} fits without evicting {sorted(unit)}"
 
 
-def units(before: Members, victims: Sequence[str]) -> list[set[str]]:
-    """Victims that went together."""
+def eviction_units(before: Members, victims: Sequence[str]) -> list[set[str]]:
+    """Return the victims that were evicted together."""
     found: dict[str, set[str]] = {}
     for victim in victims:
         gang = before.gang_of.get(victim)
@@ -368,28 +380,28 @@ def units(before: Members, victims: Sequence[str]) -> list[set[str]]:
     return list(found.values())
 
 
-def moment(done: Outcome, step: int, *, spare: set[str]) -> Cluster:
-    """The cluster as it was before an eviction, with nobody waiting but whom it was for, and most victims gone."""
-    binds, first = done.plan.binds[:step], done.plan.binds[step]
-    cluster = Cluster(done.objects)
+def cluster_before_eviction(outcome: Outcome, step: int, *, kept: set[str]) -> Cluster:
+    """Return the cluster before an eviction, without other waiting pods and with all victims but `kept` gone."""
+    binds, first = outcome.plan.binds[:step], outcome.plan.binds[step]
+    cluster = Cluster(outcome.objects)
     for bound in binds:
         cluster.apply(Bind(bound.pod, bound.node))
-    for victim in set(first.evicts) - spare:
+    for victim in set(first.evicts) - kept:
         cluster.apply(Remove("Pod", victim))
-    keep = _asking(done, binds, first)
+    keep = _preemptor_pods(outcome, binds, first)
     for key in sorted(cluster.pods.row_of):
         if cluster.pods.node_names[cluster.pod_row(key)] is None and key not in keep:
             cluster.apply(Remove("Pod", key))
     return cluster
 
 
-def _asking(done: Outcome, binds: Sequence[Bound], first: Bound) -> set[str]:
-    """The pods for which others were evicted: one, or those of a gang that starts."""
+def _preemptor_pods(outcome: Outcome, binds: Sequence[Bound], first: Bound) -> set[str]:
+    """Return the pods for which others were evicted: a single pod, or those of a gang that starts."""
     gang = first.gang
     if gang is None:
         return {first.pod}
-    ran = done.before.running(gang) | {b.pod for b in binds if b.gang == gang}
-    return {first.pod} if not done.before.short(gang, ran) else done.before.waiting(gang)
+    ran = outcome.before.running(gang) | {b.pod for b in binds if b.gang == gang}
+    return {first.pod} if not outcome.before.is_short(gang, ran) else outcome.before.waiting(gang)
 
 
 # Plans as a whole -----------------------------------------------------------------------------------------------------
@@ -397,53 +409,57 @@ def _asking(done: Outcome, binds: Sequence[Bound], first: Bound) -> set[str]:
 
 @each_cluster
 def test_the_order_of_objects_does_not_matter(seed: str) -> None:
-    done = planned(seed)
-    mixed = schedule(Cluster(shuffled(done.objects, 1)))
-    assert msgspec.json.encode(mixed) == msgspec.json.encode(done.plan)
+    outcome = planned(seed)
+    mixed = schedule(Cluster(shuffled(outcome.objects, 1)))
+    assert msgspec.json.encode(mixed) == msgspec.json.encode(outcome.plan)
 
 
 @each_cluster
-def test_what_comes_out_is_settled(seed: str) -> None:
+def test_scheduling_again_changes_nothing(seed: str) -> None:
     again = schedule(planned(seed).cluster.copy())
     assert (again.binds, again.evictions) == ((), ())
 
 
 @some_clusters
-def test_without_preemption_nobody_goes(seed: str) -> None:
-    done = planned(seed, preemption=False)
-    assert done.plan.evictions == ()
-    assert partial(done.before, done.after, done.bound, set()) == []
-    assert overfilled(done.after, done.bound.values()) == {}
+def test_without_preemption_no_pod_is_evicted(seed: str) -> None:
+    outcome = planned(seed, preemption=False)
+    assert outcome.plan.evictions == ()
+    assert incomplete_gangs(outcome.before, outcome.after, outcome.bound, set()) == []
+    assert overfilled_nodes(outcome.after, outcome.bound.values()) == {}
 
 
 @some_clusters
-def test_whoever_is_moved_has_a_place(seed: str) -> None:
-    done = planned(seed, consolidation=True)
-    moved = {each.pod: each for each in done.plan.evictions if each.to is not None}
-    for pod in done.before.pods.values():
-        if pod.spec.node_name and pod.key not in done.evicted:
-            assert done.cluster.pods.node_names[done.cluster.pod_row(pod.key)], pod.key
-    cluster = Cluster(objects_of(done.cluster))
+def test_every_moved_pod_has_a_node(seed: str) -> None:
+    outcome = planned(seed, consolidation=True)
+    moved = {each.pod: each for each in outcome.plan.evictions if each.to is not None}
+    for pod in outcome.before.pods.values():
+        if pod.spec.node_name and pod.key not in outcome.evicted:
+            assert outcome.cluster.pods.node_names[outcome.cluster.pod_row(pod.key)], pod.key
+    cluster = Cluster(objects_of(outcome.cluster))
     engine = Engine(cluster)
     for pod, move in moved.items():
         assert move.to != move.node, move
-        assert done.before.priority(pod) <= done.before.priority(move.by), move
-        if pod in done.evicted:
+        assert outcome.before.priority(pod) <= outcome.before.priority(move.by), move
+        if pod in outcome.evicted:
             continue
         node = cluster.pods.node_names[cluster.pod_row(pod)] or ""
         cluster.apply(Unbind(pod))
-        told = node_verdicts(engine, pod)
-        why = told.rejected.get(node) or told.refused
-        assert node in told.feasible or (why is not None and why.plugin in LOOK_AT_OTHERS), (pod, node, why)
+        verdicts = node_verdicts(engine, pod)
+        why = verdicts.rejected.get(node) or verdicts.refused
+        assert node in verdicts.feasible or (why is not None and why.plugin in ORDER_DEPENDENT_PLUGINS), (
+            pod,
+            node,
+            why,
+        )
         cluster.apply(Bind(pod, node))
-    nodes = {*done.bound.values(), *(each.to for each in moved.values() if each.to)}
-    assert overfilled(done.after, nodes) == {}
-    assert partial(done.before, done.after, done.bound, done.evicted) == []
-    assert scattered(done.before, done.after, {*done.bound, *moved}) == []
+    nodes = {*outcome.bound.values(), *(each.to for each in moved.values() if each.to)}
+    assert overfilled_nodes(outcome.after, nodes) == {}
+    assert incomplete_gangs(outcome.before, outcome.after, outcome.bound, outcome.evicted) == []
+    assert gangs_outside_their_domain(outcome.before, outcome.after, {*outcome.bound, *moved}) == []
 
 
-def groups_seen(cluster: Cluster) -> object:
-    """What a cluster knows of groups, by names."""
+def group_state(cluster: Cluster) -> object:
+    """Return what a cluster knows of groups, by names."""
     groups, pods = cluster.groups, cluster.pods
     members = {key: {pods.keys[row] for row in groups.members[n]} for n, key in enumerate(groups.keys)}
     named = {key: groups.keys[pods.group[row]] for key, row in pods.row_of.items() if pods.group[row] >= 0}
@@ -452,25 +468,25 @@ def groups_seen(cluster: Cluster) -> object:
 
 
 @some_clusters
-def test_a_what_if_leaves_no_trace(seed: str) -> None:
+def test_rollback_restores_the_cluster(seed: str) -> None:
     cluster = Cluster(RandomGangCluster(seed).objects)
-    seen, groups = cluster_state(cluster), groups_seen(cluster)
+    seen, groups = cluster_state(cluster), group_state(cluster)
     mark = cluster.mark()
     first = schedule(cluster)
     cluster.rollback(mark)
     assert cluster_state(cluster) == seen
-    assert groups_seen(cluster) == groups
+    assert group_state(cluster) == groups
     mark = cluster.mark()
     assert schedule(cluster) == first
     cluster.rollback(mark)
-    assert groups_seen(cluster) == groups
+    assert group_state(cluster) == groups
 
 
 # Sessions -------------------------------------------------------------------------------------------------------------
 
 
 @some_clusters
-def test_sessions_come_to_rest_with_no_gang_in_part(seed: str) -> None:
+def test_sessions_end_without_incomplete_gangs(seed: str) -> None:
     draw = random.Random(seed)
     cluster = Cluster(RandomGangCluster(seed).objects)
     queue = Queue(cluster)
@@ -487,9 +503,9 @@ def test_sessions_come_to_rest_with_no_gang_in_part(seed: str) -> None:
         assert msgspec.json.decode(msgspec.json.encode(record), type=QueueRecord) == record
         after = Members(objects_of(cluster))
         bound = {each.pod: each.node for each in plan.binds}
-        assert partial(before, after, bound, evicted | {each.pod for each in plan.evictions}) == [], number
-        assert scattered(before, after, bound) == [], number
-        assert overfilled(after, bound.values()) == {}, number
+        assert incomplete_gangs(before, after, bound, evicted | {each.pod for each in plan.evictions}) == [], number
+        assert gangs_outside_their_domain(before, after, bound) == [], number
+        assert overfilled_nodes(after, bound.values()) == {}, number
         for each in plan.evictions:
             assert each.pod not in evicted, (number, each)
             assert before.pods[each.pod].metadata.deletion_timestamp is None, (number, each)

@@ -1,4 +1,4 @@
-"""Gang searches spend from the work budget that they are given, and end with it."""
+"""Gang searches spend from the work budget of their caller, and end when it is exhausted."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tutti.engine.preemption.gang_preemption import GangPreemption
 def need_of(cluster: Cluster, gang: str) -> Need:
     gangs = Gangs.of(cluster)
     waiting = [row for row in gangs.rows(gang) if cluster.pods.node[row] < 0]
-    return gangs.standing(gang, waiting).need()
+    return gangs.state(gang, waiting).need()
 
 
-def tight() -> tuple[GangPlacer, Need]:
-    """A gang that fits in one way only, which no order of its pods finds: a search must."""
+def tight_gang() -> tuple[GangPlacer, Need]:
+    """Return a gang with only one placement, which no order of its pods finds: only the search does."""
     pods = [pod(f"g-{number}", gang="g", cpu=cpu) for number, cpu in enumerate("55333")]
     cluster = Cluster((node("a", cpu="10"), node("b", cpu="9"), *pods))
     return GangPlacer.of(Engine(cluster)), need_of(cluster, "default/g")
 
 
-def test_a_search_spends_from_the_budget_of_whoever_asks() -> None:
-    placer, need = tight()
+def test_a_search_spends_from_the_budget_of_its_caller() -> None:
+    placer, need = tight_gang()
     session = WorkBudget(2 * GANG_SEARCH)
     found = placer.place(need, session.limited_to(GANG_SEARCH))
     assert found is not None
@@ -35,8 +35,8 @@ def test_a_search_spends_from_the_budget_of_whoever_asks() -> None:
     assert session.remaining == 2 * GANG_SEARCH - session.meter.count
 
 
-def test_a_search_ends_with_the_budget_of_whoever_asks() -> None:
-    placer, need = tight()
+def test_a_search_ends_when_its_budget_is_exhausted() -> None:
+    placer, need = tight_gang()
     session = WorkBudget(6 * GANG_POD)
     assert placer.place(need, session.limited_to(GANG_SEARCH)) is None
     assert session.is_exhausted()
@@ -45,7 +45,7 @@ def test_a_search_ends_with_the_budget_of_whoever_asks() -> None:
     assert all(cluster.pods.node_names[row] is None for row in need.waiting)
 
 
-def test_preemption_spends_from_its_budget_and_ends_with_it() -> None:
+def test_preemption_ends_when_its_budget_is_exhausted() -> None:
     low = [pod(f"low-{number}", cpu="2", on="a") for number in range(2)]
     gang = [pod(f"g-{number}", gang="g", cpu="2", priority=10) for number in range(2)]
     cluster = Cluster((node("a", cpu="4"), *low, *gang))
@@ -58,7 +58,7 @@ def test_preemption_spends_from_its_budget_and_ends_with_it() -> None:
         assert bool(budget.meter.count) == (limit is None)
 
 
-def test_what_is_kept_with_a_cluster_is_not_copied() -> None:
+def test_attached_caches_are_not_copied_with_a_cluster() -> None:
     cluster = Cluster((node("a"), *members("g", 2, cpu="1")))
     gangs = Gangs.of(cluster)
     assert Gangs.of(cluster) is gangs

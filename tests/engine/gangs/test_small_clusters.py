@@ -1,4 +1,4 @@
-"""Clusters of a node or two in which gangs once went wrong; each was found by trying everything."""
+"""Small clusters in which gangs were once scheduled wrongly; most were found by brute force."""
 
 from __future__ import annotations
 
@@ -27,67 +27,67 @@ def job(name: str, cpu: int, part: str = "", *, on: str | None = None) -> Job:
     return Job(name, (cpu * 1000, 1024, 0, 1), 10, 0, on, "new", part)
 
 
-def other(name: str, cpu: int, on: str, **fields: object) -> Job:
+def other_job(name: str, cpu: int, on: str, **fields: object) -> Job:
     return Job(name, (cpu * 1000, 1024, 0, 1), machine=on, **fields)
 
 
-SMALL = {
-    "a running member pins the rack, and somebody has to go": Instance(
+SMALL_CLUSTERS = {
+    "a running member pins the rack, and a pod must be evicted": Instance(
         (machine("n", 2, "r"),),
-        (job("a", 1, on="n"), other("low", 1, "n"), job("b", 1)),
+        (job("a", 1, on="n"), other_job("low", 1, "n"), job("b", 1)),
         (Team("new", 2, required="rack"),),
     ),
-    "a part finds no room in any rack before the other pods were looked at": Instance(
+    "a part has no room in any rack before evictions": Instance(
         (machine("n", 4, "r"),),
-        (other("low", 2, "n"), job("b", 3, "b"), replace(job("own", 1), tolerates=True)),
+        (other_job("low", 2, "n"), job("b", 3, "b"), replace(job("own", 1), tolerates=True)),
         (Team("new", 2, parts=(("b", 1, "rack"),)),),
     ),
-    "the gang lacks more than its own pods, and cannot start": Instance(
+    "the gang misses more pods than fit, and cannot start": Instance(
         (machine("n", 2),),
         (job("a1", 1, "a"), job("a2", 5, "a"), job("own", 1)),
         (Team("new", 3, parts=(("a", 1, None),)),),
     ),
-    "a pod of a part makes up the minimum where one of none does not fit": Instance(
+    "a pod of a part counts for the minimum where a pod without a part does not fit": Instance(
         (machine("n", 2),),
         (job("a1", 1, "a"), job("a2", 1, "a"), job("own", 5)),
         (Team("new", 2, parts=(("a", 1, None),)),),
     ),
-    "two small pods of a part rather than a large one": Instance(
+    "two small pods of a part instead of a large pod": Instance(
         (machine("n", 2),),
         (job("a1", 2, "a"), job("a2", 1, "a"), job("a3", 1, "a")),
         (Team("new", 2, parts=(("a", 1, None),)),),
     ),
-    "beyond the minimums of parts, whichever pod fits": Instance(
+    "above the minimums of parts, any pod that fits": Instance(
         (machine("n", 3), machine("m", 2)),
         (job("a1", 2, "a"), job("a2", 2, "a"), job("b1", 3, "b"), job("b2", 1, "b")),
         (Team("new", 3, parts=(("a", 1, None), ("b", 1, None))),),
     ),
-    "nobody goes where the gang fits without": Instance(
+    "no pod is evicted where the gang fits without evictions": Instance(
         (machine("n", 3),),
-        (other("low", 1, "n"), job("a1", 2, "a"), job("a2", 1, "a"), job("a3", 1, "a")),
+        (other_job("low", 1, "n"), job("a1", 2, "a"), job("a2", 1, "a"), job("a3", 1, "a")),
         (Team("new", 2, parts=(("a", 1, None),)),),
     ),
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_small(name: str) -> None:
-    assert verdict_of(SMALL[name]) == Verdict()
+@pytest.mark.parametrize("name", SMALL_CLUSTERS)
+def test_small_cluster(name: str) -> None:
+    assert verdict_of(SMALL_CLUSTERS[name]) == Verdict()
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "5/391",  # all ten have to go, and nothing less will do
-        "5/2560",  # more units than are tried in every combination
+        "5/391",  # all ten pods must be evicted
+        "5/2560",  # more eviction units than are tried in every combination
     ],
 )
-def test_drawn(name: str) -> None:
+def test_drawn_cluster(name: str) -> None:
     seed, number = map(int, name.split("/"))
     assert verdict_of(instance(seed, number)) == Verdict()
 
 
-# Found in review ------------------------------------------------------------------------------------------------------
+# Cases found in review ------------------------------------------------------------------------------------------------
 
 
 node = partial(builders.node, memory="64Gi")
@@ -101,14 +101,14 @@ def test_a_pod_with_the_name_of_a_gang_evicts_it() -> None:
     assert {each.pod for each in plan.evictions} == {"default/g-0", "default/g-1"}
 
 
-def test_pods_that_only_their_own_terms_tell_apart_are_not_alike() -> None:
+def test_pods_that_differ_in_their_own_terms_only_are_not_alike() -> None:
     near = builders.near("x", HOSTNAME)
     first = pod("m-0", gang="m", cpu="1", affinity=near)
     second = pod("m-1", gang="m", cpu="1", app="x", affinity=near)
     assert len(schedule(Cluster((node("a"), node("b"), first, second))).binds) == 2
 
 
-def test_a_claim_that_cannot_be_read_is_a_reason_and_no_crash() -> None:
+def test_an_invalid_claim_is_reported_as_a_reason() -> None:
     claim = k.PersistentVolumeClaim(
         metadata=k.ObjectMeta(name="c", namespace="default"),
         spec=k.ClaimSpec(storage_class_name="w"),
@@ -131,7 +131,7 @@ def test_a_gang_of_many_kinds_and_pods_is_not_searched_too_deeply() -> None:
     assert not schedule(Cluster((*nodes, *many, *pinned))).binds
 
 
-def test_the_maximum_counts_who_runs_and_not_who_waits() -> None:
+def test_the_maximum_counts_running_pods_only() -> None:
     two = partial(pod, gang="g", annotations={"tutti.dev/min-member": "1", "tutti.dev/max-member": "2"})
     pods = [two("g-0", cpu="1", on="a", started=START), two("g-1", cpu="8"), two("g-2", cpu="1"), two("g-3", cpu="1")]
     plan = schedule(Cluster((node("a"), *pods)))

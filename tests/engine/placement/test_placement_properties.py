@@ -1,4 +1,4 @@
-"""What must hold of placements: the fast ways give the same answers as the plain one."""
+"""Properties of placements: every fast path gives the same results as the plain path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import NodeRow, NodeRows, PodPlugin, SpecColumns
 from tutti.engine.plugins.verdict import Reason
-from tutti.engine.preemption.default_preemption import _Evictions, _Room
+from tutti.engine.preemption.default_preemption import _DryRuns, _RoomArithmetic
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.kube import objects as k
 
@@ -26,7 +26,7 @@ MEMORY = st.sampled_from(("64Mi", "100M", "1Gi", "1500Mi", "0"))
 
 
 def pending(cluster: Cluster) -> list[str]:
-    """Give the pods without a node, by key."""
+    """Return the keys of the pods without a node, sorted."""
     return sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
 
 
@@ -35,7 +35,7 @@ def numbered_node(number: int, cpu: str, memory: str, **how: Any) -> k.Node:
 
 
 def numbered_pod(number: int, cpu: str, memory: str, **how: Any) -> k.Pod:
-    """A pod that has no request where the amount is "0"."""
+    """Return a pod without a request where the amount is "0"."""
     requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value != "0"}
     return builders.pod(f"pod-{number:04}", **{"cpu": None, **requests}, **how)
 
@@ -46,7 +46,7 @@ def numbered_pod(number: int, cpu: str, memory: str, **how: Any) -> k.Pod:
     cpu=SIZES, memory=MEMORY, count=st.integers(8, 120), soft=st.booleans(),
 )  # fmt: skip
 @settings(max_examples=150)
-def test_a_batch_is_what_deciding_one_by_one_gives(
+def test_a_batch_equals_deciding_one_by_one(
     nodes: list[tuple[str, str, str]], cpu: str, memory: str, count: int, soft: bool
 ) -> None:
     slow = [k.Taint(key="slow", effect="PreferNoSchedule")]
@@ -65,27 +65,27 @@ def test_a_batch_is_what_deciding_one_by_one_gives(
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=150)
-def test_the_quick_decision_is_the_best_of_the_explained_ones(seed: int) -> None:
+def test_a_decision_is_the_best_explained_node(seed: int) -> None:
     drawn = RandomCluster(seed)
     cluster = Cluster(drawn.objects(pods=25))
     engine = Engine(cluster)
     for key in pending(cluster):
-        told = node_verdicts(engine, key)
+        explained = node_verdicts(engine, key)
         decision = engine.place([key])[0]
-        assert decision.node == (told.best[0] if told.best else None)
-        if told.scores:
-            assert decision.score == told.scores[told.best[0]]
-        assert (decision.held, decision.refused) == (told.held, told.refused)
-        if not told.best and told.rejected:
+        assert decision.node == (explained.best[0] if explained.best else None)
+        if explained.scores:
+            assert decision.score == explained.scores[explained.best[0]]
+        assert (decision.held, decision.refused) == (explained.held, explained.refused)
+        if not explained.best and explained.rejected:
             counted: dict[str, int] = {}
-            for reason in told.rejected.values():
+            for reason in explained.rejected.values():
                 for message in reason.messages:
                     counted[message] = counted.get(message, 0) + 1
             assert {m: n for m, n in decision.reasons.items() if "didn't satisfy plugin" not in m} == counted
 
 
 @given(seed=st.integers(0, 10**6))
-def test_no_node_is_ever_filled_beyond_what_it_offers(seed: int) -> None:
+def test_no_node_is_filled_beyond_its_allocatable(seed: int) -> None:
     drawn = RandomCluster(seed)
     cluster = Cluster(o for o in drawn.objects(pods=40) if not (isinstance(o, k.Pod) and o.spec.node_name))
     Engine(cluster).place(pending(cluster))
@@ -94,7 +94,7 @@ def test_no_node_is_ever_filled_beyond_what_it_offers(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
+def test_results_in_plain_integers_equal_results_in_columns(seed: int) -> None:
     drawn = RandomCluster(seed)
     cluster = Cluster(drawn.objects(pods=20))
     engine = Engine(cluster)
@@ -114,20 +114,20 @@ def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=30)
-def test_the_same_input_gives_the_same_decisions_whatever_the_order_of_objects(seed: int) -> None:
+def test_decisions_do_not_depend_on_the_order_of_objects(seed: int) -> None:
     objects = list(RandomCluster(seed).objects(pods=25))
     shuffled = objects.copy()
     random.Random(seed).shuffle(shuffled)
     first, second = Cluster(objects), Cluster(shuffled)
     keys = pending(first)
     assert keys == pending(second)
-    # Image sizes are equal in these clusters; the size that counts is otherwise that of the first node.
+    # All images have the same size here; otherwise the size that the first node reports would count.
     assert Engine(first).place(keys) == Engine(second).place(keys)
 
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=30)
-def test_many_specs_are_judged_together_as_each_alone(seed: int) -> None:
+def test_specs_evaluated_together_equal_each_evaluated_alone(seed: int) -> None:
     draw = random.Random(seed)
     objects: list[k.Object] = [
         numbered_node(i, draw.choice(("2", "4")), draw.choice(("4Gi", "8Gi"))) for i in range(10)
@@ -140,7 +140,7 @@ def test_many_specs_are_judged_together_as_each_alone(seed: int) -> None:
     assert decided == fresh
 
 
-def test_a_pod_that_left_makes_room_again() -> None:
+def test_a_removed_pod_frees_its_room() -> None:
     cluster = Cluster([numbered_node(0, "1", "4Gi"), numbered_pod(0, "1", "1Gi"), numbered_pod(1, "1", "1Gi")])
     engine = Engine(cluster)
     first, second = engine.place(pending(cluster))
@@ -153,7 +153,7 @@ def test_a_pod_that_left_makes_room_again() -> None:
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=100)
-def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> None:
+def test_room_arithmetic_finds_the_victims_of_the_dry_run(seed: int) -> None:
     draw = random.Random(seed)
     objects: list[k.Object] = [numbered_node(i, "2", "4Gi", pods=draw.choice(("4", "110"))) for i in range(4)]
     for i in range(24):
@@ -169,7 +169,9 @@ def test_reckoning_room_finds_the_victims_that_moving_pods_finds(seed: int) -> N
     incoming = engine.evaluator.incoming_pod(engine.cluster.pod_row("default/pod-0099"))
     filtered = engine.evaluator.filter(incoming)
     assert not isinstance(filtered, Reason)
-    trial = _Evictions(engine.evaluator, incoming, filtered, {})
-    room = _Room(engine.evaluator, incoming)
-    for row, lower in trial._by_row(trial._lower(np.flatnonzero(engine.cluster.nodes.on))).items():
-        assert room.candidate(row, lower, Budgets(engine.cluster)) == trial._try(row, lower)
+    dry_runs = _DryRuns(engine.evaluator, incoming, filtered, {})
+    room = _RoomArithmetic(engine.evaluator, incoming)
+    for row, lower in dry_runs._pods_by_row(
+        dry_runs._lower_priority_pods(np.flatnonzero(engine.cluster.nodes.on))
+    ).items():
+        assert room.candidate(row, lower, Budgets(engine.cluster)) == dry_runs._dry_run(row, lower)

@@ -1,4 +1,4 @@
-"""A profile is a value: engines on different clusters can share one."""
+"""A profile is a value: engines on different clusters can share it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_two_clusters_share_a_profile() -> None:
     assert [engine.place([each.key])[0].node for each in pods] == expected == ["a", "b", None]
 
 
-def test_twins_share_a_profile() -> None:
+def test_a_cluster_and_its_copy_share_a_profile() -> None:
     shared = Profile.default()
     cluster = Cluster([node("a", memory="4Gi"), pod("p", memory="64Mi")])
     twin = cluster.copy()

@@ -1,4 +1,4 @@
-"""Which pods a budget selects: kube-scheduler's rule, the eviction API's rule, and a status that must be computed."""
+"""Which pods a budget selects, by kube-scheduler's rule and by the eviction API's; how a missing status is computed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tutti.cluster.cluster import Cluster
 from tutti.engine.preemption.disruption_budgets import Budgets, RemainingBudgets, remaining_budgets
 from tutti.kube.objects import Node, Pod, PodDisruptionBudget
 
-LABELLED, BARE = {"app": "a"}, None
+LABELS, UNLABELLED = {"app": "a"}, None
 
 
-def pod(name: str, labels: dict[str, str] | None = LABELLED, namespace: str = "x") -> Pod:
+def pod(name: str, labels: dict[str, str] | None = LABELS, namespace: str = "x") -> Pod:
     raw = {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": {"nodeName": "n"}}
     return msgspec.convert(raw, Pod)
 
@@ -31,13 +31,13 @@ def budget(selector: Any, allowed: int | None = 0, **spec: Any) -> PodDisruption
 @pytest.mark.parametrize(
     ("selector", "labels", "by_scheduler", "by_eviction"),
     [
-        ({"matchLabels": LABELLED}, LABELLED, True, True),
-        ({"matchLabels": {"app": "b"}}, LABELLED, False, False),
-        ({}, LABELLED, False, True),
-        ({}, BARE, False, True),
-        (None, LABELLED, False, False),
-        (None, BARE, False, False),
-        ({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, BARE, False, True),
+        ({"matchLabels": LABELS}, LABELS, True, True),
+        ({"matchLabels": {"app": "b"}}, LABELS, False, False),
+        ({}, LABELS, False, True),
+        ({}, UNLABELLED, False, True),
+        (None, LABELS, False, False),
+        (None, UNLABELLED, False, False),
+        ({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, UNLABELLED, False, True),
     ],
 )
 def test_empty_and_absent_selectors(

@@ -12,7 +12,7 @@ from tests.support import builders
 from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold, Release, Remove
-from tutti.engine.gangs.gang_state import created
+from tutti.engine.gangs.gang_state import creation_time
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.preemption.default_preemption import preempt
@@ -181,7 +181,7 @@ def one_by_one(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
     """Place the pending pods with single decisions."""
     engine = Engine(cluster)
     waiting = [cluster.pod(key) for key in pending(cluster)]
-    queue = sorted(waiting, key=lambda each: (-(each.spec.priority or 0), created(each), each.key))
+    queue = sorted(waiting, key=lambda each: (-(each.spec.priority or 0), creation_time(each), each.key))
     for key in [pod.key for pod in queue if not_considered(pod, engine.profile) is None]:
         (decision,) = engine.place([key])
         if decision.node is None and decision.error is None:

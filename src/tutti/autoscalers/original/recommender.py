@@ -24,7 +24,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
 from tutti.cluster.trial import Trial
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.engine.placement.capacity import MANY, Capacity
+from tutti.engine.placement.capacity import NO_LIMIT, Capacity
 from tutti.engine.placement.evaluator import Evaluator, FilterResult
 from tutti.engine.placement.profile import EnabledPlugin, Profile
 from tutti.engine.plugins.base import Area, IncomingPod
@@ -198,7 +198,7 @@ class _Runs:
                 continue
             if free is None:
                 free = (cluster.nodes.alloc[:, row] - cluster.nodes.used[:, row]).tolist()
-            room = min((free[place] // amount for place, amount in self._wants[pod_group]), default=MANY)
+            room = min((free[place] // amount for place, amount in self._wants[pod_group]), default=NO_LIMIT)
             if room <= 0:
                 continue
             plain, count = self._view.is_plain(self._ask(pods[0])), 0
@@ -216,8 +216,8 @@ class _Runs:
         known = self._welcome.get((pod_group, offering))
         if known is None:
             incoming = self._ask(self._waiting[pod_group][0])
-            self._wants[pod_group] = self._filters.room_wanted(incoming)
-            known = bool(self._capacity.welcome(incoming, np.array([row]))[0])
+            self._wants[pod_group] = self._filters.resource_requests(incoming)
+            known = bool(self._capacity.nodes_accept(incoming, np.array([row]))[0])
             self._welcome[pod_group, offering] = known
         return known
 

@@ -16,7 +16,7 @@ import numpy as np
 from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
 from tutti.cluster.columns import UNLIMITED, Bools, Ints, grown
 from tutti.cluster.edits import Bind
-from tutti.engine.placement.capacity import MANY
+from tutti.engine.placement.capacity import NO_LIMIT
 from tutti.engine.placement.evaluator import FilterResult
 from tutti.engine.plugins.base import IncomingPod
 
@@ -81,10 +81,10 @@ class ColumnSnapshot(ClusterSnapshot):
         """Take over the numbers while the templates, one node per offering, are in the cluster."""
         nodes = view.cluster.nodes
         rows = np.concatenate((view.rows, templates))
-        self._welcome = np.array([view.capacity.welcome(each, rows) for each in incoming]).reshape(
+        self._welcome = np.array([view.capacity.nodes_accept(each, rows) for each in incoming]).reshape(
             len(incoming), len(rows)
         )
-        self._wants = [view.engine.evaluator.room_wanted(each) for each in incoming]
+        self._wants = [view.engine.evaluator.resource_requests(each) for each in incoming]
         free: Ints = nodes.alloc[:, rows] - nodes.used[:, rows]
         self.there = self.size = len(view.rows)
         self._fresh = free[:, self.there :]
@@ -113,7 +113,7 @@ class ColumnSnapshot(ClusterSnapshot):
 
     def copies(self, pod_group: int, pod: str, first: int) -> Ints:
         """Divide what is free by what is wanted."""
-        most = np.where(self._welcome[pod_group][self._kinds[first : self.size]], MANY, 0)
+        most = np.where(self._welcome[pod_group][self._kinds[first : self.size]], NO_LIMIT, 0)
         for place, amount in self._wants[pod_group]:
             np.minimum(most, self._free[place, first : self.size] // amount, out=most)
         return np.maximum(most, 0, out=most)
@@ -161,7 +161,7 @@ class ColumnSnapshot(ClusterSnapshot):
                 break
             at += step
             pod_group = int(pod_groups[at])
-            copies = min((int(free[place]) // amount for place, amount in self._wants[pod_group]), default=MANY)
+            copies = min((int(free[place]) // amount for place, amount in self._wants[pod_group]), default=NO_LIMIT)
             taken[pod_group] = count = min(numbers[pod_group], copies)
             for place, amount in self._wants[pod_group]:
                 free[place] -= amount * count
@@ -193,7 +193,7 @@ class EngineSnapshot(ClusterSnapshot):
     def copies(self, pod_group: int, pod: str, first: int) -> Ints:
         """Divide what is free by what is wanted."""
         nodes, rows = self._cluster.nodes, np.array(self._rows[first:], dtype=np.intp)
-        return self._view.capacity.count(self._ask(pod), nodes.alloc[:, rows] - nodes.used[:, rows], rows)
+        return self._view.capacity.copies_with_free(self._ask(pod), nodes.alloc[:, rows] - nodes.used[:, rows], rows)
 
     def fits_plain(self, pod_group: int, pod: str) -> Bools:
         """Ask the engine's filters."""

@@ -1,8 +1,8 @@
 """KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) as data: every field that kube-scheduler 1.37 knows.
 
-Contract: a null means an absent field, so every field has a default. Values are not judged here (`config_args` does
-that); plugin arguments stay trees until their plugin is known. What cannot change where a pod goes is only named, so
-that `config_text.read` can refuse what is not.
+Contract: a null means an absent field, so every field has a default. `plugin_args` validates the values, not this
+module; plugin arguments stay trees until their plugin is known. Settings that cannot change where a pod goes are only
+declared, so that `strict_parsing.convert_tree` can refuse unknown fields.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ API_VERSION = "kubescheduler.config.k8s.io/v1"
 
 
 class ConfigurationPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of the file."""
+    """Base of all parts of the file."""
 
 
 # Profiles -------------------------------------------------------------------------------------------------------------
 
 
 class PluginRef(ConfigurationPart, frozen=True):
-    """A plugin by its name; the weight is that of its score."""
+    """A plugin by name, with the weight of its score."""
 
     name: str = ""
     weight: int | None = None
 
 
 class PluginSet(ConfigurationPart, frozen=True):
-    """The plugins that are switched on and off at an extension point; "*" is all that are on by default."""
+    """The plugins that are enabled and disabled at an extension point; "*" stands for all default plugins."""
 
     enabled: tuple[PluginRef, ...] | None = None
     disabled: tuple[PluginRef, ...] | None = None
 
 
 class Plugins(ConfigurationPart, frozen=True):
-    """What is switched on and off at each extension point, and at all of a plugin's points at once."""
+    """The plugins that are enabled and disabled at each extension point, or at all points of a plugin (multiPoint)."""
 
     pre_enqueue: PluginSet | None = None
     queue_sort: PluginSet | None = None
@@ -59,10 +59,10 @@ class Plugins(ConfigurationPart, frozen=True):
     pod_group_post_filter: PluginSet | None = None
 
     def at(self, point: str) -> PluginSet:
-        """Give what is said of a point, by its name in the file."""
+        """Return the settings of an extension point, by its name in the file."""
         field = next(f.name for f in msgspec.structs.fields(self) if f.encode_name == point)
-        found: PluginSet | None = getattr(self, field)
-        return found or PluginSet()
+        plugin_set: PluginSet | None = getattr(self, field)
+        return plugin_set or PluginSet()
 
 
 class PluginConfig(ConfigurationPart, frozen=True):
@@ -82,7 +82,7 @@ class SchedulerProfile(ConfigurationPart, frozen=True):
 
 
 class Configuration(ConfigurationPart, frozen=True):
-    """The whole file. Of most of it only that it is there matters: it cannot change where a pod goes."""
+    """The whole file; most fields are declared only, because they cannot change where a pod goes."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -103,7 +103,7 @@ class Configuration(ConfigurationPart, frozen=True):
 
 
 class Args(ConfigurationPart, frozen=True):
-    """The arguments of a plugin, which may say what they are."""
+    """Base of all plugin arguments, which may state their own type."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -117,14 +117,14 @@ class ResourceSpec(ConfigurationPart, frozen=True):
 
 
 class ShapePoint(ConfigurationPart, frozen=True):
-    """A point of a curve: utilisation from 0 to 100, score from 0 to 10."""
+    """A point of a scoring curve: utilization from 0 to 100, score from 0 to 10."""
 
     utilization: int | None = None
     score: int | None = None
 
 
 class RatioParam(ConfigurationPart, frozen=True):
-    """The curve of RequestedToCapacityRatio."""
+    """The scoring curve of RequestedToCapacityRatio."""
 
     shape: tuple[ShapePoint, ...] | None = None
 
@@ -165,7 +165,7 @@ class NodeAffinityArgs(Args, frozen=True):
 
 
 class DefaultConstraint(ConfigurationPart, frozen=True):
-    """A topology spread constraint for pods without their own; unlike a pod's it must say everything itself."""
+    """A topology spread constraint for pods without their own; without the defaults that a pod's constraint has."""
 
     max_skew: int | None = None
     topology_key: str | None = None

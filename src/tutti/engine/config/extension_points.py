@@ -1,8 +1,9 @@
-"""Which plugins are on at which extension point, from what a profile switches on and off.
+"""Which plugins are enabled at which extension point, from what a profile enables and disables.
 
-Contract: `expand` gives kube-scheduler's own lists, in its order: at each point first the plugins that the point itself
-names among those of multiPoint, then the rest of multiPoint, then the others that the point names. A combination that
-kube-scheduler would not start with, that makes it fail every pod, or that Tutti cannot follow raises `InputError`.
+Contract: `expand_plugins` returns kube-scheduler's own lists in kube-scheduler's order. At each point come first the
+plugins that both the point and multiPoint name, in the order of the point; then the other plugins of multiPoint; then
+the other plugins of the point. `InputError` is raised for a combination with which kube-scheduler would not start or
+would fail every pod, or that Tutti does not support.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ POINTS: dict[str, tuple[str, ...]] = {
     "DefaultBinder": ("bind",),
     "NodeDeclaredFeatures": _FILTER,
 }  # fmt: skip
-"""The plugins that Tutti knows, in the order of the default profile, and their extension points."""
+"""The plugins that Tutti knows, in the order of the default profile, and the extension points of each."""
 
 _WEIGHTS = {"TaintToleration": 3, **dict.fromkeys(("NodeAffinity", "PodTopologySpread", "InterPodAffinity"), 2)}
 _DEFAULTS = tuple(PluginRef(name=name, weight=_WEIGHTS.get(name)) for name in POINTS)
 _ALL = "*"
 
-_REPLACED = {
+_REPLACEMENTS = {
     "AzureDiskLimits": "NodeVolumeLimits",
     "CinderLimits": "NodeVolumeLimits",
     "EBSLimits": "NodeVolumeLimits",
@@ -59,18 +60,18 @@ _REPLACED = {
     "NodePreferAvoidPods": "TaintToleration and a taint with effect PreferNoSchedule",
     "ServiceAffinity": "InterPodAffinity",
 }
-"""Plugins that Kubernetes has given up, and what does their work."""
-_OFF = ("GangScheduling", "DeferredPodScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount")
+"""Plugins that Kubernetes has removed, and their replacements."""
+_UNSUPPORTED = ("GangScheduling", "DeferredPodScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount")
 """Plugins of Kubernetes 1.37 that are off by default and that Tutti does not have."""
 
-_TOGETHER = {
+_ALL_OR_NONE_POINTS = {
     "NodeAffinity": _FILTER,
     "VolumeRestrictions": _FILTER,
     "VolumeBinding": (*_FILTER, "reserve", "preBind"),
     "VolumeZone": _FILTER,
 }
-"""Points at which Tutti has a plugin together or not at all: its pre-filter alone can turn a pod down."""
-_NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
+"""Points at which Tutti has a plugin at all of them or at none, because its pre-filter alone can refuse a pod."""
+_STATE_READERS: dict[str, dict[str, tuple[str, ...]]] = {
     "preFilter": {
         "NodePorts": ("filter",),
         "NodeResourcesFit": ("filter",),
@@ -82,121 +83,128 @@ _NEEDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "preScore": dict.fromkeys(("TaintToleration", "PodTopologySpread", "InterPodAffinity"), ("score",)),
 }
-"""What reads, at later points, the notes that a plugin takes at an earlier one: without them it fails."""
-_TURN_DOWN = ("NodeAffinity", "VolumeRestrictions", "VolumeBinding", "VolumeZone")
-"""Plugins whose pre-filter can turn a pod down."""
+"""By earlier point and plugin: the later points that fail without the state written at the earlier point."""
+_REFUSING_PRE_FILTERS = ("NodeAffinity", "VolumeRestrictions", "VolumeBinding", "VolumeZone")
+"""Plugins whose pre-filter can refuse a pod."""
 
 
 class EnabledPlugins(NamedTuple):
-    """The plugins at each point, and the weights of those that score."""
+    """The enabled plugins at each extension point, and the weights of those that score."""
 
     points: dict[str, list[str]]
     weights: dict[str, int]
 
 
-def expand(plugins: Plugins | None, place: FieldPath) -> EnabledPlugins:
-    """Work out which plugins are on where."""
-    plugins, place = plugins or Plugins(), place.at("plugins")
+def expand_plugins(plugins: Plugins | None, path: FieldPath) -> EnabledPlugins:
+    """Return the plugins that are enabled at each extension point, and their weights."""
+    plugins, path = plugins or Plugins(), path.at("plugins")
     sets = {point: plugins.at(point) for point in plugins.__struct_encode_fields__}
     for point, own in sets.items():
-        _check_names(own, place.at(point))
-    everywhere = _merged(sets.pop("multiPoint"))
-    points = {point: _at_point(point, own, everywhere, place) for point, own in sets.items()}
-    _check_points(points, place)
+        _check_names(own, path.at(point))
+    multi_point = _merged_multi_point(sets.pop("multiPoint"))
+    points = {point: _plugins_at(point, own, multi_point, path) for point, own in sets.items()}
+    _check_points(points, path)
     weights: dict[str, int] = {}
-    for ref in (*(sets["score"].enabled or ()), *everywhere):
+    for ref in (*(sets["score"].enabled or ()), *multi_point):
         weights.setdefault(ref.name, ref.weight or 1)
     return EnabledPlugins(points, {name: weights[name] for name in points["score"]})
 
 
-def _check_names(own: PluginSet, place: FieldPath) -> None:
+def _check_names(own: PluginSet, path: FieldPath) -> None:
     for number, ref in enumerate(own.enabled or ()):
-        check_name(ref.name, place.at("enabled", number, "name"))
+        check_name(ref.name, path.at("enabled", number, "name"))
         if (ref.weight or 0) < 0:
-            raise place.at("enabled", number, "weight").fault("must not be negative")
+            raise path.at("enabled", number, "weight").error("must not be negative")
     for number, ref in enumerate(own.disabled or ()):
-        # What is off anyway may be switched off.
-        if ref.name != _ALL and ref.name not in _REPLACED and ref.name not in _OFF:
-            check_name(ref.name, place.at("disabled", number, "name"))
+        # kube-scheduler lets a profile disable plugins that are off by default or removed.
+        if ref.name != _ALL and ref.name not in _REPLACEMENTS and ref.name not in _UNSUPPORTED:
+            check_name(ref.name, path.at("disabled", number, "name"))
 
 
-def check_name(name: str, place: FieldPath) -> None:
-    """Refuse a plugin that Tutti does not have."""
-    if name in _REPLACED:
-        raise place.fault(f"Kubernetes no longer has {name}: use {_REPLACED[name]}")
+def check_name(name: str, path: FieldPath) -> None:
+    """Raise an error for a plugin that Tutti does not have."""
+    if name in _REPLACEMENTS:
+        raise path.error(f"Kubernetes no longer has {name}: use {_REPLACEMENTS[name]}")
     if name not in POINTS:
-        raise place.fault(f'Tutti has no plugin "{name}"')
+        raise path.error(f'Tutti has no plugin "{name}"')
 
 
 # Expansion, as kube-scheduler does it ---------------------------------------------------------------------------------
 
 
-def _merged(custom: PluginSet) -> list[PluginRef]:
-    """Merge what multiPoint says into the default plugins: what it names again keeps its place."""
+def _merged_multi_point(custom: PluginSet) -> list[PluginRef]:
+    """Merge multiPoint into the default plugins: a default plugin that multiPoint names again keeps its position."""
     enabled = list(custom.enabled or ())
-    again = {ref.name: number for number, ref in enumerate(enabled)}
+    position_of = {ref.name: number for number, ref in enumerate(enabled)}
     disabled = _names(custom.disabled)
     kept = [] if _ALL in disabled else [ref for ref in _DEFAULTS if ref.name not in disabled]
-    replaced = {again[ref.name] for ref in kept if ref.name in again}
-    merged = [enabled[again[ref.name]] if ref.name in again else ref for ref in kept]
-    return merged + [ref for number, ref in enumerate(enabled) if number not in replaced]
+    merged_positions = {position_of[ref.name] for ref in kept if ref.name in position_of}
+    merged = [enabled[position_of[ref.name]] if ref.name in position_of else ref for ref in kept]
+    return merged + [ref for number, ref in enumerate(enabled) if number not in merged_positions]
 
 
-def _at_point(point: str, own: PluginSet, everywhere: list[PluginRef], place: FieldPath) -> list[str]:
+def _plugins_at(point: str, own: PluginSet, multi_point: list[PluginRef], path: FieldPath) -> list[str]:
+    """Return the names of the plugins that are enabled at one extension point, in order."""
     enabled = [ref.name for ref in own.enabled or ()]
     for number, name in enumerate(enabled):
-        here = place.at(point, "enabled", number)
+        ref_path = path.at(point, "enabled", number)
         if point not in POINTS[name]:
-            raise here.fault(f"{name} has no part at this point")
+            raise ref_path.error(f"{name} does not run at this extension point")
         if name in enabled[:number]:
-            raise here.fault(f"{name} is there twice")
+            raise ref_path.error(f"{name} is there twice")
     disabled = _names(own.disabled)
     if _ALL in disabled:
         return enabled
-    rest: list[str] = []
-    named: set[str] = set()
-    for ref in everywhere:
+    others: list[str] = []
+    named_twice: set[str] = set()
+    for ref in multi_point:
         if point not in POINTS[ref.name] or ref.name in disabled:
             continue
         if ref.name in enabled:
-            named.add(ref.name)
-        elif ref.name in rest:
-            raise place.at("multiPoint", "enabled").fault(f"{ref.name} is there twice")
+            named_twice.add(ref.name)
+        elif ref.name in others:
+            raise path.at("multiPoint", "enabled").error(f"{ref.name} is there twice")
         else:
-            rest.append(ref.name)
-    return [n for n in enabled if n in named] + rest + [n for n in enabled if n not in named]
+            others.append(ref.name)
+    first = [name for name in enabled if name in named_twice]
+    return first + others + [name for name in enabled if name not in named_twice]
 
 
 def _names(refs: Iterable[PluginRef] | None) -> set[str]:
     return {ref.name for ref in refs or ()}
 
 
-# What cannot be followed ----------------------------------------------------------------------------------------------
+# Unsupported combinations ---------------------------------------------------------------------------------------------
 
 
-def _check_points(points: dict[str, list[str]], place: FieldPath) -> None:
+def _check_points(points: dict[str, list[str]], path: FieldPath) -> None:
+    """Raise an error for combinations that kube-scheduler or Tutti does not support."""
     if points["queueSort"] != ["PrioritySort"]:
-        raise place.at("queueSort").fault("PrioritySort must be on: pods need an order")
+        raise path.at("queueSort").error("PrioritySort must be on: pods need an order")
     if not points["bind"]:
-        raise place.at("bind").fault("DefaultBinder must be on: pods need somebody who binds them")
-    for name, parts in _TOGETHER.items():
-        there = [point for point in parts if name in points[point]]
-        if there and len(there) < len(parts):
-            on, off = ", ".join(there), ", ".join(point for point in parts if point not in there)
-            raise place.fault(f"{name} is on at {on} but off at {off}: Tutti has it at all of these or at none")
-    for earlier, readers in _NEEDS.items():
-        for name, later in readers.items():
-            blind = [point for point in later if name in points[point]]
-            if blind and name not in points[earlier]:
-                problem = f"kube-scheduler fails every pod where {name} is on at {blind[0]} but not here"
-                raise place.at(earlier).fault(problem)
-    _check_order(points, place)
+        raise path.at("bind").error("DefaultBinder must be on: no other plugin binds pods")
+    for name, all_points in _ALL_OR_NONE_POINTS.items():
+        on_points = [point for point in all_points if name in points[point]]
+        if on_points and len(on_points) < len(all_points):
+            on, off = ", ".join(on_points), ", ".join(point for point in all_points if point not in on_points)
+            problem = f"{name} is on at {on} but off at {off}: Tutti supports it at all of these points or at none"
+            raise path.error(problem)
+    for earlier, plugins in _STATE_READERS.items():
+        for name, later in plugins.items():
+            readers_on = [point for point in later if name in points[point]]
+            if readers_on and name not in points[earlier]:
+                problem = f"kube-scheduler fails every pod where {name} is on at {readers_on[0]} but not here"
+                raise path.at(earlier).error(problem)
+    _check_order(points, path)
 
 
-def _check_order(points: dict[str, list[str]], place: FieldPath) -> None:
-    """Refuse an order in which another plugin than Tutti's first would turn a pod down."""
-    asked = [name for name in points["preFilter"] if name in _TURN_DOWN]
-    followed = sorted((n for n in points["filter"] if n in _TURN_DOWN), key=lambda n: n != "NodeAffinity")
-    if asked != followed:
-        orders = f"{', '.join(asked)} at preFilter, but {', '.join(followed)} is what Tutti follows"
-        raise place.at("preFilter").fault(f"the order is {orders}")
+def _check_order(points: dict[str, list[str]], path: FieldPath) -> None:
+    """Raise an error if pre-filters refuse pods in another order than Tutti runs them."""
+    configured = [name for name in points["preFilter"] if name in _REFUSING_PRE_FILTERS]
+    supported = [name for name in points["filter"] if name in _REFUSING_PRE_FILTERS]
+    supported.sort(key=lambda name: name != "NodeAffinity")
+    if configured != supported:
+        orders = (
+            f"{', '.join(configured)} at preFilter, but {', '.join(supported)} is the only order that Tutti supports"
+        )
+        raise path.at("preFilter").error(f"the order is {orders}")

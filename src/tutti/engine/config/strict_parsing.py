@@ -1,7 +1,7 @@
-"""Configuration files as typed parts, read as strictly as kube-scheduler reads them.
+"""Parse a configuration file into typed parts, as strictly as kube-scheduler does.
 
-Contract: a field that the part does not have, a key that is there twice and a value of the wrong type raise
-`InputError` with the file and the whole path of the field; nothing is left out silently.
+Contract: an unknown field, a repeated key and a value of the wrong type each raise `InputError` with the file and the
+full path of the field. No part of the file is ignored silently.
 """
 
 from __future__ import annotations
@@ -22,49 +22,50 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class FieldPath(NamedTuple):
-    """Where something stands: the file and the path of a field, in which numbers are places in lists."""
+    """The file and the path of a field; integers are positions in lists."""
 
     file: str
-    path: tuple[str | int, ...] = ()
+    steps: tuple[str | int, ...] = ()
 
     def at(self, *steps: str | int) -> FieldPath:
-        """Go down to a part."""
-        return FieldPath(self.file, (*self.path, *steps))
+        """Return the path of a part of this field."""
+        return FieldPath(self.file, (*self.steps, *steps))
 
-    def fault(self, problem: str) -> InputError:
-        """Say what is wrong here."""
-        text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
+    def error(self, problem: str) -> InputError:
+        """Return an error for this field."""
+        text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps)
         return InputError(problem, file=self.file, field=text.removeprefix("."))
 
 
-def read(tree: Any, kind: type[T], place: FieldPath) -> T:
-    """Turn a tree into a typed part."""
+def convert_tree(tree: Any, kind: type[T], path: FieldPath) -> T:
+    """Convert a parsed tree into a typed part."""
     try:
-        found = msgspec.convert(tree, kind)
+        part = msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
-        said = decode_error(error, Source(place.file, b""), tree=tree)
-        raise (place.at(said.field) if said.field else place).fault(said.problem) from None
-    _refuse_unknown(tree, found, place)
-    return found
+        converted = decode_error(error, Source(path.file, b""), tree=tree)
+        raise (path.at(converted.field) if converted.field else path).error(converted.problem) from None
+    _refuse_unknown_fields(tree, part, path)
+    return part
 
 
-def _refuse_unknown(tree: Any, found: Any, place: FieldPath) -> None:
-    if isinstance(found, msgspec.Struct):
-        names = {field.encode_name: field.name for field in msgspec.structs.fields(found)}
+def _refuse_unknown_fields(tree: Any, part: Any, path: FieldPath) -> None:
+    """Raise an error for a field of the tree that the typed part does not have."""
+    if isinstance(part, msgspec.Struct):
+        names = {field.encode_name: field.name for field in msgspec.structs.fields(part)}
         for key, value in tree.items():
             if key not in names:
-                raise place.at(str(key)).fault("kube-scheduler has no such field")
-            _refuse_unknown(value, getattr(found, names[key]), place.at(key))
-    elif isinstance(found, list | tuple):
-        for number, (value, part) in enumerate(zip(tree, found, strict=True)):
-            _refuse_unknown(value, part, place.at(number))
+                raise path.at(str(key)).error("kube-scheduler has no such field")
+            _refuse_unknown_fields(value, getattr(part, names[key]), path.at(key))
+    elif isinstance(part, list | tuple):
+        for number, (value, value_part) in enumerate(zip(tree, part, strict=True)):
+            _refuse_unknown_fields(value, value_part, path.at(number))
 
 
-def parse_one(text: bytes, file: str) -> Any:
-    """Parse the one document of a file, JSON or YAML."""
+def parse_document(text: bytes, file: str) -> Any:
+    """Parse the only document of a file, JSON or YAML."""
     source = Source(file, text)
     try:
-        return json.loads(text, object_pairs_hook=_only_once)
+        return json.loads(text, object_pairs_hook=_without_repeated_keys)
     except InputError as error:
         raise InputError(error.problem, file=file) from None
     except ValueError as error:
@@ -73,25 +74,26 @@ def parse_one(text: bytes, file: str) -> Any:
     documents = [document for document in parse_yaml(source) if document is not None]
     if len(documents) != 1:
         raise InputError(f"expected one document, got {len(documents)}", file=file)
-    nodes: set[int] = set()
+    visited: set[int] = set()
     for node in yaml.compose_all(text, Loader=_Loader):
-        _refuse_repeated(node, nodes, file)
+        _refuse_repeated_keys(node, visited, file)
     return documents[0]
 
 
-def _only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a mapping; raise an error for a repeated key."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         keys = [key for key, _ in pairs]
         raise InputError(f'"{next(k for k in keys if keys.count(k) > 1)}" is there twice in one mapping')
-    return found
+    return mapping
 
 
-def _refuse_repeated(node: Any, done: set[int], file: str) -> None:
-    """Refuse a mapping that has a key twice; aliases lead to the same node again, even to one that is above."""
-    if id(node) in done:
+def _refuse_repeated_keys(node: Any, visited: set[int], file: str) -> None:
+    """Raise an error for a repeated key; `visited` stops the recursion at aliases, which may be cyclic."""
+    if id(node) in visited:
         return
-    done.add(id(node))
+    visited.add(id(node))
     if isinstance(node, yaml.MappingNode):
         keys: set[str] = set()
         for key, value in node.value:
@@ -99,7 +101,7 @@ def _refuse_repeated(node: Any, done: set[int], file: str) -> None:
                 line = key.start_mark.line + 1
                 raise InputError(f'"{key.value}" is there twice in one mapping (line {line})', file=file)
             keys.add(key.value)
-            _refuse_repeated(value, done, file)
+            _refuse_repeated_keys(value, visited, file)
     elif isinstance(node, yaml.SequenceNode):
         for value in node.value:
-            _refuse_repeated(value, done, file)
+            _refuse_repeated_keys(value, visited, file)

@@ -128,7 +128,7 @@ class CureTrials:
         """The gang as it is, with the pods that wait in the order in which they are taken."""
         turn = self.turn()
         waiting = [self.cluster.pod_row(pod) for pod in turn.pods] if turn is not None else []
-        return self.gangs.standing(self.key, waiting)
+        return self.gangs.state(self.key, waiting)
 
     def waiting(self) -> list[Pod]:
         """The pods that wait and may be tried."""

@@ -60,7 +60,7 @@ def evicting(trials: CureTrials) -> Iterator[Cure]:
     """The least loss of others that lets the gang start, and the priority with which it would come about by itself."""
     cluster, need = trials.cluster, trials.standing().need()
     search = GangPreemption(trials.placer, trials.gangs, need, priority=_SYSTEM, gang=trials.key)
-    found = search.leaving() or search.run()
+    found = search.run_without_victims() or search.run()
     if found is None or any(belongs_to_node(cluster.pod(pod)) for pod in found.victims):
         return
     if found.victims:
@@ -93,7 +93,7 @@ def evicting(trials: CureTrials) -> Iterator[Cure]:
 def _breaks(trials: CureTrials, key: str, gone: list[int]) -> bool:
     """Say whether a gang falls below a minimum without some pods."""
     with trials.after([Remove(Pod.KIND, trials.cluster.pods.keys[row]) for row in gone]):
-        return not trials.gangs.rows(key) or bool(trials.gangs.standing(key, ()).need().least)
+        return not trials.gangs.rows(key) or bool(trials.gangs.state(key, ()).need().least)
 
 
 def _raised(trials: CureTrials, found: Evictions) -> Iterator[Cure]:
@@ -119,5 +119,5 @@ def _importance(trials: CureTrials, row: int) -> int:
     if key is None:
         return int(priorities[row])
     stated = gangs.gang(key).priority
-    running = gangs.standing(key, ()).running
+    running = gangs.state(key, ()).running
     return stated if stated is not None else int(priorities[list(running)].max())

@@ -200,7 +200,7 @@ def _before(trials: CureTrials, earlier: Sequence[Turn]) -> EarlierTurns:
             pods += 1
             continue
         rows = [trials.cluster.pod_row(pod) for pod in turn.pods]
-        standing = trials.gangs.standing(turn.gang, rows)
+        standing = trials.gangs.state(turn.gang, rows)
         gangs += standing.gang.problem is None and standing.need().least > 0
     return EarlierTurns(gangs=gangs, pods=pods)
 

@@ -32,7 +32,7 @@ def gang_statuses(cluster: Cluster, namespace: str | None = None) -> list[GangSt
         place, _, name = key.partition("/")
         if namespace not in (None, place):
             continue
-        standing = gangs.standing(key, [row for row in gangs.rows(key) if pods.node_names[row] is None])
+        standing = gangs.state(key, [row for row in gangs.rows(key) if pods.node_names[row] is None])
         gang, lacks = standing.gang, standing.need().least
         status = "Refused" if gang.problem is not None else "Pending" if lacks else "Running"
         counts = len(standing.running), len(standing.waiting)

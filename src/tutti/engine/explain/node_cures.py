@@ -105,7 +105,7 @@ def _room_when_empty(trials: CureTrials) -> dict[str, int]:
     best = np.zeros(nodes.size, dtype=np.int64)
     for kind in trials.placer.areas.kinds(trials.standing().waiting):
         copies = np.full(nodes.size, len(kind.rows), dtype=np.int64)
-        for place, amount in evaluator.room_wanted(kind.incoming):
+        for place, amount in evaluator.resource_requests(kind.incoming):
             np.minimum(copies, nodes.alloc[place] // amount, out=copies)
         np.maximum(best, copies, out=best)
     return {name: int(best[row]) for name, row in nodes.row_of.items()}
@@ -116,7 +116,7 @@ def _room_nearby(trials: CureTrials, need: Need) -> dict[str, int]:
     key = need.topology.required
     if key is None:
         return {}
-    nodes, copies = trials.cluster.nodes, trials.placer.areas.copies(need, key, None)
+    nodes, copies = trials.cluster.nodes, trials.placer.areas.fitting_pods(need, key, None)
     copies[0] = 0
     digits = nodes.domains(key).digits
     return {name: int(copies[digits[row]]) for name, row in nodes.row_of.items()}

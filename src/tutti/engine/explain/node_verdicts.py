@@ -39,7 +39,7 @@ class NodeVerdicts(msgspec.Struct, frozen=True):
 def node_verdicts(engine: Engine, pod: str) -> NodeVerdicts:
     """The verdicts of all nodes on a pod."""
     incoming = engine.evaluator.incoming_pod(engine.cluster.pod_row(pod))
-    stopped = engine.stopped(incoming)
+    stopped = engine.early_decision(incoming)
     if stopped is not None:
         return NodeVerdicts(pod, held=stopped.held, refused=stopped.refused, error=stopped.error)
     try:
@@ -56,7 +56,7 @@ def _verdicts(engine: Engine, incoming: IncomingPod, filtered: FilterResult) -> 
     rows = np.flatnonzero(filtered.feasible)
     names = [nodes.names[row] for row in rows.tolist()]
     rejected = {}
-    if not filtered.alone:
+    if not filtered.nominated_only:
         verdicts = engine.evaluator.verdicts(incoming, filtered).tolist()
         for row in np.flatnonzero(nodes.on[: nodes.length] & ~filtered.feasible).tolist():
             reason = filtered.reasons.get(row) or engine.evaluator.reason(incoming, row, verdicts[row])
@@ -71,6 +71,6 @@ def _verdicts(engine: Engine, incoming: IncomingPod, filtered: FilterResult) -> 
         scores = dict(zip(names, total.tolist(), strict=True))
         best = tuple(sorted(name for name, score in scores.items() if score == total.max()))
     return NodeVerdicts(
-        pod=incoming.pod.key, feasible=tuple(sorted(names)), rejected=rejected, alone=filtered.alone, scores=scores,
-        plugin_scores=plugin_scores, best=best,
+        pod=incoming.pod.key, feasible=tuple(sorted(names)), rejected=rejected, alone=filtered.nominated_only,
+        scores=scores, plugin_scores=plugin_scores, best=best,
     )  # fmt: skip

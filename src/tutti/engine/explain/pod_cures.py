@@ -206,7 +206,7 @@ def _short(standing: GangState, need: Need) -> Iterator[tuple[int, tuple[int, ..
         for count, rows in _short(standing, part):
             found += count
             yield count, rows
-    missing = need.lack - len(need.everybody) - found
+    missing = need.missing - len(need.all_waiting) - found
     if missing > 0:
         others = (*standing.waiting, *standing.running) if need.parts else need.running
         yield missing, (*need.waiting, *others)

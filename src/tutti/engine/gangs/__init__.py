@@ -1,8 +1,8 @@
-"""Gangs: their state in the cluster, and placing one whole or not at all.
+"""Gangs: their state in the cluster, and placing a gang whole or not at all.
 
-- `gang_state`   which pods of a gang run and wait, and what it still needs
-- `placer`       places what a gang needs, or nothing
-- `areas`        the topology domains where a gang may go, best first
-- `area_search`  places pods within one area: one by one, in other orders, by search
-- `pod_packing`  search for a placement of pods of several kinds
+- `gang_state`   which pods of a gang run, which wait, and how many does it still need?
+- `placer`       can all pods that a gang needs be bound, and where?
+- `areas`        to which topology domains may a gang go, the best first?
+- `area_search`  how are the pods of several groups placed in their areas: one by one, in other orders, by search?
+- `pod_packing`  how do pods of several kinds fit on nodes, by arithmetic alone?
 """

@@ -1,8 +1,8 @@
-"""A call: pods of which each of some groups needs so many, and where they may go. And how it is answered.
+"""Place pods of several groups in their areas, all that the groups need or none.
 
-Contract: `AreaSearch.answer` binds enough pods for every group and nobody else, or leaves the cluster as it was. Pods
-are placed one by one as the engine would; if that is not enough, in other orders; then by search. All of it is limited
-by a work budget, so that results repeat.
+Contract: `AreaSearch.place` binds as many pods as every group of a `GroupDemand` needs and no other pods, or leaves the
+cluster unchanged. It places pods one by one as the engine would; if that fails, in other orders; then by search. A work
+budget limits all of it, so results repeat.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.plugins.verdict import AttemptError, Reason
 
-_PACK_ROWS = 256
-"""Rows up to which packing is searched: beyond, one order or another has found a way if there is one."""
-_PACK_PODS, _SEARCH_PODS = 400, 200
-"""Pods up to which there is a search, by arithmetic and by asking: each step of it goes one deeper."""
+_MAX_PACKED_ROWS = 256
+"""Largest number of rows for a search by arithmetic: with more, some order of pods succeeds if a placement exists.
+"""
+_MAX_PACKED_PODS, _MAX_SEARCHED_PODS = 400, 200
+"""Largest numbers of pods for a search by arithmetic and for a search with the engine: one recursion level per pod."""
 
 
 class AlikePods(NamedTuple):
-    """Pods of one kind, where they may go, and the groups in which they count, the innermost first."""
+    """Pods of one kind, the area to which they may go, and the groups in which they count (innermost first)."""
 
     kind: PodKind
     area: Area | None
@@ -39,227 +40,238 @@ class AlikePods(NamedTuple):
 
 
 class GroupDemand:
-    """What is to be placed together."""
+    """Groups of pods to place together, and how many pods each group needs."""
 
     def __init__(self) -> None:
-        self.lacks: list[int] = []
-        """How many pods each group needs; a group within another comes after it."""
-        self.slots: list[AlikePods] = []
+        self.missing: list[int] = []
+        """By group number: how many pods the group needs; a group within another group comes after it."""
+        self.alike_pods: list[AlikePods] = []
 
-    def group(self, lack: int) -> int:
-        """Add a group."""
-        self.lacks.append(max(lack, 0))
-        return len(self.lacks) - 1
+    def add_group(self, count: int) -> int:
+        """Add a group and return its number."""
+        self.missing.append(max(count, 0))
+        return len(self.missing) - 1
 
     def pods_in(self, group: int) -> int:
-        """Give how many pods count in a group."""
-        return sum(len(slot.kind.rows) for slot in self.slots if group in slot.groups)
+        """Return how many pods count in a group."""
+        return sum(len(alike.kind.rows) for alike in self.alike_pods if group in alike.groups)
 
-    def useful(self) -> list[AlikePods]:
-        """Give the pods that some group needs."""
-        return [slot for slot in self.slots if any(self.lacks[group] for group in slot.groups)]
+    def needed_pods(self) -> list[AlikePods]:
+        """Return the pods that count in a group that needs pods."""
+        return [alike for alike in self.alike_pods if any(self.missing[group] for group in alike.groups)]
 
 
 class AreaSearch:
-    """See the module's contract."""
+    """Binds the pods of a `GroupDemand` (see the module's contract)."""
 
     def __init__(self, engine: Engine, capacity: Capacity) -> None:
         self._engine, self._cluster, self._capacity = engine, engine.cluster, capacity
 
-    def answer(self, call: GroupDemand, budget: WorkBudget) -> list[Decision] | None:
-        """Bind what is called for, or nothing."""
-        slots = call.useful()
-        if not slots:
-            return [] if not any(call.lacks) else None
-        if any(lack > call.pods_in(group) for group, lack in enumerate(call.lacks)):
+    def place(self, demand: GroupDemand, budget: WorkBudget) -> list[Decision] | None:
+        """Bind the pods that the groups need, and return the decisions; None if that fails."""
+        alike_pods = demand.needed_pods()
+        if not alike_pods:
+            return [] if not any(demand.missing) else None
+        if any(count > demand.pods_in(group) for group, count in enumerate(demand.missing)):
             return None
-        if len(slots) == 1:
-            decided = self._attempt(partial(self._alike, slots[0], max(call.lacks), budget))
-            if decided is not None or self._is_plain(slots):
-                return decided
+        if len(alike_pods) == 1:
+            decisions = self._try(partial(self._place_one_kind, alike_pods[0], max(demand.missing), budget))
+            if decisions is not None or self._needs_only_resources(alike_pods):
+                return decisions
         else:
-            decided = self._in_some_order(call, slots, budget)
-            if decided is not None:
-                return decided
-        if self._is_plain(slots):
-            return self._packed(call, slots, budget)
-        if sum(len(slot.kind.rows) for slot in slots) > _SEARCH_PODS:
+            decisions = self._place_in_some_order(demand, alike_pods, budget)
+            if decisions is not None:
+                return decisions
+        if self._needs_only_resources(alike_pods):
+            return self._place_packed(demand, alike_pods, budget)
+        if sum(len(alike.kind.rows) for alike in alike_pods) > _MAX_SEARCHED_PODS:
             return None
-        search = _Search(self._engine, call, slots, budget)
+        search = _PlacementSearch(self._engine, demand, alike_pods, budget)
         return search.decisions() if search.run() else None
 
-    def _attempt(self, attempt: Callable[[], list[Decision] | None]) -> list[Decision] | None:
+    def _try(self, placement: Callable[[], list[Decision] | None]) -> list[Decision] | None:
+        """Run a placement; roll its edits back if it fails."""
         with Trial(self._cluster) as trial:
-            found = attempt()
-            if found is not None:
+            decisions = placement()
+            if decisions is not None:
                 trial.keep()
-            return found
+            return decisions
 
-    def _alike(self, slot: AlikePods, count: int, budget: WorkBudget) -> list[Decision] | None:
-        if count > len(slot.kind.rows):
+    def _place_one_kind(self, alike: AlikePods, count: int, budget: WorkBudget) -> list[Decision] | None:
+        """Bind pods of a single kind."""
+        if count > len(alike.kind.rows):
             return None
         budget.spend(GANG_POD * count)
-        keys = [self._cluster.pods.keys[row] for row in slot.kind.rows[:count]]
-        decisions = self._engine.place(keys, slot.area, give_up=True)
+        keys = [self._cluster.pods.keys[row] for row in alike.kind.rows[:count]]
+        decisions = self._engine.place(keys, alike.area, give_up=True)
         return decisions if decisions[-1].node is not None else None
 
-    def _is_plain(self, slots: Sequence[AlikePods]) -> bool:
-        """Say whether no pod looks at other pods, so that room and nodes are all that counts."""
-        return not any(any(slot.kind.incoming.concerned) or slot.kind.incoming.spec.ports for slot in slots)
+    def _needs_only_resources(self, alike_pods: Sequence[AlikePods]) -> bool:
+        """Return whether only nodes and free resources decide: no rules between pods and no host ports."""
+        return not any(any(alike.kind.incoming.concerned) or alike.kind.incoming.spec.ports for alike in alike_pods)
 
     # One by one -------------------------------------------------------------------------------------------------------
 
-    def _in_some_order(self, call: GroupDemand, slots: list[AlikePods], budget: WorkBudget) -> list[Decision] | None:
-        """Place pod by pod: as they come, the largest first, those with the fewest nodes first."""
+    def _place_in_some_order(
+        self, demand: GroupDemand, alike_pods: list[AlikePods], budget: WorkBudget
+    ) -> list[Decision] | None:
+        """Bind pods one by one: in the given order, then the largest first, then those with the least room first."""
         tried: list[list[AlikePods]] = []
-        for order in (list, self._largest_first, self._rarest_first):
-            in_order = order(slots)
+        for sort in (list, self._largest_first, self._least_room_first):
+            in_order = sort(alike_pods)
             if in_order not in tried:
                 tried.append(in_order)
-                found = self._attempt(partial(self._one_order, call, in_order, budget))
-                if found is not None:
-                    return found
+                decisions = self._try(partial(self._place_in_order, demand, in_order, budget))
+                if decisions is not None:
+                    return decisions
         return None
 
-    def _one_order(self, call: GroupDemand, slots: Sequence[AlikePods], budget: WorkBudget) -> list[Decision] | None:
-        """Give each group what it lacks, the inner ones first, from pods in this order."""
-        lacks, next_of = list(call.lacks), dict.fromkeys(range(len(slots)), 0)
+    def _place_in_order(
+        self, demand: GroupDemand, alike_pods: Sequence[AlikePods], budget: WorkBudget
+    ) -> list[Decision] | None:
+        """Bind pods in this order until each group has enough, inner groups first."""
+        missing, next_pod = list(demand.missing), dict.fromkeys(range(len(alike_pods)), 0)
         keys = self._cluster.pods.keys
         decisions: list[Decision] = []
-        for group in reversed(range(len(lacks))):
-            for number, slot in enumerate(slots):
-                if lacks[group] <= 0:
+        for group in reversed(range(len(missing))):
+            for number, alike in enumerate(alike_pods):
+                if missing[group] <= 0:
                     break
-                if group not in slot.groups:
+                if group not in alike.groups:
                     continue
-                first = next_of[number]
-                todo = [keys[row] for row in slot.kind.rows[first : first + lacks[group]]]
+                first = next_pod[number]
+                todo = [keys[row] for row in alike.kind.rows[first : first + missing[group]]]
                 budget.spend(GANG_POD * len(todo))
-                placed = [d for d in self._engine.place(todo, slot.area, give_up=True) if d.node is not None]
-                # When one of a kind does not fit, neither do the others.
-                next_of[number] = first + len(todo) if len(placed) == len(todo) else len(slot.kind.rows)
+                placed = [d for d in self._engine.place(todo, alike.area, give_up=True) if d.node is not None]
+                # If one pod of a kind does not fit, no other pod of that kind does.
+                next_pod[number] = first + len(todo) if len(placed) == len(todo) else len(alike.kind.rows)
                 decisions += placed
-                for each in slot.groups:
-                    lacks[each] -= len(placed)
-            if lacks[group] > 0:
+                for counted_group in alike.groups:
+                    missing[counted_group] -= len(placed)
+            if missing[group] > 0:
                 return None
         return decisions
 
-    def _largest_first(self, slots: Sequence[AlikePods]) -> list[AlikePods]:
-        return sorted(slots, key=lambda slot: -self._capacity.share(slot.kind.incoming))
+    def _largest_first(self, alike_pods: Sequence[AlikePods]) -> list[AlikePods]:
+        return sorted(alike_pods, key=lambda alike: -self._capacity.largest_share(alike.kind.incoming))
 
-    def _rarest_first(self, slots: Sequence[AlikePods]) -> list[AlikePods]:
-        def room(slot: AlikePods) -> int:
-            copies = self._capacity.copies(slot.kind.incoming)
-            return int((copies if slot.area is None else copies[slot.area.rows]).sum())
+    def _least_room_first(self, alike_pods: Sequence[AlikePods]) -> list[AlikePods]:
+        def room(alike: AlikePods) -> int:
+            copies = self._capacity.copies(alike.kind.incoming)
+            return int((copies if alike.area is None else copies[alike.area.rows]).sum())
 
-        return sorted(slots, key=room)
+        return sorted(alike_pods, key=room)
 
     # Search -----------------------------------------------------------------------------------------------------------
 
-    def _packed(self, call: GroupDemand, slots: Sequence[AlikePods], budget: WorkBudget) -> list[Decision] | None:
-        """Search by arithmetic, for pods that do not look at each other."""
+    def _place_packed(
+        self, demand: GroupDemand, alike_pods: Sequence[AlikePods], budget: WorkBudget
+    ) -> list[Decision] | None:
+        """Search a packing by arithmetic, for pods without rules between them."""
         evaluator, nodes = self._engine.evaluator, self._cluster.nodes
-        wants = [dict(evaluator.room_wanted(slot.kind.incoming)) for slot in slots]
-        places = sorted({place for want in wants for place in want})
+        requests = [dict(evaluator.resource_requests(alike.kind.incoming)) for alike in alike_pods]
+        resources = sorted({resource for request in requests for resource in request})
         items: list[PackedPods] = []
         rows: set[int] = set()
-        for slot, want in zip(slots, wants, strict=True):
-            copies = self._capacity.copies(slot.kind.incoming)
-            inside = np.flatnonzero(copies) if slot.area is None else slot.area.rows[copies[slot.area.rows] > 0]
-            inside = inside[np.argsort(nodes.rank[inside])]
-            amounts = tuple(want.get(place, 0) for place in places)
-            items.append(PackedPods(len(slot.kind.rows), amounts, tuple(inside.tolist()), slot.groups))
+        for alike, request in zip(alike_pods, requests, strict=True):
+            copies = self._capacity.copies(alike.kind.incoming)
+            area_rows = np.flatnonzero(copies) if alike.area is None else alike.area.rows[copies[alike.area.rows] > 0]
+            area_rows = area_rows[np.argsort(nodes.rank[area_rows])]
+            amounts = tuple(request.get(resource, 0) for resource in resources)
+            items.append(PackedPods(len(alike.kind.rows), amounts, tuple(area_rows.tolist()), alike.groups))
             rows.update(items[-1].rows)
-        if len(rows) > _PACK_ROWS or sum(item.pods for item in items) > _PACK_PODS:
+        if len(rows) > _MAX_PACKED_ROWS or sum(item.pods for item in items) > _MAX_PACKED_PODS:
             return None
-        free = {row: self._free(row, places, slots) for row in rows}
-        found = pack(items, call.lacks, free, budget)
-        if found is None:
+        free = {row: self._free_amounts(row, resources, alike_pods) for row in rows}
+        placements = pack(items, demand.missing, free, budget)
+        if placements is None:
             return None
         decisions = []
-        for slot, placed in zip(slots, found, strict=True):
-            for row, node in zip(slot.kind.rows, placed, strict=False):
+        for alike, placed in zip(alike_pods, placements, strict=True):
+            for row, node in zip(alike.kind.rows, placed, strict=False):
                 key, name = self._cluster.pods.keys[row], nodes.names[node]
                 self._cluster.apply(Bind(key, name))
                 decisions.append(Decision(key, name, nodes=nodes.count))
         return decisions
 
-    def _free(self, row: int, places: list[int], slots: Sequence[AlikePods]) -> list[int]:
-        """Give what is free on a node, without what is held there for others that matter as much."""
+    def _free_amounts(self, node_row: int, resources: list[int], alike_pods: Sequence[AlikePods]) -> list[int]:
+        """Return the free amounts on a node, less the room held for other pods of at least the same priority."""
         nodes, pods = self._cluster.nodes, self._cluster.pods
-        free = nodes.alloc[places, row] - nodes.used[places, row]
-        held = self._cluster.held_on.get(nodes.names[row])
-        if held:
-            mine = {pods.keys[each] for slot in slots for each in slot.kind.rows}
-            priority = min(int(pods.priority[each]) for slot in slots for each in slot.kind.rows)
-            for key, hold in held.items():
+        free = nodes.alloc[resources, node_row] - nodes.used[resources, node_row]
+        held_pods = self._cluster.held_on.get(nodes.names[node_row])
+        if held_pods:
+            own_keys = {pods.keys[row] for alike in alike_pods for row in alike.kind.rows}
+            priority = min(int(pods.priority[row]) for alike in alike_pods for row in alike.kind.rows)
+            for key, hold in held_pods.items():
                 other = pods.row_of[key]
-                if key not in mine and hold.rank(int(pods.priority[other])) >= priority:
-                    free = free - self._cluster.usages.matrix[pods.usage[other], places]
+                if key not in own_keys and hold.rank(int(pods.priority[other])) >= priority:
+                    free = free - self._cluster.usages.matrix[pods.usage[other], resources]
         listed: list[int] = free.tolist()
         return listed
 
 
-class _Search:
-    """Trying every pod on every node that the engine allows, in every order of kinds; no state is tried twice."""
+class _PlacementSearch:
+    """Search that tries every pod on every feasible node, in every order of kinds; no state is tried twice."""
 
-    def __init__(self, engine: Engine, call: GroupDemand, slots: Sequence[AlikePods], budget: WorkBudget) -> None:
-        self._engine, self._slots, self._budget = engine, slots, budget
-        self._lacks = list(call.lacks)
-        self._taken = [0] * len(slots)
+    def __init__(
+        self, engine: Engine, demand: GroupDemand, alike_pods: Sequence[AlikePods], budget: WorkBudget
+    ) -> None:
+        self._engine, self._alike_pods, self._budget = engine, alike_pods, budget
+        self._missing = list(demand.missing)
+        self._placed_counts = [0] * len(alike_pods)
         self._placed: list[tuple[int, Decision]] = []
-        self._seen: set[tuple[tuple[int, str], ...]] = set()
+        self._tried_states: set[tuple[tuple[int, str], ...]] = set()
 
     def decisions(self) -> list[Decision]:
-        """Give what was found."""
+        """Return the placement that was found."""
         return [decision for _, decision in self._placed]
 
     def run(self) -> bool:
-        """Place one more pod, and all that are left after it."""
-        if max(self._lacks) <= 0:
+        """Place one more pod and then all remaining pods; return whether that succeeds."""
+        if max(self._missing) <= 0:
             return True
         state = tuple(sorted((number, d.node or "") for number, d in self._placed))
-        if state in self._seen:
+        if state in self._tried_states:
             return False
-        self._seen.add(state)
-        for number, slot in enumerate(self._slots):
-            wanted = any(self._lacks[group] > 0 for group in slot.groups)
-            if wanted and self._taken[number] < len(slot.kind.rows) and self._next_of(number, slot):
+        self._tried_states.add(state)
+        for number, alike in enumerate(self._alike_pods):
+            is_needed = any(self._missing[group] > 0 for group in alike.groups)
+            if is_needed and self._placed_counts[number] < len(alike.kind.rows) and self._place_next(number, alike):
                 return True
             if self._budget.is_exhausted():
                 return False
         return False
 
-    def _next_of(self, number: int, slot: AlikePods) -> bool:
+    def _place_next(self, number: int, alike: AlikePods) -> bool:
+        """Try the next pod of a kind on each feasible node."""
         engine, cluster = self._engine, self._engine.cluster
-        row = slot.kind.rows[self._taken[number]]
-        for node in self._nodes(row, slot.area):
+        row = alike.kind.rows[self._placed_counts[number]]
+        for node in self._feasible_rows(row, alike.area):
             if not self._budget.spend(GANG_SEARCH_STEP):
                 return False
             with Trial(cluster) as trial:
-                there = Area.of_row(node, cluster.nodes.size)
-                decision = engine.place([cluster.pods.keys[row]], there, give_up=True)[0]
+                single_node = Area.of_row(node, cluster.nodes.size)
+                decision = engine.place([cluster.pods.keys[row]], single_node, give_up=True)[0]
                 if decision.node is not None:
-                    self._count(number, slot, 1)
+                    self._count_placed(number, alike, 1)
                     self._placed.append((number, decision))
                     if self.run():
                         trial.keep()
                         return True
                     self._placed.pop()
-                    self._count(number, slot, -1)
+                    self._count_placed(number, alike, -1)
         return False
 
-    def _count(self, number: int, slot: AlikePods, pods: int) -> None:
-        self._taken[number] += pods
-        for group in slot.groups:
-            self._lacks[group] -= pods
+    def _count_placed(self, number: int, alike: AlikePods, pods: int) -> None:
+        self._placed_counts[number] += pods
+        for group in alike.groups:
+            self._missing[group] -= pods
 
-    def _nodes(self, row: int, area: Area | None) -> list[int]:
-        """Give the nodes that could take a pod now."""
+    def _feasible_rows(self, row: int, area: Area | None) -> list[int]:
+        """Return the rows on which a pod is feasible now, sorted by node name."""
         incoming = self._engine.evaluator.incoming_pod(row, area)
         self._budget.spend(GANG_SEARCH_STEP)
-        if self._engine.stopped(incoming) is not None:
+        if self._engine.early_decision(incoming) is not None:
             return []
         try:
             filtered = self._engine.evaluator.filter(incoming)

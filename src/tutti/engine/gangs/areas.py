@@ -1,9 +1,9 @@
-"""Areas: where in the cluster a gang may go, the best area first.
+"""Areas: the sets of nodes to which a gang may go, the best area first.
 
-A gang that is bound to a label goes where the label has one value: a domain. Domains that cannot hold the gang are
-refused by arithmetic; of the others the tightest comes first, the one with the least room that is enough, so that
-larger holes stay whole. Members that run pin the domain. A label that is only preferred narrows the choice while one
-of its domains can hold the gang; after that come as few domains as can, and then all.
+A gang with a required topology label goes to one domain, the nodes with one value of the label. Domains without enough
+room are excluded by arithmetic. Of the others, the domain with the least sufficient room comes first, so that larger
+domains stay free. Running members pin the domain. A preferred label limits the gang to one of its domains while one has
+enough room; next comes the smallest set of domains with enough room, and then the whole cluster.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tutti.engine.placement.capacity import Capacity, sum_by
 from tutti.engine.placement.evaluator import Evaluator
 from tutti.engine.plugins.base import Area, IncomingPod
 
-_MOST = 4_096
-"""Areas that are kept."""
+_MAX_AREAS = 4_096
+"""Largest number of cached areas."""
 
 
 class PodKind:
-    """Pods of one need that cannot be told apart."""
+    """Pods of one need that the scheduler cannot tell apart."""
 
     __slots__ = ("incoming", "rows")
 
@@ -35,188 +35,198 @@ class PodKind:
 
 
 class Areas:
-    """The areas of one cluster."""
+    """The areas of one cluster.
+
+    A label's domains are numbered as in `Domains`; a parameter `digit` is such a number, and 0 stands for nodes without
+    the label. `outer` limits results to the nodes of an enclosing area; None stands for the whole cluster.
+    """
 
     def __init__(self, evaluator: Evaluator, capacity: Capacity) -> None:
         self._evaluator, self._capacity = evaluator, capacity
         self._cluster: Cluster = evaluator.cluster
-        self._known: dict[tuple[str, int], Area] = {}
+        self._area_of: dict[tuple[str, int], Area] = {}
         self._version = -1
-        self._ranked: dict[str, Ints] = {}
-        self._last: tuple[Sequence[int], int, list[PodKind]] = ((), -1, [])
+        self._ranks: dict[str, Ints] = {}
+        self._last_kinds: tuple[Sequence[int], int, list[PodKind]] = ((), -1, [])
 
-    # Which areas ------------------------------------------------------------------------------------------------------
+    # Candidate areas --------------------------------------------------------------------------------------------------
 
-    def of(self, need: Need, within: Area | None) -> Iterator[Area | None]:
-        """Give the areas in which a need may be met, the best first; None stands for the whole cluster."""
+    def candidates(self, need: Need, outer: Area | None) -> Iterator[Area | None]:
+        """Yield the areas in which a need may be met, the best first; None stands for the whole cluster."""
         required = need.topology.required
-        outer: Iterable[Area | None] = (within,)
+        areas: Iterable[Area | None] = (outer,)
         if required is not None:
-            outer = self._domains(need, required, within)
-        for area in outer:
-            yield from self._preferred(need, area)
+            areas = self._domains_with_room(need, required, outer)
+        for area in areas:
+            yield from self._preferred_areas(need, area)
 
-    def _preferred(self, need: Need, within: Area | None) -> Iterator[Area | None]:
+    def _preferred_areas(self, need: Need, outer: Area | None) -> Iterator[Area | None]:
+        """Yield the preferred areas within an area, and last the area itself."""
         for key in need.topology.preferred:
-            yield from self._domains(need, key, within, pinned=False)
+            yield from self._domains_with_room(need, key, outer, is_required=False)
         if need.topology.preferred:
-            few = self._fewest(need, need.topology.preferred[-1], within)
+            few = self._fewest_domains(need, need.topology.preferred[-1], outer)
             if few is not None:
                 yield few
-        yield within
+        yield outer
 
-    def _domains(self, need: Need, key: str, within: Area | None, *, pinned: bool = True) -> Iterator[Area]:
-        """Give the domains of a label that have room by arithmetic, the tightest first."""
-        taken = self.values_of(need.running, key)
-        if taken and pinned:
-            if len(taken) == 1 and 0 not in taken:
-                yield self.domain(key, taken.pop(), within)
+    def _domains_with_room(
+        self, need: Need, key: str, outer: Area | None, *, is_required: bool = True
+    ) -> Iterator[Area]:
+        """Yield the domains of a label with enough room by arithmetic, those with the least room first."""
+        running_domains = self.domains_of(need.running, key)
+        if running_domains and is_required:
+            if len(running_domains) == 1 and 0 not in running_domains:
+                yield self.domain(key, running_domains.pop(), outer)
             return
-        room = self.room(need, key, within)
-        room[0] = -1  # stands for nodes without the label
+        room = self.room_by_domain(need, key, outer)
+        room[0] = -1  # domain 0: nodes without the label
         enough = np.flatnonzero(room >= 0)
-        order = enough[np.lexsort((self.ranks(key)[enough], room[enough]))].tolist()
-        for digit in sorted(order, key=lambda digit: digit not in taken) if taken else order:
-            yield self.domain(key, digit, within)
+        order = enough[np.lexsort((self.domain_ranks(key)[enough], room[enough]))].tolist()
+        for digit in sorted(order, key=lambda digit: digit not in running_domains) if running_domains else order:
+            yield self.domain(key, digit, outer)
 
-    def _fewest(self, need: Need, key: str, within: Area | None) -> Area | None:
-        """Give as few domains as can hold the need together, the roomiest first; None when that is all of them."""
+    def _fewest_domains(self, need: Need, key: str, outer: Area | None) -> Area | None:
+        """Return the smallest set of domains with enough room together; None if all domains together are too small."""
         digits = self._cluster.nodes.domains(key).digits
-        room = self.copies(need, key, within)
-        order = [d for d in np.lexsort((self.ranks(key), -room)).tolist() if d and room[d]]
-        total, chosen = 0, np.zeros(len(room), dtype=bool)
+        fitting = self.fitting_pods(need, key, outer)
+        order = [digit for digit in np.lexsort((self.domain_ranks(key), -fitting)).tolist() if digit and fitting[digit]]
+        total, chosen = 0, np.zeros(len(fitting), dtype=bool)
         for digit in order:
-            total += int(room[digit])
+            total += int(fitting[digit])
             chosen[digit] = True
             if total >= need.least:
                 mask = chosen[digits]
-                return Area(mask if within is None else mask & within.mask)
+                return Area(mask if outer is None else mask & outer.mask)
         return None
 
     # Room -------------------------------------------------------------------------------------------------------------
 
-    def room(self, need: Need, key: str, within: Area | None) -> Ints:
-        """Say for each domain how many copies there is room for; negative where that cannot be enough."""
+    def room_by_domain(self, need: Need, key: str, outer: Area | None) -> Ints:
+        """Return for each domain how many copies fit; negative where the need cannot be met."""
         if not need.parts and len(alike := self.kinds(need.waiting)) == 1:
-            sums = self._sums(alike[0].incoming, key, within)
-            return np.where(sums < need.lack, -1, sums)
+            sums = self._copies_by_domain(alike[0].incoming, key, outer)
+            return np.where(sums < need.missing, -1, sums)
         room = np.zeros(len(self._cluster.nodes.domains(key).nodes_in), dtype=np.int64)
         short = np.zeros(len(room), dtype=bool)
-        for each in lacking(need):
-            pods = each.everybody
+        for each in mandatory_needs(need):
+            pods = each.all_waiting
             kinds = self.kinds(pods)
             fits = np.zeros(len(room), dtype=np.int64)
             for kind in kinds:
-                sums = self._sums(kind.incoming, key, within)
+                sums = self._copies_by_domain(kind.incoming, key, outer)
                 if each is need:
                     room += sums
                 fits += np.minimum(sums, len(kind.rows))
             short |= fits < each.least
             if len(kinds) > 1 and each.least == len(pods):
-                short |= self._lacks(kinds, key, within)
+                short |= self._lacks_resources(kinds, key, outer)
         return np.where(short, -1, room)
 
-    def copies(self, need: Need, key: str, within: Area | None) -> Ints:
-        """Say for each domain how many of the pods it has room for, kind by kind."""
+    def fitting_pods(self, need: Need, key: str, outer: Area | None) -> Ints:
+        """Return for each domain how many of the waiting pods fit, each kind counted on its own."""
         fits = np.zeros(len(self._cluster.nodes.domains(key).nodes_in), dtype=np.int64)
-        for kind in self.kinds(need.everybody):
-            fits += np.minimum(self._sums(kind.incoming, key, within), len(kind.rows))
+        for kind in self.kinds(need.all_waiting):
+            fits += np.minimum(self._copies_by_domain(kind.incoming, key, outer), len(kind.rows))
         return fits
 
-    def roomiest(self, need: Need, key: str, within: Area | None) -> int:
-        """Give the domain with room for the most pods, the first by name; 0 when no node has the label."""
-        copies = self.copies(need, key, within)
-        copies[0] = -1
-        best = np.flatnonzero(copies == copies.max())
-        return int(best[self.ranks(key)[best].argmin()])
+    def domain_with_most_room(self, need: Need, key: str, outer: Area | None) -> int:
+        """Return the domain in which the most waiting pods fit, the first by name among equals; 0 without domains."""
+        fitting = self.fitting_pods(need, key, outer)
+        fitting[0] = -1
+        best = np.flatnonzero(fitting == fitting.max())
+        return int(best[self.domain_ranks(key)[best].argmin()])
 
-    def _sums(self, incoming: IncomingPod, key: str, within: Area | None) -> Ints:
-        if within is None:
-            return self._capacity.in_domains(incoming, key)
+    def _copies_by_domain(self, incoming: IncomingPod, key: str, outer: Area | None) -> Ints:
+        """Return for each domain how many copies of a pod fit."""
+        if outer is None:
+            return self._capacity.copies_by_domain(incoming, key)
         domains = self._cluster.nodes.domains(key)
         copies = self._capacity.copies(incoming)
-        return sum_by(domains.digits[within.rows], copies[within.rows], len(domains.nodes_in))
+        return sum_by(domains.digits[outer.rows], copies[outer.rows], len(domains.nodes_in))
 
-    def _lacks(
-        self, kinds: Sequence[PodKind], key: str, within: Area | None
+    def _lacks_resources(
+        self, kinds: Sequence[PodKind], key: str, outer: Area | None
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Say for each domain whether all kinds together want more of something than is free there."""
+        """Return for each domain whether all kinds together request more of a resource than is free there."""
         nodes, domains = self._cluster.nodes, self._cluster.nodes.domains(key)
-        wanted: dict[int, int] = {}
+        requested: dict[int, int] = {}
         for kind in kinds:
-            for place, amount in self._evaluator.room_wanted(kind.incoming):
-                wanted[place] = wanted.get(place, 0) + amount * len(kind.rows)
-        on = nodes.on if within is None else nodes.on & within.mask
+            for resource, amount in self._evaluator.resource_requests(kind.incoming):
+                requested[resource] = requested.get(resource, 0) + amount * len(kind.rows)
+        on = nodes.on if outer is None else nodes.on & outer.mask
         lacks = np.zeros(len(domains.nodes_in), dtype=bool)
-        for place, amount in wanted.items():
-            free = np.where(on, np.maximum(nodes.alloc[place] - nodes.used[place], 0), 0)
+        for resource, amount in requested.items():
+            free = np.where(on, np.maximum(nodes.alloc[resource] - nodes.used[resource], 0), 0)
             lacks |= sum_by(domains.digits, free, len(lacks)) < amount
         return lacks
 
     def kinds(self, rows: Sequence[int]) -> list[PodKind]:
-        """Sort pods into kinds that cannot be told apart, in the order in which they come."""
+        """Return the kinds of some pods, in the order of their first pods; cached for the same `rows` object."""
         cluster = self._cluster
         version = cluster.labels.version + cluster.workloads_version + len(cluster.labels.watched)
-        if self._last[0] is rows and self._last[1] == version:
-            return self._last[2]
-        found: dict[tuple[int, int], PodKind] = {}
-        wanted = np.array(rows, dtype=np.intp)
-        specs = cluster.pods.spec[wanted].tolist()
+        if self._last_kinds[0] is rows and self._last_kinds[1] == version:
+            return self._last_kinds[2]
+        kind_of: dict[tuple[int, int], PodKind] = {}
+        row_array = np.array(rows, dtype=np.intp)
+        specs = cluster.pods.spec[row_array].tolist()
         for row in dict(zip(specs, rows, strict=True)).values():
-            cluster.pod_counters.label_class_of(row)  # so that pods are told apart by what their own specs look at
-        for row, spec, label in zip(rows, specs, cluster.pods.labels[wanted].tolist(), strict=True):
-            kind = found.get((spec, label))
+            cluster.pod_counters.label_class_of(row)  # registers the labels that the pod's own terms select
+        for row, spec, label_class in zip(rows, specs, cluster.pods.labels[row_array].tolist(), strict=True):
+            kind = kind_of.get((spec, label_class))
             if kind is None:
-                kind = found[spec, label] = PodKind(self._evaluator.incoming_pod(row))
+                kind = kind_of[spec, label_class] = PodKind(self._evaluator.incoming_pod(row))
             kind.rows.append(row)
-        self._last = rows, version, list(found.values())
-        return self._last[2]
+        self._last_kinds = rows, version, list(kind_of.values())
+        return self._last_kinds[2]
 
-    def settled(self, need: Need, key: str, within: Area | None) -> int:
-        """Give the domain in which a need has pods by now; where it has none yet, the one with the most room."""
-        there = self.values_of((*need.running, *need.everybody), key)
-        return min(there, key=partial(self.name, key)) if there else self.roomiest(need, key, within)
+    def current_domain(self, need: Need, key: str, outer: Area | None) -> int:
+        """Return the domain of the pods that are placed by now; without such pods, the domain with the most room."""
+        domains = self.domains_of((*need.running, *need.all_waiting), key)
+        if not domains:
+            return self.domain_with_most_room(need, key, outer)
+        return min(domains, key=partial(self.domain_name, key))
 
     # Domains ----------------------------------------------------------------------------------------------------------
 
-    def domain(self, key: str, digit: int, within: Area | None = None) -> Area:
-        """Give one domain of a label; nodes without the label, which 0 stands for, are none."""
+    def domain(self, key: str, digit: int, outer: Area | None = None) -> Area:
+        """Return one domain of a label as an area; domain 0 (nodes without the label) is an empty area."""
         nodes = self._cluster.nodes
         domains = nodes.domains(key)
-        if self._version != nodes.touched.length or len(self._known) > _MOST:
-            self._version, self._known = nodes.touched.length, {}
-        area = self._known.get((key, digit))
+        if self._version != nodes.touched.length or len(self._area_of) > _MAX_AREAS:
+            self._version, self._area_of = nodes.touched.length, {}
+        area = self._area_of.get((key, digit))
         if area is None:
-            area = self._known[key, digit] = Area((domains.digits == digit) & (digit > 0))
-        return area if within is None else area & within.mask
+            area = self._area_of[key, digit] = Area((domains.digits == digit) & (digit > 0))
+        return area if outer is None else area & outer.mask
 
-    def values_of(self, rows: Iterable[int], key: str) -> set[int]:
-        """Give the domains in which pods run."""
+    def domains_of(self, rows: Iterable[int], key: str) -> set[int]:
+        """Return the domains in which pods run."""
         pods, digits = self._cluster.pods, self._cluster.nodes.domains(key).digits
         return {int(digits[pods.node[row]]) for row in rows if pods.node[row] >= 0}
 
-    def name(self, key: str, digit: int) -> str:
-        """Give the value of a label that a domain stands for."""
+    def domain_name(self, key: str, digit: int) -> str:
+        """Return the label value of a domain."""
         return self._names(key)[digit]
 
-    def ranks(self, key: str) -> Ints:
-        """Give the places of a label's values in the order of their names."""
+    def domain_ranks(self, key: str) -> Ints:
+        """Return the rank of each domain by its label value."""
         values = self._cluster.nodes.column(key).values
-        known = self._ranked.get(key)
-        if known is None or len(known) != len(values) + 1:
-            known = self._ranked[key] = np.zeros(len(values) + 1, dtype=np.int64)
-            for place, value in enumerate(sorted(values), start=1):
-                known[values[value] + 1] = place
-        return known
+        ranks = self._ranks.get(key)
+        if ranks is None or len(ranks) != len(values) + 1:
+            ranks = self._ranks[key] = np.zeros(len(values) + 1, dtype=np.int64)
+            for rank, value in enumerate(sorted(values), start=1):
+                ranks[values[value] + 1] = rank
+        return ranks
 
     def _names(self, key: str) -> list[str]:
         return ["", *self._cluster.nodes.column(key).values]
 
 
-def lacking(need: Need) -> Iterator[Need]:
-    """Give a need and those of its parts that must be met with it."""
+def mandatory_needs(need: Need) -> Iterator[Need]:
+    """Yield a need and the needs of all parts that must be met with it."""
     yield need
-    if need.takes_all:
+    if need.needs_every_part:
         for part in need.parts:
             if part.least:
-                yield from lacking(part)
+                yield from mandatory_needs(part)

@@ -1,7 +1,7 @@
-"""How gangs stand: which of their pods run, which wait, and what they still need.
+"""The state of gangs: which pods run, which wait, and how many pods each gang still needs.
 
-Contract: `Gangs` follows one cluster. A gang's record is read again when its pods or group objects have changed, and
-only then. Rows are rows of the cluster's pod table. A pod that names no group is a gang of one and has no record.
+Contract: `Gangs` follows one cluster. A gang's record is read again only when its pods or group objects have changed.
+Rows are rows of the cluster's pod table. A pod that names no group is a gang of one pod and has no record.
 """
 
 from __future__ import annotations
@@ -21,89 +21,95 @@ from tutti.kube.gangs.reader import part_of, read_gang, root_group
 from tutti.kube.objects import Object, Pod
 from tutti.kube.times import micros
 
-NEW = 2**63 - 1
-"""When something was created that has no creation time: after everything else."""
+NO_CREATION_TIME = 2**63 - 1
+"""The creation time of a pod without one: after all others."""
 
 
 class Need(msgspec.Struct, frozen=True, gc=False):
-    """What a gang, or a part of one, lacks: so many of the pods that wait, near to those that run."""
+    """The pods that a gang, or a part of it, still needs: how many, which waiting pods, and near which running pods.
+
+    A need is a tree like the gang: the needs of parts are `parts`.
+    """
 
     name: str
-    lack: int
-    """How many pods are needed at least, those of parts included."""
+    missing: int
+    """How many more pods reach the minimum, pods of parts included."""
     waiting: tuple[int, ...]
-    """The pods that are in no part."""
+    """The waiting pods that belong to no part."""
     running: tuple[int, ...]
-    """All pods that run, those of parts included."""
+    """All running pods, those of parts included."""
     topology: GangTopology = GangTopology()
     parts: tuple[Need, ...] = ()
     parts_needed: int = 0
-    """How many of the parts that lack something must get it."""
+    """How many of the parts that still need pods must reach their minimum."""
 
     @property
     def least(self) -> int:
-        """How many pods this means at the very least, the parts' needs counted."""
+        """The lowest number of pods that meets this need and the needs of its parts."""
         if not self.parts:
-            return self.lack
-        lacking = sorted(part.least for part in self.parts if part.least)
-        return max(self.lack, sum(lacking[: self.parts_needed]))
+            return self.missing
+        part_minimums = sorted(part.least for part in self.parts if part.least)
+        return max(self.missing, sum(part_minimums[: self.parts_needed]))
 
     @property
-    def everybody(self) -> tuple[int, ...]:
-        """All pods that wait, those of parts included."""
+    def all_waiting(self) -> tuple[int, ...]:
+        """All waiting pods, those of parts included."""
         if not self.parts:
             return self.waiting
-        return (*self.waiting, *(row for part in self.parts for row in part.everybody))
+        return (*self.waiting, *(row for part in self.parts for row in part.all_waiting))
 
     @property
-    def has_pods(self) -> bool:
-        """Whether there are pods enough, in every part that must reach its minimum."""
+    def has_enough_pods(self) -> bool:
+        """Whether enough pods wait, also in every part that must reach its minimum."""
         if not self.parts:
-            return self.lack <= len(self.waiting)
-        ready = sum(1 for part in self.parts if part.least and part.has_pods)
-        return self.lack <= len(self.everybody) and ready >= self.parts_needed
+            return self.missing <= len(self.waiting)
+        ready = sum(1 for part in self.parts if part.least and part.has_enough_pods)
+        return self.missing <= len(self.all_waiting) and ready >= self.parts_needed
 
     @property
-    def prefers(self) -> bool:
-        """Whether it, or a part of it, prefers some places to others."""
-        return bool(self.topology.preferred) or any(part.prefers for part in self.parts)
+    def has_preferences(self) -> bool:
+        """Whether the gang or a part of it has a preferred topology."""
+        return bool(self.topology.preferred) or any(part.has_preferences for part in self.parts)
 
     @property
-    def takes_all(self) -> bool:
-        """Whether every part that lacks something must get it."""
+    def needs_every_part(self) -> bool:
+        """Whether every part that still needs pods must reach its minimum."""
         return self.parts_needed >= sum(1 for part in self.parts if part.least)
 
 
 class GangState(msgspec.Struct, frozen=True, gc=False):
-    """A gang with its pods as they are now."""
+    """A gang and its pods at one moment."""
 
     gang: Gang
     running: tuple[int, ...]
-    """On nodes, and not about to leave."""
+    """Pods on nodes that are not terminating."""
     waiting: tuple[int, ...]
-    """Pending and free to start, in the order in which they are taken."""
+    """Pending pods that may start, in the order in which they are placed."""
     part_of: dict[int, str]
 
     def need(self) -> Need:
-        """What the gang lacks to reach its minimums."""
+        """Return the pods that the gang still needs to reach its minimums."""
         gang = self.gang
-        return self._need(GangPart(gang.key, gang.minimum, gang.topology, gang.parts, gang.parts_needed), whole=True)
+        whole = GangPart(gang.key, gang.minimum, gang.topology, gang.parts, gang.parts_needed)
+        return self._need(whole, is_whole_gang=True)
 
-    def _need(self, part: GangPart, *, whole: bool = False) -> Need:
-        inner = tuple(self._need(each) for each in part.parts)
+    def _need(self, part: GangPart, *, is_whole_gang: bool = False) -> Need:
+        """Return the pods that a part, or the whole gang, still needs."""
+        part_needs = tuple(self._need(each) for each in part.parts)
         below = set(names_below(part))
-        if whole:
+        if is_whole_gang:
             running = self.running
             waiting = tuple(row for row in self.waiting if self.part_of[row] not in below) if below else self.waiting
         else:
             running = tuple(row for row in self.running if self.part_of[row] == part.name or self.part_of[row] in below)
             waiting = tuple(row for row in self.waiting if self.part_of[row] == part.name)
-        wanted = len(inner) if part.parts_needed is None else part.parts_needed
-        needed = max(wanted - sum(1 for each in inner if not each.least), 0)
-        return Need(part.name, max(part.minimum - len(running), 0), waiting, running, part.topology, inner, needed)
+        parts_to_reach = len(part_needs) if part.parts_needed is None else part.parts_needed
+        parts_needed = max(parts_to_reach - sum(1 for each in part_needs if not each.least), 0)
+        missing = max(part.minimum - len(running), 0)
+        return Need(part.name, missing, waiting, running, part.topology, part_needs, parts_needed)
 
-    def one_more(self, row: int) -> Need:
-        """The need for one more pod of a gang, where it may run."""
+    def need_of_one_more(self, row: int) -> Need:
+        """Return the need for one more pod, within the topology of its gang and parts."""
         gang, inner = self.gang, None
         for part in reversed(_path(gang.parts, self.part_of[row])):
             below = {part.name, *names_below(part)}
@@ -116,8 +122,8 @@ class GangState(msgspec.Struct, frozen=True, gc=False):
             return Need(gang.key, 1, (row,), self.running, gang.topology)
         return Need(gang.key, 0, (), self.running, gang.topology, (inner,), 1)
 
-    def everyone(self) -> Need:
-        """The need for all pods that wait, whatever the minimums."""
+    def need_of_all_waiting(self) -> Need:
+        """Return the need for all waiting pods, whatever the minimums."""
         return _for_all(self.need())
 
     @property
@@ -128,7 +134,7 @@ class GangState(msgspec.Struct, frozen=True, gc=False):
 
 
 def _path(parts: Iterable[GangPart], name: str) -> list[GangPart]:
-    """Give the parts from the outermost to the one of a name; none when there is no such part."""
+    """Return the parts from the outermost part to the part with this name; empty if there is no such part."""
     for part in parts:
         if part.name == name:
             return [part]
@@ -139,21 +145,22 @@ def _path(parts: Iterable[GangPart], name: str) -> list[GangPart]:
 
 
 def _for_all(need: Need) -> Need:
+    """Return a need that takes all waiting pods."""
     parts = tuple(_for_all(part) for part in need.parts)
-    lack = len(need.everybody)
-    needed = sum(1 for part in parts if part.least)
-    return Need(need.name, lack, need.waiting, need.running, need.topology, parts, needed)
+    missing = len(need.all_waiting)
+    parts_needed = sum(1 for part in parts if part.least)
+    return Need(need.name, missing, need.waiting, need.running, need.topology, parts, parts_needed)
 
 
 def names_below(part: GangPart) -> Iterable[str]:
-    """Give the names of all parts of a part."""
+    """Yield the names of all parts within a part."""
     for each in part.parts:
         yield each.name
         yield from names_below(each)
 
 
 class Gangs:
-    """See the module's contract."""
+    """The gangs of one cluster (see the module's contract)."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -161,67 +168,67 @@ class Gangs:
         self._read = self._objects_read = 0
         self._roots: list[str] = []
         """The gang of each group."""
-        self._leaves: dict[str, list[int]] = {}
+        self._groups_of: dict[str, list[int]] = {}
         """The groups of each gang."""
-        self._known: dict[str, Gang] = {}
+        self._records: dict[str, Gang] = {}
         self.caches: dict[Any, Any] = {}
-        """The values of attached caches (`attached_cache`)."""
+        """Values of attached caches (`attached_cache`)."""
         self._watchers: list[Callable[[str], None]] = []
         self.root_keys: list[str] = []
         self._root_places: Ints32 = np.zeros(0, dtype=np.int32)
 
     @staticmethod
     def of(cluster: Cluster) -> Gangs:
-        """The gangs of a cluster; what was read of them before is still known."""
+        """Return the gangs of a cluster, with the records that are already read."""
         return _GANGS.of(cluster)
 
     def watch(self, changed: Callable[[str], None]) -> None:
-        """Call a function with the key of each gang of which a pod has changed."""
+        """Call a function with the key of each gang whose pods change."""
         self._watchers.append(changed)
 
     def key_of(self, row: int) -> str | None:
-        """The gang of the pod in a row; None for one on its own."""
+        """Return the gang of the pod in a row; None for a pod without a group."""
         number = int(self._cluster.pods.group[row])
         if number == NO_GROUP:
             return None
-        self._follow()
+        self._sync()
         return self._roots[number]
 
     def roots(self) -> Sequence[str]:
-        """The gang of each group, by the group's number."""
-        self._follow()
+        """Return the gang of each group, by group number."""
+        self._sync()
         return self._roots
 
     def roots_of(self, groups: Ints32) -> Ints32:
-        """The places in `root_keys` of the gangs to which groups belong."""
-        self._follow()
+        """Return the positions in `root_keys` of the gangs to which groups belong."""
+        self._sync()
         if len(self._root_places) != len(self._roots):
             places = {key: place for place, key in enumerate(dict.fromkeys(self._roots))}
             self.root_keys = list(places)
             self._root_places = np.array([places[key] for key in self._roots], dtype=np.int32)
         return self._root_places[groups]
 
-    def _follow(self) -> None:
-        """Find the gangs to which new groups belong, and forget what was read of gangs that have changed."""
+    def _sync(self) -> None:
+        """Assign new groups to their gangs, and drop the records of gangs that have changed."""
         groups = self._cluster.groups
         if self._read != groups.touched.length:
             for number in set(groups.touched.since(self._read).tolist()):
                 if number < len(self._roots):
-                    self._known.pop(self._roots[number], None)
-                    for changed in self._watchers:
-                        changed(self._roots[number])
+                    self._records.pop(self._roots[number], None)
+                    for notify in self._watchers:
+                        notify(self._roots[number])
             self._read = groups.touched.length
-        if self._objects_version != groups.objects_version or self._has_moved():
+        if self._objects_version != groups.objects_version or self._has_regrouped():
             self._objects_version, self._objects_read = groups.objects_version, groups.objects_touched.length
-            self._forget()
+            self._clear()
         for number in range(len(self._roots), len(groups.keys)):
             key = root_group(groups.keys[number], self._find)
             self._roots.append(key)
-            self._known.pop(key, None)
-            self._leaves.setdefault(key, []).append(number)
+            self._records.pop(key, None)
+            self._groups_of.setdefault(key, []).append(number)
 
-    def _has_moved(self) -> bool:
-        """Say whether a group whose object changed belongs to another gang now."""
+    def _has_regrouped(self) -> bool:
+        """Return whether a group whose object changed now belongs to another gang."""
         groups = self._cluster.groups
         if self._objects_read == groups.objects_touched.length:
             return False
@@ -229,49 +236,49 @@ class Gangs:
         self._objects_read = groups.objects_touched.length
         return any(n < len(self._roots) and self._roots[n] != root_group(groups.keys[n], self._find) for n in changed)
 
-    def _forget(self) -> None:
-        self._roots, self._leaves, self._known = [], {}, {}
+    def _clear(self) -> None:
+        self._roots, self._groups_of, self._records = [], {}, {}
         self._root_places = np.zeros(0, dtype=np.int32)
 
     def rows(self, key: str) -> list[int]:
-        """The rows of all pods of a gang."""
-        self._follow()
+        """Return the rows of all pods of a gang, sorted."""
+        self._sync()
         members = self._cluster.groups.members
-        return sorted(row for number in self._leaves.get(key, ()) for row in members[number])
+        return sorted(row for number in self._groups_of.get(key, ()) for row in members[number])
 
     def keys(self) -> list[str]:
-        """All gangs that have pods."""
-        self._follow()
+        """Return all gangs that have pods, sorted."""
+        self._sync()
         return sorted({key for key, members in zip(self._roots, self._cluster.groups.members, strict=True) if members})
 
     def version(self, key: str) -> tuple[int, ...]:
-        """What moves when a pod of a gang, or an object that says something about groups, changes."""
-        self._follow()
+        """Return a value that changes when a pod of the gang, or an object that describes groups, changes."""
+        self._sync()
         groups = self._cluster.groups
-        return groups.objects_version, *(groups.version[number] for number in self._leaves.get(key, ()))
+        return groups.objects_version, *(groups.version[number] for number in self._groups_of.get(key, ()))
 
     def gang(self, key: str) -> Gang:
-        """What a gang's group says."""
-        self._follow()
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = read_gang(key, self._pods(self.rows(key)), self._find)
-        return known
+        """Return a gang's record, read from its group objects and pods."""
+        self._sync()
+        record = self._records.get(key)
+        if record is None:
+            record = self._records[key] = read_gang(key, self._pods(self.rows(key)), self._find)
+        return record
 
     def records(self, places: Sequence[int]) -> list[Gang]:
-        """What the groups of many gangs say, by their places in `root_keys`."""
-        self._follow()
-        known, keys = self._known.get, self.root_keys
-        return [known(keys[place]) or self.gang(keys[place]) for place in places]
+        """Return the records of many gangs, by their positions in `root_keys`."""
+        self._sync()
+        find_record, keys = self._records.get, self.root_keys
+        return [find_record(keys[place]) or self.gang(keys[place]) for place in places]
 
-    def standing(self, key: str, waiting: Sequence[int]) -> GangState:
-        """A gang as it is now, with those of its pods that may be tried."""
+    def state(self, key: str, waiting: Sequence[int]) -> GangState:
+        """Return the state of a gang, with the waiting pods that may be placed."""
         pods = self._cluster.pods
         running = tuple(row for row in self.rows(key) if pods.node[row] >= 0 and not pods.terminating[row])
         return GangState(self.gang(key), running, tuple(waiting), self.parts_of(key))
 
     def parts_of(self, key: str) -> dict[int, str]:
-        """The part in which each pod of a gang is, by row."""
+        """Return the name of the part of each pod of a gang, by row."""
         named_by = self._cluster.groups.named_by
         return {row: part_of(named_by[row], key) for row in self.rows(key)}
 
@@ -282,10 +289,10 @@ class Gangs:
         return self._cluster.objects[kind].get(key)
 
 
-def created(pod: Pod) -> int:
-    """When a pod was created, in microseconds."""
+def creation_time(pod: Pod) -> int:
+    """Return when a pod was created, in microseconds."""
     stamp = pod.metadata.creation_timestamp
-    return micros(stamp) if stamp else NEW
+    return micros(stamp) if stamp else NO_CREATION_TIME
 
 
 _GANGS: AttachedCache[Cluster, Gangs] = AttachedCache(Gangs)

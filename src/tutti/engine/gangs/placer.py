@@ -1,9 +1,9 @@
-"""Placing a gang: all that it needs, or nothing.
+"""Place a gang: all pods that it needs, or none.
 
-Contract: `GangPlacer.place` either binds what a need asks for and gives the decisions, or leaves the cluster as it was.
-Areas are tried in the order of `areas.py`, and what goes into one is placed as `call.py` says. Parts that are bound to
-labels are placed one after the other, each in the next best of its areas when a later one fails; if that leads nowhere,
-areas are chosen for all parts first, and the parts are then placed together.
+Contract: `GangPlacer.place` binds the pods of a need and returns the decisions, or leaves the cluster unchanged. Areas
+come in the order of `areas`; `area_search` places the pods within an area. Parts with a topology are placed one after
+the other; if a later part fails, the earlier part moves on to its next best area. If no such sequence succeeds, areas
+are chosen for all parts first, and all parts are then placed together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tutti.cluster.trial import Trial
 from tutti.cluster.work.meter import GANG_AREA, GANG_PARTS, GANG_POD
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.area_search import AlikePods, AreaSearch, GroupDemand
-from tutti.engine.gangs.areas import Areas, lacking
+from tutti.engine.gangs.areas import Areas, mandatory_needs
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.engine import Decision, Engine
@@ -23,173 +23,188 @@ from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.plugins.base import Area
 
 GANG_SEARCH = 20_000 * GANG_POD
-"""Work for one gang, unless the caller brings a budget."""
+"""Work budget for one gang, unless the caller passes a budget."""
 
-Then = Callable[[], list[Decision] | None]
-"""What is to be placed after something else; None when it cannot be."""
-Chosen = dict[str, Area | None]
-"""The areas of parts, by their names."""
+PlaceRest = Callable[[], list[Decision] | None]
+"""Places the remaining pods after a step; returns None if that fails."""
+AreaOfPart = dict[str, Area | None]
+"""The chosen areas, by name of the part."""
 
 
 class GangPlacer:
-    """See the module's contract."""
+    """Places gangs of one engine's cluster (see the module's contract)."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.capacity = Capacity(engine.evaluator)
         self.areas = Areas(engine.evaluator, self.capacity)
-        self._caller = AreaSearch(engine, self.capacity)
+        self._area_search = AreaSearch(engine, self.capacity)
         self._budget = WorkBudget(GANG_SEARCH)
 
     @staticmethod
     def of(engine: Engine) -> GangPlacer:
-        """The placer of an engine; what it has counted before is still known."""
+        """Return the placer of an engine, with its cached counts."""
         return _PLACERS.of(engine)
 
-    def place(self, need: Need, budget: WorkBudget | None = None, within: Area | None = None) -> list[Decision] | None:
-        """Bind what is needed, or nothing; search while the budget lasts."""
-        if not need.has_pods or not self._has_room(need, within):
+    def place(self, need: Need, budget: WorkBudget | None = None, area: Area | None = None) -> list[Decision] | None:
+        """Bind the pods of a need and return the decisions, or None; search until the budget is exhausted."""
+        if not need.has_enough_pods or not self._has_room(need, area):
             return None
         self._budget = WorkBudget(GANG_SEARCH) if budget is None else budget
-        found = self._somewhere(need, within, _nothing_more)
-        return self._jointly(need, within) if found is None and need.parts else found
+        decisions = self._place_in_some_area(need, area, _no_rest)
+        return self._place_jointly(need, area) if decisions is None and need.parts else decisions
 
-    def _has_room(self, need: Need, within: Area | None) -> bool:
-        """Say by arithmetic whether every part that is bound to a label has a domain with room enough."""
-        for part in lacking(need):
+    def _has_room(self, need: Need, area: Area | None) -> bool:
+        """Return by arithmetic whether every part with a required topology has a domain with enough room."""
+        for part in mandatory_needs(need):
             key = part.topology.required
-            if key is not None and part is not need and not (self.areas.room(part, key, within)[1:] >= 0).any():
+            if key is not None and part is not need and not (self.areas.room_by_domain(part, key, area)[1:] >= 0).any():
                 return False
         return True
 
     # Areas and parts --------------------------------------------------------------------------------------------------
 
-    def _somewhere(self, need: Need, within: Area | None, then: Then) -> list[Decision] | None:
-        """Meet a need in one of its areas, and then do what comes after it."""
-        for area in self.areas.of(need, within):
-            found = self._inside(need, area, then)
-            if found is not None:
-                return found
+    def _place_in_some_area(self, need: Need, outer: Area | None, place_rest: PlaceRest) -> list[Decision] | None:
+        """Place a need in one of its areas, and then the remaining pods."""
+        for area in self.areas.candidates(need, outer):
+            decisions = self._place_in_area(need, area, place_rest)
+            if decisions is not None:
+                return decisions
             if not self._budget.spend(GANG_AREA):
                 break
         return None
 
-    def _inside(self, need: Need, area: Area | None, then: Then) -> list[Decision] | None:
-        for chosen in _choices(need):
-            tied = sorted((part for part in chosen if not _is_loose(part)), key=lambda part: -part.least)
-            found = self._tied(tied, chosen, need, area, then)
-            if found is not None or not self._budget.spend(GANG_PARTS):
-                return found
+    def _place_in_area(self, need: Need, area: Area | None, place_rest: PlaceRest) -> list[Decision] | None:
+        """Place a need in one area, with each choice of the parts that must reach their minimum."""
+        for chosen_parts in _choices(need):
+            constrained_parts = [part for part in chosen_parts if not _is_unconstrained(part)]
+            constrained_parts.sort(key=lambda part: -part.least)
+            decisions = self._place_constrained_parts(constrained_parts, chosen_parts, need, area, place_rest)
+            if decisions is not None or not self._budget.spend(GANG_PARTS):
+                return decisions
         return None
 
-    def _tied(
-        self, tied: Sequence[Need], chosen: Sequence[Need], need: Need, area: Area | None, then: Then
+    def _place_constrained_parts(
+        self,
+        parts: Sequence[Need],
+        chosen_parts: Sequence[Need],
+        need: Need,
+        area: Area | None,
+        place_rest: PlaceRest,
     ) -> list[Decision] | None:
-        """Place the parts that are bound to labels one after the other, then everything else together."""
-        if tied:
-            return self._somewhere(tied[0], area, lambda: self._tied(tied[1:], chosen, need, area, then))
-        return self._called(self._call(need, area, chosen, {}), then)
+        """Place the parts with a topology one after the other, then all other pods together."""
+        if not parts:
+            return self._place_demand(self._demand(need, area, chosen_parts, {}), place_rest)
 
-    def _called(self, call: GroupDemand, then: Then) -> list[Decision] | None:
-        """Answer a call; undo it when what comes after fails."""
+        def place_other_parts() -> list[Decision] | None:
+            return self._place_constrained_parts(parts[1:], chosen_parts, need, area, place_rest)
+
+        return self._place_in_some_area(parts[0], area, place_other_parts)
+
+    def _place_demand(self, demand: GroupDemand, place_rest: PlaceRest) -> list[Decision] | None:
+        """Place the pods of a demand and then the remaining pods; undo both if either fails."""
         with Trial(self.engine.cluster) as trial:
-            decisions = self._caller.answer(call, self._budget)
-            rest = then() if decisions is not None else None
+            decisions = self._area_search.place(demand, self._budget)
+            rest = place_rest() if decisions is not None else None
             if decisions is None or rest is None:
                 return None
             trial.keep()
             return decisions + rest
 
-    def _jointly(self, need: Need, within: Area | None) -> list[Decision] | None:
+    def _place_jointly(self, need: Need, outer: Area | None) -> list[Decision] | None:
         """Choose an area for every part first, then place all parts together."""
-        for area in self.areas.of(need, within):
-            for chosen in _choices(need):
-                for areas in self._chosen_areas((*chosen, *_helpers(need, chosen)), area):
+        for area in self.areas.candidates(need, outer):
+            for chosen_parts in _choices(need):
+                for areas in self._area_choices((*chosen_parts, *_contributing_parts(need, chosen_parts)), area):
                     if not self._budget.spend(GANG_AREA):
                         return None
-                    found = self._called(self._call(need, area, chosen, areas), _nothing_more)
-                    if found is not None:
-                        return found
+                    decisions = self._place_demand(self._demand(need, area, chosen_parts, areas), _no_rest)
+                    if decisions is not None:
+                        return decisions
         return None
 
-    def _chosen_areas(self, parts: Sequence[Need], area: Area | None) -> Iterator[Chosen]:
-        """Give every way to choose areas for parts, and for the parts of those."""
+    def _area_choices(self, parts: Sequence[Need], area: Area | None) -> Iterator[AreaOfPart]:
+        """Yield every combination of areas for parts and the parts within them."""
         if not parts:
             yield {}
             return
         first, *rest = parts
-        for mine in self.areas.of(first, area):
-            for inner in _choices(first):
-                for below in self._chosen_areas(inner, mine):
-                    for others in self._chosen_areas(rest, area):
-                        yield {first.name: mine, **below, **others}
+        for first_area in self.areas.candidates(first, area):
+            for inner_parts in _choices(first):
+                for inner_areas in self._area_choices(inner_parts, first_area):
+                    for rest_areas in self._area_choices(rest, area):
+                        yield {first.name: first_area, **inner_areas, **rest_areas}
 
-    # Calls ------------------------------------------------------------------------------------------------------------
+    # Demands ----------------------------------------------------------------------------------------------------------
 
-    def _call(self, need: Need, area: Area | None, chosen: Sequence[Need], areas: Chosen) -> GroupDemand:
-        """Make a call of what a need still lacks; pods of parts that are placed already stay where they are."""
-        call = GroupDemand()
+    def _demand(self, need: Need, area: Area | None, chosen_parts: Sequence[Need], areas: AreaOfPart) -> GroupDemand:
+        """Return the demand for the pods that a need still misses; pods of parts that are placed stay in place."""
+        demand = GroupDemand()
         if not need.parts:
-            group = call.group(need.lack)
-            call.slots += [AlikePods(kind, area, (group,)) for kind in self.areas.kinds(need.waiting)]
-            return call
-        self._add(call, need, area, (), areas, chosen)
-        return call
+            group = demand.add_group(need.missing)
+            demand.alike_pods += [AlikePods(kind, area, (group,)) for kind in self.areas.kinds(need.waiting)]
+            return demand
+        self._add_to_demand(demand, need, area, (), areas, chosen_parts)
+        return demand
 
-    def _add(
+    def _add_to_demand(
         self,
-        call: GroupDemand,
+        demand: GroupDemand,
         need: Need,
         area: Area | None,
-        outer: tuple[int, ...],
-        areas: Chosen,
-        chosen: Sequence[Need],
+        outer_groups: tuple[int, ...],
+        areas: AreaOfPart,
+        chosen_parts: Sequence[Need],
     ) -> None:
+        """Add the groups of a need and of its parts to a demand."""
         nodes = self.engine.cluster.pods.node
-        placed = sum(1 for row in need.everybody if nodes[row] >= 0)
-        groups = (call.group(need.lack - placed), *outer)
+        placed = sum(1 for row in need.all_waiting if nodes[row] >= 0)
+        groups = (demand.add_group(need.missing - placed), *outer_groups)
         waiting = tuple(row for row in need.waiting if nodes[row] < 0)
-        call.slots += [AlikePods(kind, area, groups) for kind in self.areas.kinds(waiting)]
+        demand.alike_pods += [AlikePods(kind, area, groups) for kind in self.areas.kinds(waiting)]
         for part in need.parts:
-            inside = areas[part.name] if part.name in areas else self.settled(part, area)
-            wanted = part if part in chosen else _without_lack(part)
-            inner = next(_choices(wanted), ())
-            self._add(call, wanted, inside, groups, areas, inner)
+            part_area = areas[part.name] if part.name in areas else self.current_area(part, area)
+            part_need = part if part in chosen_parts else _without_minimum(part)
+            inner_parts = next(_choices(part_need), ())
+            self._add_to_demand(demand, part_need, part_area, groups, areas, inner_parts)
 
-    def settled(self, part: Need, area: Area | None) -> Area | None:
-        """Give the area in which a part is by now; where it has no pod yet, the one with the most room."""
+    def current_area(self, part: Need, area: Area | None) -> Area | None:
+        """Return the area in which a part has pods by now; without such pods, the domain with the most room."""
         key = part.topology.required
         if key is None:
             return area
-        return self.areas.domain(key, self.areas.settled(part, key, area), area)
+        return self.areas.domain(key, self.areas.current_domain(part, key, area), area)
 
 
 _PLACERS: AttachedCache[Engine, GangPlacer] = AttachedCache(GangPlacer)
 
 
 def _choices(need: Need) -> Iterator[tuple[Need, ...]]:
-    """Give the ways to choose those of the parts that lack something which are to get it."""
-    lacking = [part for part in need.parts if part.least]
-    return combinations(lacking, need.parts_needed)
+    """Yield the possible choices of parts that must reach their minimum."""
+    incomplete = [part for part in need.parts if part.least]
+    return combinations(incomplete, need.parts_needed)
 
 
-def _helpers(need: Need, chosen: Sequence[Need]) -> list[Need]:
-    """Give the parts that lack nothing themselves, but whose pods the whole needs, if they are bound to labels."""
-    if need.lack <= sum(part.least for part in chosen):
+def _contributing_parts(need: Need, chosen_parts: Sequence[Need]) -> list[Need]:
+    """Return the parts with a topology that need no pods themselves, but whose waiting pods the gang needs."""
+    if need.missing <= sum(part.least for part in chosen_parts):
         return []
-    return [_without_lack(part) for part in need.parts if part not in chosen and part.waiting and not _is_loose(part)]
+    others = (part for part in need.parts if part not in chosen_parts)
+    return [_without_minimum(part) for part in others if part.waiting and not _is_unconstrained(part)]
 
 
-def _without_lack(part: Need) -> Need:
-    """Give a part that need not reach its minimum: its pods may still count for the whole."""
-    return Need(part.name, 0, part.waiting, part.running, part.topology, tuple(map(_without_lack, part.parts)), 0)
+def _without_minimum(part: Need) -> Need:
+    """Return a part that need not reach its minimum; its pods may still count for the gang."""
+    return Need(part.name, 0, part.waiting, part.running, part.topology, tuple(map(_without_minimum, part.parts)), 0)
 
 
-def _is_loose(part: Need) -> bool:
-    """Say whether a part, with all parts of it, is bound to no label and needs all of its parts."""
-    topology = part.topology
-    return topology.required is None and not topology.preferred and part.takes_all and all(map(_is_loose, part.parts))
+def _is_unconstrained(part: Need) -> bool:
+    """Return whether a part and all parts within it have no topology and need all of their parts."""
+    if part.topology.required is not None or part.topology.preferred or not part.needs_every_part:
+        return False
+    return all(map(_is_unconstrained, part.parts))
 
 
-def _nothing_more() -> list[Decision]:
+def _no_rest() -> list[Decision]:
+    """Place nothing: no pods remain."""
     return []

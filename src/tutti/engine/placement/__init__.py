@@ -1,9 +1,11 @@
-"""Placing pods: which nodes can take a pod, how good each is, and where the pod goes.
+"""Placing pods: which nodes are feasible for a pod, how each scores, and where the pod goes.
 
-- `engine`             decisions for pods and batches of pods
-- `evaluator`          filters and scores of all plugins for one kind of pod
-- `row_plugin_cache`, `node_plugin_cache`, `row_plugins`  answers of plugins, kept per kind of pod
-- `batch`              many identical pods at once
-- `capacity`           how many copies of a pod fit, per node and per domain
-- `profile`            which plugins are on, in which order and with which weights
+- `engine`             on which node does a pod or a batch of pods go?
+- `evaluator`          which nodes are feasible for a pod, how does each score, and why are nodes refused?
+- `row_plugin_cache`   what do the row plugins say of every node, for many spec classes?
+- `node_plugin_cache`  what do the node plugins say of every node, for specs with the same demands on nodes?
+- `row_plugins`        which plugins of a profile are row plugins, and do they filter or score?
+- `batch`              on which nodes do many identical pods go?
+- `capacity`           how many copies of a pod fit, per node and per domain?
+- `profile`            which plugins are enabled, in which order and with which weights?
 """

@@ -1,9 +1,9 @@
-"""Batches: where many pods of one class go, found at once.
+"""Batches: find the nodes for many pods of one class at once.
 
-Contract: the rows are those that deciding pod by pod would give. That holds for pods that do not look at each other
-and whose node scores do not depend on other nodes: then each node has a sequence of keys, its key after 0, 1, 2 ...
-copies, and deciding pod by pod always takes the largest head. A node that was just taken is taken again at once while
-its next key is not smaller, so the order of all picks is that of each sequence's running minimum.
+Contract: the rows equal those of deciding pod by pod. This holds for pods without inter-pod rules whose scores on a
+node do not depend on other nodes. Then each node has a sequence of keys: its key with 0, 1, 2 ... copies of the pod.
+Deciding pod by pod always takes the node with the largest next key. A node that was just taken is taken again while its
+next key is not smaller, so the order of all picks is the order of each sequence's running minimum.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.placement.row_plugin_cache import RowPluginCache
 from tutti.engine.plugins.base import NodeRows, SpecColumns
 
-_MOST_CELLS = 400_000
-"""Keys looked at in one go: bounds the memory that a batch takes."""
+_MAX_CELLS = 400_000
+"""Largest number of keys computed in one batch: bounds the memory."""
 
 
 class FilledRows(NodeRows):
-    """Rows as they would be with copies of a pod on them."""
+    """Rows as they would be with a number of copies of a pod on each."""
 
     __slots__ = ()
 
@@ -31,38 +31,38 @@ class FilledRows(NodeRows):
         self._used = cluster.nodes.used.take(rows, axis=1) + copies * usage[:, np.newaxis]
 
 
-def pick(
-    cluster: Cluster, table: RowPluginCache, spec: SpecClass, keys: Ints, usage: Ints, count: int
+def pick_rows(
+    cluster: Cluster, row_cache: RowPluginCache, spec: SpecClass, keys: Ints, usage: Ints, count: int
 ) -> list[tuple[int, int]]:
-    """Give the rows that the next pods of a class go to, in order, with their scores.
+    """Return the rows for the next `count` pods of a class, in order, each with the node's score.
 
-    There are fewer than asked for when no more is known yet, and none when nothing fits.
+    Returns fewer rows when the order beyond them is not known yet, and none when no pod fits.
     """
     rows = np.flatnonzero(keys >= 0)
     if not len(rows):
         return []
     specs = SpecColumns(spec)
-    levels = min(2 + 2 * -(-count // len(rows)), max(2, _MOST_CELLS // len(rows)))
+    levels = min(2 + 2 * -(-count // len(rows)), max(2, _MAX_CELLS // len(rows)))
     sequences = np.empty((levels, len(rows)), dtype=np.int64)
     sequences[0] = keys[rows]
-    # Scores of the nodes alone stay what they are.
-    steady = keys[rows] - table.keys_in(NodeRows(cluster, rows), specs)[:, 0]
+    # Scores of node plugins do not change as a node fills.
+    node_scores = keys[rows] - row_cache.keys_in(NodeRows(cluster, rows), specs)[:, 0]
     for copies in range(1, levels):
-        crowded = table.keys_in(FilledRows(cluster, rows, usage, copies), specs)[:, 0]
-        sequences[copies] = np.where(crowded >= 0, crowded + steady, crowded)
-        if not (crowded >= 0).any():  # nor will any more fit
+        filled_keys = row_cache.keys_in(FilledRows(cluster, rows, usage, copies), specs)[:, 0]
+        sequences[copies] = np.where(filled_keys >= 0, filled_keys + node_scores, filled_keys)
+        if not (filled_keys >= 0).any():  # no node takes this many copies, so none takes more
             levels = copies + 1
             sequences = sequences[:levels]
             break
-    falling = np.minimum.accumulate(sequences, axis=0).ravel()
-    # Level by level in memory, so that a stable sort takes the copies of one node in their order.
-    order = np.argsort(-falling, kind="stable")[:count]
-    level, place = np.divmod(order, len(rows))
-    fits = falling[order] >= 0
-    known = len(order) if fits.all() else int(fits.argmin())
-    # Behind the last level of a node that has been taken up, the order is not known.
-    ends = np.flatnonzero(level[:known] == levels - 1)
-    if len(ends):
-        known = int(ends[0]) + 1
-    scores = sequences.ravel()[order[:known]] >> RANK_BITS
-    return list(zip(rows[place[:known]].tolist(), scores.tolist(), strict=True))
+    running_minimum = np.minimum.accumulate(sequences, axis=0).ravel()
+    # Keys lie level by level in memory, so a stable sort keeps the copies of one node in order.
+    order = np.argsort(-running_minimum, kind="stable")[:count]
+    level, column = np.divmod(order, len(rows))
+    fits = running_minimum[order] >= 0
+    certain = len(order) if fits.all() else int(fits.argmin())
+    # After a pick from the last computed level of a node, the node's next key and thus the order is unknown.
+    last_levels = np.flatnonzero(level[:certain] == levels - 1)
+    if len(last_levels):
+        certain = int(last_levels[0]) + 1
+    scores = sequences.ravel()[order[:certain]] >> RANK_BITS
+    return list(zip(rows[column[:certain]].tolist(), scores.tolist(), strict=True))

@@ -1,8 +1,8 @@
-"""How many more copies of a pod there is room for, per node and per domain: arithmetic on columns.
+"""How many more copies of a pod fit, per node and per domain: arithmetic on columns.
 
-Contract: never fewer than truly fit. What the pod asks of nodes themselves and room for its requests are counted;
-other pods (affinity, spreading) and holds are not. Where `exact` is said, it is just as many as fit. Numbers are kept
-per spec class and follow the log of touched rows, so that asking again costs what has changed.
+Contract: a count is never lower than the number of copies that truly fit. Node plugins (selectors, taints) and free
+resources are counted; rules between pods (affinity, spreading) and holds are not. Counts are kept per spec class and
+updated from the log of touched rows, so a repeated query costs only what has changed.
 """
 
 from __future__ import annotations
@@ -14,138 +14,145 @@ from tutti.engine.placement.evaluator import Evaluator
 from tutti.engine.plugins.base import IncomingPod, Selection
 from tutti.engine.plugins.verdict import Reason
 
-MANY = 1 << 30
-_FEW = 8
-"""Rows up to which plain numbers are faster than columns."""
-_MOST = 2_000
-"""Specs for which numbers are kept."""
+NO_LIMIT = 1 << 30
+"""The count for a pod that requests nothing."""
+_MAX_SINGLE_ROWS = 8
+"""Up to this many rows, plain integers are faster than columns."""
+_MAX_SPECS = 2_000
+"""Largest number of specs whose counts are kept."""
 
 
-class _Copies:
-    """The numbers for one spec class."""
+class _CopyCounts:
+    """The counts of one spec class."""
 
     def __init__(self) -> None:
         self.column: Ints = np.zeros(0, dtype=np.int64)
-        self.read = self.generation = -1
-        self.sums: dict[str, tuple[int, Ints]] = {}
-        """By label key: as of which change of nodes, and the sums by domain number."""
+        self.log_position = self.generation = -1
+        self.domain_sums: dict[str, tuple[int, Ints]] = {}
+        """By label key: the node log position of the sums, and the sums by domain number."""
 
 
 class Capacity:
-    """See the module's contract."""
+    """Counts copies of pods that fit (see the module's contract)."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
-        self._known: dict[int, _Copies] = {}
+        self._counts: dict[int, _CopyCounts] = {}
 
     def copies(self, incoming: IncomingPod) -> Ints:
-        """Give the number of copies that each row has room for."""
-        return self._sync(incoming).column
+        """Return for each row the number of copies that fit."""
+        return self._synced_counts(incoming).column
 
-    def in_domains(self, incoming: IncomingPod, key: str) -> Ints:
-        """Give the number of copies for each value of a label, numbered as `Domains` does; 0 are those without it."""
-        known = self._sync(incoming)
+    def copies_by_domain(self, incoming: IncomingPod, key: str) -> Ints:
+        """Return the number of copies that fit in each domain of a label, numbered as in `Domains`.
+
+        Number 0 stands for the nodes without the label.
+        """
+        counts = self._synced_counts(incoming)
         domains = self._evaluator.cluster.nodes.domains(key)
         version = self._evaluator.cluster.nodes.touched.length
-        found = known.sums.get(key)
-        if found is None or found[0] != version:
-            sums = sum_by(domains.digits, known.column, len(domains.nodes_in))
-            found = known.sums[key] = (version, sums)
-        return found[1]
+        entry = counts.domain_sums.get(key)
+        if entry is None or entry[0] != version:
+            domain_sums = sum_by(domains.digits, counts.column, len(domains.nodes_in))
+            entry = counts.domain_sums[key] = (version, domain_sums)
+        return entry[1]
 
-    def _sync(self, incoming: IncomingPod) -> _Copies:
-        """Follow the cluster."""
+    def _synced_counts(self, incoming: IncomingPod) -> _CopyCounts:
+        """Return the counts of the pod's spec class, updated to the current state of the cluster."""
         cluster = self._evaluator.cluster
-        tier = self._evaluator.row_table(incoming).tier
-        tier.sync()
-        known = self._known.get(incoming.spec.number)
-        if known is None:
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            known = self._known[incoming.spec.number] = _Copies()
-        if known.read == cluster.touched.length and known.generation == tier.generation:
-            return known
-        rows = cluster.touched.since(known.read)
-        if known.generation != tier.generation or 2 * len(rows) > len(known.column):
-            known.column = self._count(incoming, slice(None))
-            known.sums.clear()
-        elif len(rows) <= _FEW:
-            self._update_few(incoming, known, set(rows.tolist()))
+        node_cache = self._evaluator.row_cache(incoming).node_cache
+        node_cache.sync()
+        counts = self._counts.get(incoming.spec.number)
+        if counts is None:
+            if len(self._counts) >= _MAX_SPECS:
+                self._counts.clear()
+            counts = self._counts[incoming.spec.number] = _CopyCounts()
+        if counts.log_position == cluster.touched.length and counts.generation == node_cache.generation:
+            return counts
+        rows = cluster.touched.since(counts.log_position)
+        if counts.generation != node_cache.generation or 2 * len(rows) > len(counts.column):
+            counts.column = self._copies_now(incoming, slice(None))
+            counts.domain_sums.clear()
+        elif len(rows) <= _MAX_SINGLE_ROWS:
+            self._update_few(incoming, counts, set(rows.tolist()))
         else:
             rows = np.unique(rows)
-            self._update(known, rows, self._count(incoming, rows))
-        known.read, known.generation = cluster.touched.length, tier.generation
-        return known
+            self._update(counts, rows, self._copies_now(incoming, rows))
+        counts.log_position, counts.generation = cluster.touched.length, node_cache.generation
+        return counts
 
-    def _update_few(self, incoming: IncomingPod, known: _Copies, rows: set[int]) -> None:
-        """Follow a few rows in plain numbers, which is faster than columns."""
+    def _update_few(self, incoming: IncomingPod, counts: _CopyCounts, rows: set[int]) -> None:
+        """Update a few rows in plain integers, which is faster than columns."""
         nodes = self._evaluator.cluster.nodes
-        tier, wanted = self._evaluator.row_table(incoming).tier, self._evaluator.room_wanted(incoming)
-        if tier.narrowed is not None or incoming.spec.ports:
-            some = np.array(sorted(rows))
-            self._update(known, some, self._count(incoming, some))
+        node_cache = self._evaluator.row_cache(incoming).node_cache
+        requests = self._evaluator.resource_requests(incoming)
+        if node_cache.only_nodes is not None or incoming.spec.ports:
+            some_rows = np.array(sorted(rows))
+            self._update(counts, some_rows, self._copies_now(incoming, some_rows))
             return
-        column, version = known.column, nodes.touched.length
-        sums = []
-        for key, (read, by_domain) in list(known.sums.items()):
-            if read == version:
-                sums.append((nodes.domains(key).digits, by_domain))
+        column, version = counts.column, nodes.touched.length
+        domain_sums = []
+        for key, (log_position, by_domain) in list(counts.domain_sums.items()):
+            if log_position == version:
+                domain_sums.append((nodes.domains(key).digits, by_domain))
             else:
-                del known.sums[key]
+                del counts.domain_sums[key]
         for row in rows:
-            if tier.base[row] < 0:
-                now = 0
+            if node_cache.base_keys[row] < 0:
+                new_count = 0
             else:
                 free = (nodes.alloc[:, row] - nodes.used[:, row]).tolist()
-                now = max(min([free[place] // amount for place, amount in wanted], default=MANY), 0)
-            more = now - column[row]
-            column[row] = now
-            for digits, by_domain in sums:
-                by_domain[digits[row]] += more
+                fits = min([free[resource] // amount for resource, amount in requests], default=NO_LIMIT)
+                new_count = max(fits, 0)
+            delta = new_count - column[row]
+            column[row] = new_count
+            for digits, by_domain in domain_sums:
+                by_domain[digits[row]] += delta
 
-    def _update(self, known: _Copies, rows: Rows, now: Ints) -> None:
-        more = now - known.column[rows]
-        known.column[rows] = now
+    def _update(self, counts: _CopyCounts, rows: Rows, new_counts: Ints) -> None:
+        delta = new_counts - counts.column[rows]
+        counts.column[rows] = new_counts
         version = self._evaluator.cluster.nodes.touched.length
-        for key, (read, sums) in list(known.sums.items()):
-            if read == version:
-                np.add.at(sums, self._evaluator.cluster.nodes.domains(key).digits[rows], more)
+        for key, (log_position, domain_sums) in list(counts.domain_sums.items()):
+            if log_position == version:
+                np.add.at(domain_sums, self._evaluator.cluster.nodes.domains(key).digits[rows], delta)
             else:
-                del known.sums[key]
+                del counts.domain_sums[key]
 
-    def _count(self, incoming: IncomingPod, rows: Selection) -> Ints:
+    def _copies_now(self, incoming: IncomingPod, rows: Selection) -> Ints:
         nodes = self._evaluator.cluster.nodes
-        return self.count(incoming, nodes.alloc[:, rows] - nodes.used[:, rows], rows)
+        return self.copies_with_free(incoming, nodes.alloc[:, rows] - nodes.used[:, rows], rows)
 
-    def count(self, incoming: IncomingPod, free: Ints, rows: Selection) -> Ints:
-        """Give the number of copies for which rows would have room with so much free (a column per row)."""
-        most = np.where(self.welcome(incoming, rows), 1 if incoming.spec.ports else MANY, 0)
-        for place, amount in self._evaluator.room_wanted(incoming):
-            np.minimum(most, free[place] // amount, out=most)
+    def copies_with_free(self, incoming: IncomingPod, free: Ints, rows: Selection) -> Ints:
+        """Return the number of copies that would fit some rows with these free amounts (one column per row)."""
+        most = np.where(self.nodes_accept(incoming, rows), 1 if incoming.spec.ports else NO_LIMIT, 0)
+        for resource, amount in self._evaluator.resource_requests(incoming):
+            np.minimum(most, free[resource] // amount, out=most)
         return np.maximum(most, 0, out=most)
 
-    def share(self, incoming: IncomingPod) -> float:
-        """Give how much of the largest node a pod takes, of what it takes most of."""
+    def largest_share(self, incoming: IncomingPod) -> float:
+        """Return the largest share of the largest node that the pod requests of any resource."""
         nodes = self._evaluator.cluster.nodes
         most = nodes.alloc[:, : nodes.length].max(axis=1, initial=1).tolist()
-        return max((amount / most[place] for place, amount in self._evaluator.room_wanted(incoming)), default=0.0)
+        requests = self._evaluator.resource_requests(incoming)
+        return max((amount / most[resource] for resource, amount in requests), default=0.0)
 
-    def welcome(self, incoming: IncomingPod, rows: Selection) -> Bools:
-        """Say of which rows the nodes themselves would take the pod, were there room."""
-        tier, nodes = self._evaluator.row_table(incoming).tier, self._evaluator.cluster.nodes
-        tier.sync()
-        welcome: Bools = tier.base[rows] >= 0
-        if isinstance(tier.narrowed, Reason):
-            return np.zeros(len(welcome), dtype=bool)
-        if tier.narrowed is not None:
-            named = np.zeros(nodes.size, dtype=bool)
-            named[[row for row in map(nodes.row_of.get, tier.narrowed) if row is not None]] = True
-            welcome = welcome & named[rows]
-        return welcome
+    def nodes_accept(self, incoming: IncomingPod, rows: Selection) -> Bools:
+        """Return for some rows whether the node plugins accept the pod, free resources aside."""
+        node_cache, nodes = self._evaluator.row_cache(incoming).node_cache, self._evaluator.cluster.nodes
+        node_cache.sync()
+        accepted: Bools = node_cache.base_keys[rows] >= 0
+        if isinstance(node_cache.only_nodes, Reason):
+            return np.zeros(len(accepted), dtype=bool)
+        if node_cache.only_nodes is not None:
+            is_named = np.zeros(nodes.size, dtype=bool)
+            is_named[[row for row in map(nodes.row_of.get, node_cache.only_nodes) if row is not None]] = True
+            accepted = accepted & is_named[rows]
+        return accepted
 
 
 def sum_by(digits: Rows, values: Ints, length: int) -> Ints:
-    """Sum values by their domains."""
+    """Return the sums of values by domain number."""
     sums = np.zeros(length, dtype=np.int64)
     np.add.at(sums, digits, values)
     return sums

@@ -1,7 +1,8 @@
-"""The engine: where pods go.
+"""Decide on which node each pod goes, and bind it.
 
-Contract: an engine belongs to one cluster and one profile. `decide` changes nothing; `place` decides and binds, pod by
-pod in the given order, and gives the same answers as one decision at a time. Ties go to the first node name.
+Contract: an engine belongs to one cluster and one profile. `decide` changes nothing. `place` decides and binds pod by
+pod in the given order; its results equal those of one decision at a time. Of nodes with equal scores, the first by name
+wins.
 """
 
 from __future__ import annotations
@@ -16,85 +17,85 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Bind, Edit
 from tutti.cluster.node_table import RANK_BITS
-from tutti.engine.placement.batch import pick
+from tutti.engine.placement.batch import pick_rows
 from tutti.engine.placement.evaluator import Evaluator
-from tutti.engine.placement.node_plugin_cache import NEVER
+from tutti.engine.placement.node_plugin_cache import INFEASIBLE
 from tutti.engine.placement.profile import Profile
 from tutti.engine.plugins.base import Area, IncomingPod, controller
 from tutti.engine.plugins.verdict import PASS, AttemptError, Reason
 from tutti.engine.plugins.volume_binding import reserve
 
-_WORTH_WHILE, _LONGEST = 8, 20_000
-"""How many like pods in a row are placed as a batch: at least, and at once at most."""
+_MIN_BATCH, _MAX_BATCH = 8, 20_000
+"""The shortest and the longest run of identical pods that `place` binds as one batch."""
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What the engine says of one pod: a node, or why there is none."""
+    """The result for one pod: a node, or the reason why there is none."""
 
     pod: str
     node: str | None = None
     score: int | None = None
-    """The total score of the node."""
+    """Total weighted score of the node."""
     held: Reason | None = None
-    """Why the pod may not even be tried."""
+    """Why no attempt is made: scheduling gates."""
     refused: Reason | None = None
-    """Why no node was looked at."""
+    """Why a pre-filter refused the pod before any node was filtered."""
     error: str | None = None
-    """Why the attempt was given up."""
+    """Why the attempt was aborted."""
     nodes: int = 0
-    """How many nodes there are."""
+    """Number of nodes in the cluster."""
     reasons: dict[str, int] = {}
-    """How many nodes were refused with each message, when all were."""
+    """Number of nodes refused with each message; empty unless all nodes were refused."""
     plugins: frozenset[str] = frozenset()
-    """Who refused nodes, when all were refused."""
+    """Plugins that refused nodes; empty unless all nodes were refused."""
     volumes: tuple[Edit, ...] = ()
-    """How the pod takes its volumes."""
+    """Edits that bind or provision the pod's volumes."""
 
 
 class Engine:
-    """See the module's contract."""
+    """Places pods of one cluster by one profile (see the module's contract)."""
 
     def __init__(self, cluster: Cluster, profile: Profile | None = None) -> None:
         self.cluster = cluster
         self.profile = profile or Profile.default()
         self.evaluator = Evaluator(cluster, self.profile)
         self.caches: dict[Any, Any] = {}
-        """The values of attached caches (`attached_cache`)."""
+        """Values of attached caches (`attached_cache`)."""
 
-    def decide(self, pod: str, within: Area | None = None) -> Decision:
-        """Say where a pending pod goes, if need be within an area only."""
-        return self._decide(self.evaluator.incoming_pod(self.cluster.pod_row(pod), within))
+    def decide(self, pod: str, area: Area | None = None) -> Decision:
+        """Return the decision for a pending pod, considering only the nodes of `area` if given."""
+        return self._decide(self.evaluator.incoming_pod(self.cluster.pod_row(pod), area))
 
     def place(
         self,
         pods: Sequence[str],
-        within: Area | None = None,
+        area: Area | None = None,
         *,
         start: int | None = None,
         take_volumes: bool = True,
         give_up: bool = False,
     ) -> list[Decision]:
-        """Decide and bind one pod after the other; with `take_volumes` they take the volumes found for them.
+        """Decide and bind one pod after the other; with `take_volumes`, also apply the volume edits of each decision.
 
-        With `give_up` it ends with the first pod that fits nowhere, and does not find out why.
+        With `give_up`, stop after the first pod that fits nowhere and do not collect its reasons.
         """
         cluster = self.cluster
         decisions: list[Decision] = []
         while len(decisions) < len(pods):
-            done = len(decisions)
-            incoming = self.evaluator.incoming_pod(cluster.pod_row(pods[done]), within)
-            if done < len(pods) - _WORTH_WHILE and self._could_batch(incoming, pods, done):
-                decisions += self._place_run(incoming, pods[done : done + _LONGEST], start)
-                if len(decisions) > done:
+            position = len(decisions)
+            incoming = self.evaluator.incoming_pod(cluster.pod_row(pods[position]), area)
+            if position < len(pods) - _MIN_BATCH and self._can_batch(incoming, pods, position):
+                decisions += self._place_batch(incoming, pods[position : position + _MAX_BATCH], start)
+                if len(decisions) > position:
                     continue
-            decision = self._decide(incoming, why=not give_up)
+            decision = self._decide(incoming, explain=not give_up)
             if decision.node is None and give_up:
                 return [*decisions, decision]
             if decision.node is not None:
                 cluster.apply(Bind(decision.pod, decision.node, start))
-                if len(pods) - done > 1 and self._is_simple(incoming):
+                if len(pods) - position > 1 and self._needs_only_resources(incoming):
                     decisions.append(decision)
-                    decisions += self._place_few(incoming, pods[done + 1 : done + _WORTH_WHILE], start)
+                    decisions += self._place_few(incoming, pods[position + 1 : position + _MIN_BATCH], start)
                     continue
                 if take_volumes:
                     for edit in decision.volumes:
@@ -102,8 +103,8 @@ class Engine:
             decisions.append(decision)
         return decisions
 
-    def stopped(self, incoming: IncomingPod) -> Decision | None:
-        """Say why a pod may not be tried, or that there is nothing to try."""
+    def early_decision(self, incoming: IncomingPod) -> Decision | None:
+        """Return the decision for a pod that is not filtered: gated, no nodes, or resource claims; else None."""
         spec, nodes, pod = incoming.pod.spec, self.cluster.nodes, incoming.pod.key
         if spec.scheduling_gates and self.profile.gates:
             gates = " ".join(gate.name for gate in spec.scheduling_gates)
@@ -118,24 +119,25 @@ class Engine:
             return Decision(pod, refused=refused, nodes=nodes.count)
         return None
 
-    def _decide(self, incoming: IncomingPod, *, why: bool = True) -> Decision:
-        stopped = self.stopped(incoming)
-        if stopped is not None:
-            return stopped
+    def _decide(self, incoming: IncomingPod, *, explain: bool = True) -> Decision:
+        """Return the decision for one pod; without `explain`, leave the reasons of a failure empty."""
+        early = self.early_decision(incoming)
+        if early is not None:
+            return early
         pod, nodes, evaluator = incoming.pod.key, self.cluster.nodes, self.evaluator
-        if self._looks_at_rows(incoming) and pod not in self.cluster.holds:
+        if self._uses_row_plugins_only(incoming) and pod not in self.cluster.holds:
             row, key = self._best_row(incoming)
             if key >= 0:
-                score = (key >> RANK_BITS) + evaluator.row_table(incoming).tier.constant
+                score = (key >> RANK_BITS) + evaluator.row_cache(incoming).node_cache.constant_score
                 return Decision(pod, nodes.names[row], score, nodes=nodes.count)
-            if not why:
+            if not explain:
                 return Decision(pod, nodes=nodes.count)
         try:
             filtered = evaluator.filter(incoming)
             if isinstance(filtered, Reason):
                 return Decision(pod, refused=filtered, nodes=nodes.count)
-            row, score = evaluator.best(incoming, filtered)
-            if row < 0 and not why:
+            row, score = evaluator.best_row(incoming, filtered)
+            if row < 0 and not explain:
                 return Decision(pod, nodes=nodes.count)
             if row < 0:
                 reasons, plugins = evaluator.tally(incoming, filtered)
@@ -146,99 +148,104 @@ class Engine:
         return Decision(pod, nodes.names[row], score, nodes=nodes.count, volumes=volumes)
 
     def _best_row(self, incoming: IncomingPod) -> tuple[int, int]:
-        """Give the row with the largest key, of those where promised pods leave room; the key says no if none does."""
-        keys, area = self.evaluator.row_table(incoming).keys(incoming.spec), incoming.within
-        held = {self.cluster.nodes.row_of.get(name) for name in self.cluster.held_on} if self.cluster.held_on else ()
+        """Return the feasible row with the largest key, and the key; the key is negative if no row is feasible.
+
+        A row with holds is feasible only if the pod also fits beside the held pods.
+        """
+        keys, area = self.evaluator.row_cache(incoming).keys(incoming.spec), incoming.within
+        held_on = self.cluster.held_on
+        held_rows = {self.cluster.nodes.row_of.get(name) for name in held_on} if held_on else ()
         while True:
-            row = int(keys.argmax()) if area is None else best_within(keys, area)
-            key = int(keys[row]) if row >= 0 else NEVER
-            if key < 0 or row not in held:
+            row = int(keys.argmax()) if area is None else best_row_in_area(keys, area)
+            key = int(keys[row]) if row >= 0 else INFEASIBLE
+            if key < 0 or row not in held_rows:
                 return row, key
-            # Only nodes whose turn comes are judged with the promised pods: to judge all would take far longer.
+            # Only the current best row is filtered again with holds: filtering all rows with holds is far slower.
             if self.evaluator.filter_row_with_holds(incoming, [None] * len(incoming.concerned), row) == PASS:
                 return row, key
             keys = keys.copy()
-            keys[row] = NEVER
+            keys[row] = INFEASIBLE
 
     def is_plain(self, incoming: IncomingPod) -> bool:
-        """Say whether no other pod and no other node matters to how a node is judged."""
-        return not self.cluster.held_on and self._looks_at_rows(incoming)
+        """Return whether each node's filters and scores depend only on that node and its pods, and no room is held."""
+        return not self.cluster.held_on and self._uses_row_plugins_only(incoming)
 
-    def _looks_at_rows(self, incoming: IncomingPod) -> bool:
-        """Say whether nodes are judged by what is on them alone."""
+    def _uses_row_plugins_only(self, incoming: IncomingPod) -> bool:
+        """Return whether filters and scores of each node depend only on that node and the pods on it."""
         if any(incoming.concerned):
             return False
-        tier = self.evaluator.row_table(incoming).tier
-        tier.sync()
-        return not tier.raw and tier.narrowed is None
+        node_cache = self.evaluator.row_cache(incoming).node_cache
+        node_cache.sync()
+        return not node_cache.raw_scores and node_cache.only_nodes is None
 
     # Batches ----------------------------------------------------------------------------------------------------------
 
-    def _could_batch(self, incoming: IncomingPod, pods: Sequence[str], first: int) -> bool:
-        """Say whether enough pods like the first follow it, which look at no other pods or nodes."""
+    def _can_batch(self, incoming: IncomingPod, pods: Sequence[str], first: int) -> bool:
+        """Return whether a batch can start here: enough pods of the same spec follow, and only free resources decide.
+
+        Checks the spec of two of the following pods only; `_leading_identical_pods` checks each pod.
+        """
         table, number = self.cluster.pods, incoming.spec.number
-        for pod in (pods[first + 1], pods[first + _WORTH_WHILE - 1]):
+        for pod in (pods[first + 1], pods[first + _MIN_BATCH - 1]):
             row = table.row_of.get(pod)
             if row is None or table.spec[row] != number:
                 return False
-        return self._is_simple(incoming) and self.stopped(incoming) is None
+        return self._needs_only_resources(incoming) and self.early_decision(incoming) is None
 
-    def _is_simple(self, incoming: IncomingPod) -> bool:
-        """Say whether pods like the asked one only ever look at room."""
+    def _needs_only_resources(self, incoming: IncomingPod) -> bool:
+        """Return whether only free resources decide where such pods go."""
         return not any(incoming.concerned) and not incoming.spec.ports and self.is_plain(incoming)
 
     def _place_few(self, incoming: IncomingPod, pods: Sequence[str], start: int | None) -> list[Decision]:
-        """Place those of some pods that are like the asked one, one by one, until one does not fit."""
-        cluster, nodes, table, area = (
-            self.cluster,
-            self.cluster.nodes,
-            self.evaluator.row_table(incoming),
-            incoming.within,
-        )
+        """Bind the leading pods that are identical to the incoming pod, one by one, until a pod does not fit."""
+        cluster, nodes, area = self.cluster, self.cluster.nodes, incoming.within
+        row_cache = self.evaluator.row_cache(incoming)
         decisions = []
-        for pod in self._alike(incoming, pods):
-            keys = table.keys(incoming.spec)
-            row = int(keys.argmax()) if area is None else best_within(keys, area)
+        for pod in self._leading_identical_pods(incoming, pods):
+            keys = row_cache.keys(incoming.spec)
+            row = int(keys.argmax()) if area is None else best_row_in_area(keys, area)
             key = int(keys[row])
             if key < 0:
                 break
             name = nodes.names[row]
             cluster.apply(Bind(pod, name, start))
-            decisions.append(Decision(pod, name, (key >> RANK_BITS) + table.tier.constant, nodes=nodes.count))
+            score = (key >> RANK_BITS) + row_cache.node_cache.constant_score
+            decisions.append(Decision(pod, name, score, nodes=nodes.count))
         return decisions
 
-    def _place_run(self, incoming: IncomingPod, pods: Sequence[str], start: int | None) -> list[Decision]:
-        """Place as many of the pods that are like the first as can be placed at once."""
+    def _place_batch(self, incoming: IncomingPod, pods: Sequence[str], start: int | None) -> list[Decision]:
+        """Bind as many of the leading identical pods as one batch can place."""
         cluster, nodes = self.cluster, self.cluster.nodes
-        table = self.evaluator.row_table(incoming)
+        row_cache = self.evaluator.row_cache(incoming)
         usage = cluster.usages.matrix[cluster.pods.usage[incoming.row]]
-        keys = table.keys(incoming.spec)
+        keys = row_cache.keys(incoming.spec)
         if incoming.within is not None:
-            keys = np.where(incoming.within.mask[: len(keys)], keys, NEVER)
+            keys = np.where(incoming.within.mask[: len(keys)], keys, INFEASIBLE)
         decisions = []
-        alike = self._alike(incoming, pods)
-        for pod, (row, score) in zip(alike, pick(cluster, table, incoming.spec, keys, usage, len(alike)), strict=False):
+        identical = self._leading_identical_pods(incoming, pods)
+        picked = pick_rows(cluster, row_cache, incoming.spec, keys, usage, len(identical))
+        for pod, (row, score) in zip(identical, picked, strict=False):
             name = nodes.names[row]
             cluster.apply(Bind(pod, name, start))
-            decisions.append(Decision(pod, name, score + table.tier.constant, nodes=nodes.count))
+            decisions.append(Decision(pod, name, score + row_cache.node_cache.constant_score, nodes=nodes.count))
         return decisions
 
-    def _alike(self, incoming: IncomingPod, pods: Sequence[str]) -> list[str]:
-        """Give the pods, up to the first other one, that the engine cannot tell from the asked one."""
+    def _leading_identical_pods(self, incoming: IncomingPod, pods: Sequence[str]) -> list[str]:
+        """Return the leading pods that are indistinguishable from the incoming pod for the engine."""
         table = self.cluster.pods
         rows = [table.row_of.get(pod, -1) for pod in pods]
-        looks = zip(table.spec[rows].tolist(), table.labels[rows].tolist(), strict=True)
-        mine, owner = (incoming.spec.number, incoming.labels.number), controller(incoming.pod)
-        objects, names = table.objects, table.node_names
-        alike = []
-        for pod, row, its in zip(pods, rows, looks, strict=True):
-            obj = objects[row] if row >= 0 and its == mine else None
-            if obj is None or obj.spec.scheduling_gates or names[row] is not None or controller(obj) != owner:
+        identities = zip(table.spec[rows].tolist(), table.labels[rows].tolist(), strict=True)
+        identity, owner = (incoming.spec.number, incoming.labels.number), controller(incoming.pod)
+        objects, node_names = table.objects, table.node_names
+        identical = []
+        for pod, row, pod_identity in zip(pods, rows, identities, strict=True):
+            obj = objects[row] if row >= 0 and pod_identity == identity else None
+            if obj is None or obj.spec.scheduling_gates or node_names[row] is not None or controller(obj) != owner:
                 break
-            alike.append(pod)
-        return alike
+            identical.append(pod)
+        return identical
 
 
-def best_within(keys: Ints, area: Area) -> int:
-    """Give the row of an area with the largest key, -1 when the area is empty."""
+def best_row_in_area(keys: Ints, area: Area) -> int:
+    """Return the row of an area with the largest key; -1 if the area is empty."""
     return int(area.rows[keys[area.rows].argmax()]) if len(area.rows) else -1

@@ -1,8 +1,8 @@
-"""The judge: which nodes can take a pod, and how good each is.
+"""Run the plugins of a profile for one pod: which nodes are feasible, how each scores, and why nodes are refused.
 
-Contract: a judge belongs to one cluster and one profile and changes nothing. Rows are numbered as in the cluster's
-node table, and columns here end with its last row in use. What the row plugins say is kept from pod to pod; the
-cluster plugins are asked for every pod, those of them that the pod concerns.
+Contract: an evaluator belongs to one cluster and one profile and changes nothing. Rows are rows of the cluster's node
+table; columns returned here end with the last row in use. Results of row plugins are cached from pod to pod
+(`row_plugin_cache`). Cluster plugins run for every pod, but only those that concern the pod.
 """
 
 from __future__ import annotations
@@ -39,44 +39,44 @@ from tutti.engine.plugins.node_affinity import named_nodes
 from tutti.engine.plugins.verdict import NARROWED, PASS, Reason, Variants, Verdicts, decode, encode
 
 States = list[PreparedPlugin | None]
-"""What each cluster plugin of the profile prepared for a pod; None where it has nothing to filter."""
+"""What each cluster plugin of the profile prepared for a pod; None for a plugin that filters nothing."""
 
 
 class FilterResult(NamedTuple):
-    """Which rows are feasible for a pod, and how that was found."""
+    """The feasible rows for a pod, and what later steps need: prepared plugins and reasons."""
 
     feasible: Bools
     states: States
     reasons: dict[int, Reason]
-    """Why rows on which room is held were refused: that cannot be asked again later."""
-    alone: bool = False
-    """Whether only the node that the pod was promised was looked at."""
-    left_out: Bools | None = None
-    """The rows that the pod's node affinity does not name, if it names nodes."""
+    """Reasons for refused rows with holds; `verdicts` cannot compute these later."""
+    nominated_only: bool = False
+    """Whether only the pod's nominated node was filtered."""
+    excluded: Bools | None = None
+    """Rows that the pod's node affinity does not name; None if the affinity names no nodes."""
 
 
 class Evaluator:
-    """See the module's contract."""
+    """Filters and scores nodes for pods (see the module's contract)."""
 
     def __init__(self, cluster: Cluster, profile: Profile) -> None:
         self.cluster, self.profile = cluster, profile
-        self.rules = RowPlugins(profile)
+        self.row_plugins = RowPlugins(profile)
         self._cluster_plugins = [
-            (place, enabled, enabled.plugin)
-            for place, enabled in enumerate(profile.plugins)
+            (index, enabled, enabled.plugin)
+            for index, enabled in enumerate(profile.plugins)
             if isinstance(enabled.plugin, ClusterPlugin)
         ]
-        self._tiers: dict[bytes, NodePluginCache] = {}
-        self._tables: dict[tuple[Hashable, ...], RowPluginCache] = {}
-        self._table_of: dict[int, RowPluginCache] = {}
+        self._node_caches: dict[bytes, NodePluginCache] = {}
+        self._row_caches: dict[tuple[Hashable, ...], RowPluginCache] = {}
+        self._row_cache_of: dict[int, RowPluginCache] = {}
         self._recent = RecentNodes(cluster)
-        self._named: tuple[int, RowPluginCache] | None = None
+        self._named_node_cache: tuple[int, RowPluginCache] | None = None
         self._concerned: dict[tuple[Hashable, ...], tuple[tuple[int, int], list[bool]]] = {}
 
-    # What is asked ----------------------------------------------------------------------------------------------------
+    # Incoming pods and caches -----------------------------------------------------------------------------------------
 
     def incoming_pod(self, row: int, within: Area | None = None) -> IncomingPod:
-        """Start to ask about the pod in a row: find out which cluster plugins it concerns."""
+        """Return the pod in a row as plugins see it, with the cluster plugins that concern it."""
         cluster = self.cluster
         pod = cluster.pods.objects[row]
         assert pod is not None
@@ -91,103 +91,104 @@ class Evaluator:
         incoming.concerned = known[1]
         return incoming
 
-    def row_table(self, incoming: IncomingPod) -> RowPluginCache:
-        """Give the table that keeps what the row plugins say to the pod's spec class."""
+    def row_cache(self, incoming: IncomingPod) -> RowPluginCache:
+        """Return the cache of row plugin results for the pod's spec class."""
         spec = incoming.spec
-        table = self._table_of.get(spec.number)
-        if table is None and self._named is not None and self._named[0] == spec.number:
-            return self._named[1]
-        if table is None and self.rules.narrows and named_nodes(spec) is not None:
-            # Pods of a DaemonSet name a node each: a table for every node would be all nodes squared.
-            named = NodePluginCache(self.cluster, spec, self.rules)
-            self._named = (spec.number, RowPluginCache(named, self.rules, self._recent, spec))
-            return self._named[1]
-        if table is None:
-            node_key = self.rules.node_key(spec)
-            tier = self._tiers.get(node_key)
-            if tier is None:
-                tier = self._tiers[node_key] = NodePluginCache(self.cluster, spec, self.rules)
-            key = (node_key, *self.rules.shape(spec))
-            table = self._tables.get(key)
-            if table is None:
-                table = self._tables[key] = RowPluginCache(tier, self.rules, self._recent, spec)
-            self._table_of[spec.number] = table
-        return table
+        row_cache = self._row_cache_of.get(spec.number)
+        if row_cache is None and self._named_node_cache is not None and self._named_node_cache[0] == spec.number:
+            return self._named_node_cache[1]
+        if row_cache is None and self.row_plugins.filters_node_affinity and named_nodes(spec) is not None:
+            # Each pod of a DaemonSet names its node: one cache per pod would need memory for all nodes squared.
+            own_node_cache = NodePluginCache(self.cluster, spec, self.row_plugins)
+            own_row_cache = RowPluginCache(own_node_cache, self.row_plugins, self._recent, spec)
+            self._named_node_cache = (spec.number, own_row_cache)
+            return self._named_node_cache[1]
+        if row_cache is None:
+            node_key = self.row_plugins.node_key(spec)
+            node_cache = self._node_caches.get(node_key)
+            if node_cache is None:
+                node_cache = self._node_caches[node_key] = NodePluginCache(self.cluster, spec, self.row_plugins)
+            key = (node_key, *self.row_plugins.shape(spec))
+            row_cache = self._row_caches.get(key)
+            if row_cache is None:
+                row_cache = self._row_caches[key] = RowPluginCache(node_cache, self.row_plugins, self._recent, spec)
+            self._row_cache_of[spec.number] = row_cache
+        return row_cache
 
     # Filters ----------------------------------------------------------------------------------------------------------
 
     def filter(self, incoming: IncomingPod) -> FilterResult | Reason:
-        """Find the feasible nodes; a reason when no node needs to be looked at."""
+        """Return the feasible nodes, or the reason why a pre-filter refuses every node."""
         self.cluster.meter.count += POD_PASS + POD_PASS_NODE * self.cluster.nodes.length
-        table = self.row_table(incoming)
-        keys = table.keys(incoming.spec)[: self.cluster.nodes.length]
-        narrowed = table.tier.narrowed
-        if isinstance(narrowed, Reason):
-            return narrowed
+        row_cache = self.row_cache(incoming)
+        keys = row_cache.keys(incoming.spec)[: self.cluster.nodes.length]
+        only_nodes = row_cache.node_cache.only_nodes
+        if isinstance(only_nodes, Reason):
+            return only_nodes
         states = self._prepare(incoming)
         if isinstance(states, Reason):
             return states
         if incoming.pod.key in self.cluster.holds:
-            own = self._promised(incoming, states)
-            if own is not None:
-                return own
+            nominated = self._filter_nominated_node(incoming, states)
+            if nominated is not None:
+                return nominated
         feasible = keys >= 0
         if incoming.within is not None:
             feasible &= incoming.within.mask[: len(feasible)]
         for state in states:
             if state is not None:
-                rows = selection(feasible)
+                rows = feasible_selection(feasible)
                 answers = state.filter(rows)
                 if isinstance(rows, slice):
                     feasible = answers == 0
                 else:
                     feasible[rows[answers != 0]] = False
-        left_out: Bools | None = None
-        if narrowed is not None:
-            left_out = np.ones(len(feasible), dtype=bool)
-            left_out[[row for row in map(self.cluster.nodes.row_of.get, narrowed) if row is not None]] = False
-            feasible &= ~left_out
-        reasons = self._with_holds(incoming, states, feasible) if self.cluster.held_on else {}
-        if left_out is not None:
-            reasons = {row: reason for row, reason in reasons.items() if not left_out[row]}
-        return FilterResult(feasible, states, reasons, left_out=left_out)
+        excluded: Bools | None = None
+        if only_nodes is not None:
+            excluded = np.ones(len(feasible), dtype=bool)
+            excluded[[row for row in map(self.cluster.nodes.row_of.get, only_nodes) if row is not None]] = False
+            feasible &= ~excluded
+        reasons = self._filter_held_rows(incoming, states, feasible) if self.cluster.held_on else {}
+        if excluded is not None:
+            reasons = {row: reason for row, reason in reasons.items() if not excluded[row]}
+        return FilterResult(feasible, states, reasons, excluded=excluded)
 
     def _prepare(self, incoming: IncomingPod) -> States | Reason:
-        """Let the cluster plugins look at the cluster; the first reason to give up ends it."""
+        """Run the pre-filters of the cluster plugins; return the first reason to refuse the pod."""
         states: States = []
         for (_, enabled, plugin), concerned in zip(self._cluster_plugins, incoming.concerned, strict=True):
-            found = plugin.prepare(incoming) if concerned and enabled.filters else None
-            if isinstance(found, Reason):
-                return found
-            states.append(found)
+            prepared = plugin.prepare(incoming) if concerned and enabled.filters else None
+            if isinstance(prepared, Reason):
+                return prepared
+            states.append(prepared)
         return states
 
     def filter_rows(self, incoming: IncomingPod, states: States, rows: Rows) -> Verdicts:
-        """Ask every filter about some rows as they are now, without what is kept from before."""
+        """Return the verdicts of all filters on some rows as they are now, without cached results."""
         window, specs = NodeRows(self.cluster, rows), SpecColumns(incoming.spec)
         verdict = np.full(len(rows), PASS, dtype=np.int16)
-        for place, (plugin, _, filters) in enumerate(self.profile.plugins):
-            answers: Variants | None = None
+        for index, (plugin, _, filters) in enumerate(self.profile.plugins):
+            variants: Variants | None = None
             if filters and isinstance(plugin, NodePlugin):
-                answers = plugin.filter(window, incoming.spec)
+                variants = plugin.filter(window, incoming.spec)
             elif filters and isinstance(plugin, PodPlugin):
-                said = plugin.filter(window, specs)
-                answers = None if said is None else said[:, 0]
-            if answers is not None:
-                np.minimum(verdict, encode(place, answers), out=verdict)
-        for (place, _, _), state in zip(self._cluster_plugins, states, strict=True):
+                spec_variants = plugin.filter(window, specs)
+                variants = None if spec_variants is None else spec_variants[:, 0]
+            if variants is not None:
+                np.minimum(verdict, encode(index, variants), out=verdict)
+        for (index, _, _), state in zip(self._cluster_plugins, states, strict=True):
             if state is not None:
-                np.minimum(verdict, encode(place, state.filter(rows)), out=verdict)
+                np.minimum(verdict, encode(index, state.filter(rows)), out=verdict)
         return verdict
 
-    def room_wanted(self, incoming: IncomingPod) -> list[tuple[int, int]]:
-        """Give the resources, by their places, that filters check for room, and how much of each the pod wants."""
-        return [want for plugin in self.rules.pod_filters for want in plugin.room(self.cluster, incoming.spec)]
+    def resource_requests(self, incoming: IncomingPod) -> list[tuple[int, int]]:
+        """Return the resources (by index) that filters check for room, and how much of each the pod requests."""
+        return [want for plugin in self.row_plugins.pod_filters for want in plugin.room(self.cluster, incoming.spec)]
 
-    # Nominations ------------------------------------------------------------------------------------------------------
+    # Holds ------------------------------------------------------------------------------------------------------------
 
-    def _promised(self, incoming: IncomingPod, states: States) -> FilterResult | None:
-        """Give the node that the pod was promised, alone, if the pod fits there."""
+    def _filter_nominated_node(self, incoming: IncomingPod, states: States) -> FilterResult | None:
+        """Return a result with the pod's nominated node alone if the pod fits there; otherwise None."""
         nodes = self.cluster.nodes
         row = nodes.row_of.get(self.cluster.holds[incoming.pod.key].node)
         if row is None or not nodes.on[row] or (incoming.within is not None and not incoming.within.mask[row]):
@@ -196,10 +197,10 @@ class Evaluator:
             return None
         feasible = np.zeros(nodes.length, dtype=bool)
         feasible[row] = True
-        return FilterResult(feasible, states, {}, alone=True)
+        return FilterResult(feasible, states, {}, nominated_only=True)
 
-    def _with_holds(self, incoming: IncomingPod, states: States, feasible: Bools) -> dict[int, Reason]:
-        """Judge the nodes on which room is held again, with those pods there; give why some are then refused."""
+    def _filter_held_rows(self, incoming: IncomingPod, states: States, feasible: Bools) -> dict[int, Reason]:
+        """Filter rows with holds again, held pods included; clear refused rows in `feasible`, return their reasons."""
         nodes = self.cluster.nodes
         reasons: dict[int, Reason] = {}
         for name in list(self.cluster.held_on):
@@ -207,55 +208,58 @@ class Evaluator:
             if row is not None and nodes.on[row]:
                 if incoming.within is not None and not incoming.within.mask[row]:
                     continue
-                _, reason = self._filter_row_with_promised(incoming, states, row)
+                _, reason = self._filter_row_with_held_pods(incoming, states, row)
                 if reason is not None:
                     feasible[row], reasons[row] = False, reason
         return reasons
 
     def filter_row_with_holds(self, incoming: IncomingPod, states: States, row: int) -> int:
-        """Judge one row with the pods for which room is held there and, if it passes, without them."""
-        with_them, _ = self._filter_row_with_promised(incoming, states, row)
-        if with_them != PASS:
-            return with_them
+        """Return the verdict on one row, first with the held pods on it and, if that passes, without them."""
+        verdict_with_held, _ = self._filter_row_with_held_pods(incoming, states, row)
+        if verdict_with_held != PASS:
+            return verdict_with_held
         return int(self.filter_rows(incoming, states, np.array([row]))[0])
 
-    def _filter_row_with_promised(self, incoming: IncomingPod, states: States, row: int) -> tuple[int, Reason | None]:
-        """Judge one row as if the pods of equal or higher priority that are promised it were there already."""
+    def _filter_row_with_held_pods(self, incoming: IncomingPod, states: States, row: int) -> tuple[int, Reason | None]:
+        """Return the verdict and reason for one row as if held pods of equal or higher priority were already bound."""
         cluster, pods = self.cluster, self.cluster.pods
-        mine, priority = incoming.pod.key, incoming.pod.spec.priority or 0
+        pod_key, priority = incoming.pod.key, incoming.pod.spec.priority or 0
         name = cluster.nodes.names[row]
-        promised = [
+        held_keys = [
             key
             for key, hold in cluster.held_on.get(name, {}).items()
-            if key != mine and hold.rank(int(pods.priority[pods.row_of[key]])) >= priority
+            if key != pod_key and hold.rank(int(pods.priority[pods.row_of[key]])) >= priority
         ]
-        if not promised:
+        if not held_keys:
             return PASS, None
-        forked = [state.fork() if state is not None else None for state in states]
+        forked_states = [state.fork() if state is not None else None for state in states]
         mark = cluster.mark()
         try:
-            for key in promised:
+            for key in held_keys:
                 other = pods.row_of[key]
-                for state in forked:
+                for state in forked_states:
                     if state is not None:
                         state.moved(cluster.pod(key), cluster.spec_of(other), row, 1)
                 cluster.apply(Bind(key, name))
-            verdict = int(self.filter_rows(incoming, forked, np.array([row]))[0])
+            verdict = int(self.filter_rows(incoming, forked_states, np.array([row]))[0])
             return verdict, None if verdict == PASS else self.reason(incoming, row, verdict)
         finally:
             cluster.rollback(mark)
 
     # Scores -----------------------------------------------------------------------------------------------------------
 
-    def best(self, incoming: IncomingPod, filtered: FilterResult) -> tuple[int, int]:
-        """Give the row with the highest score (the first by name among equals) and the score; -1 when there is none."""
-        rows = selection(filtered.feasible)
-        table = self.row_table(incoming)
-        keys = table.keys(incoming.spec)[: self.cluster.nodes.length][rows]
+    def best_row(self, incoming: IncomingPod, filtered: FilterResult) -> tuple[int, int]:
+        """Return the feasible row with the highest score (the first by name among equals) and the score.
+
+        The row is -1 if no row is feasible.
+        """
+        rows = feasible_selection(filtered.feasible)
+        row_cache = self.row_cache(incoming)
+        keys = row_cache.keys(incoming.spec)[: self.cluster.nodes.length][rows]
         if not len(keys):
             return -1, 0
-        for plugin, weight in self.rules.scaled_scores:
-            raw = table.tier.raw.get(plugin)
+        for plugin, weight in self.row_plugins.scaled_scores:
+            raw = row_cache.node_cache.raw_scores.get(plugin)
             if raw is not None:
                 keys = keys + normalise(raw[rows], plugin.scaled) * (weight << RANK_BITS)
         for i, (_, enabled, cluster_plugin) in enumerate(self._cluster_plugins):
@@ -263,26 +267,26 @@ class Evaluator:
                 scored = cluster_plugin.score(incoming, filtered.states[i], rows)
                 if scored is not None:
                     keys = keys + scored * (enabled.weight << RANK_BITS)
-        best = int(keys.argmax())
-        score = (int(keys[best]) >> RANK_BITS) + table.tier.constant
-        return best if isinstance(rows, slice) else int(rows[best]), score
+        position = int(keys.argmax())
+        score = (int(keys[position]) >> RANK_BITS) + row_cache.node_cache.constant_score
+        return position if isinstance(rows, slice) else int(rows[position]), score
 
     def plugin_scores(self, incoming: IncomingPod, filtered: FilterResult, rows: Rows) -> dict[str, Ints]:
-        """Give the weighted score of every plugin that scores the pod, for the feasible rows."""
+        """Return the weighted scores of some feasible rows, by name of the plugin."""
         scores: dict[str, Ints] = {}
         window, specs = NodeRows(self.cluster, rows), SpecColumns(incoming.spec)
-        states = {place: state for (place, _, _), state in zip(self._cluster_plugins, filtered.states, strict=True)}
-        for place, (plugin, weight, _) in enumerate(self.profile.plugins):
+        states = {index: state for (index, _, _), state in zip(self._cluster_plugins, filtered.states, strict=True)}
+        for index, (plugin, weight, _) in enumerate(self.profile.plugins):
             scored: Ints | None = None
             if weight and isinstance(plugin, NodePlugin):
                 scored = plugin.score(window, incoming.spec)
                 if scored is not None and plugin.scaled:
                     scored = normalise(scored, plugin.scaled)
             elif weight and isinstance(plugin, PodPlugin):
-                lines = plugin.score(window, specs)
-                scored = None if lines is None else lines[:, 0]
+                spec_scores = plugin.score(window, specs)
+                scored = None if spec_scores is None else spec_scores[:, 0]
             elif weight and isinstance(plugin, ClusterPlugin):
-                scored = plugin.score(incoming, states[place], rows)
+                scored = plugin.score(incoming, states[index], rows)
             if scored is not None:
                 scores[plugin.name] = weight * scored
         return scores
@@ -290,67 +294,67 @@ class Evaluator:
     # Reasons ----------------------------------------------------------------------------------------------------------
 
     def verdicts(self, incoming: IncomingPod, filtered: FilterResult) -> Verdicts:
-        """Give the verdict of every row: that of the first plugin that refuses it."""
+        """Return the verdict of every row: that of the first plugin that refuses the row."""
         verdict = self.filter_rows(incoming, filtered.states, np.arange(self.cluster.nodes.length))
-        if filtered.left_out is not None:
-            verdict[filtered.left_out] = NARROWED
+        if filtered.excluded is not None:
+            verdict[filtered.excluded] = NARROWED
         return verdict
 
     def reason(self, incoming: IncomingPod, row: int, verdict: int) -> Reason:
-        """Say why a row was refused."""
+        """Return why a row was refused."""
         if verdict == NARROWED:
             return Reason("PreFilterResult", (), resolvable=False)
-        place, variant = decode(verdict)
-        return self.profile.plugins[place].plugin.reason(incoming, row, variant)
+        index, variant = decode(verdict)
+        return self.profile.plugins[index].plugin.reason(incoming, row, variant)
 
-    def curable(self, incoming: IncomingPod, filtered: FilterResult) -> Bools:
-        """Say for every row whether it was refused, and evicting pods could help."""
-        curable = np.zeros(self.cluster.nodes.length, dtype=bool)
-        for verdict, rows in self._by_verdict(incoming, filtered):
+    def resolvable_rows(self, incoming: IncomingPod, filtered: FilterResult) -> Bools:
+        """Return for every row whether it was refused for a reason that evicting pods could resolve."""
+        resolvable_rows = np.zeros(self.cluster.nodes.length, dtype=bool)
+        for verdict, rows in self._rows_by_verdict(incoming, filtered):
             if verdict != NARROWED:
-                place, variant = decode(verdict)
-                curable[rows] = self.profile.plugins[place].plugin.resolvable(incoming, rows, variant)
+                index, variant = decode(verdict)
+                resolvable_rows[rows] = self.profile.plugins[index].plugin.resolvable(incoming, rows, variant)
         for row, reason in filtered.reasons.items():
-            curable[row] = reason.resolvable
-        return curable
+            resolvable_rows[row] = reason.resolvable
+        return resolvable_rows
 
     def tally(self, incoming: IncomingPod, filtered: FilterResult) -> tuple[dict[str, int], frozenset[str]]:
-        """Count the messages over all nodes that take part, and name the plugins that refused one."""
+        """Return the number of nodes refused with each message, and the plugins that refused a node."""
         counts: dict[str, int] = {}
         plugins = {reason.plugin for reason in filtered.reasons.values()}
         for reason in filtered.reasons.values():
             _add(counts, dict.fromkeys(reason.messages, 1))
-        for verdict, rows in self._by_verdict(incoming, filtered):
+        for verdict, rows in self._rows_by_verdict(incoming, filtered):
             if verdict == NARROWED:
                 _add(counts, {"node(s) didn't satisfy plugin(s) [NodeAffinity]": len(rows)})
                 plugins.add("NodeAffinity")
             else:
-                place, variant = decode(verdict)
-                plugin = self.profile.plugins[place].plugin
+                index, variant = decode(verdict)
+                plugin = self.profile.plugins[index].plugin
                 plugins.add(plugin.name)
                 _add(counts, plugin.tally(incoming, rows, variant))
         return counts, frozenset(plugins)
 
-    def cures(self, plugins: Iterable[str]) -> frozenset[Event]:
-        """Give the events after which pods that were refused by some plugins may fit."""
+    def retry_events(self, plugins: Iterable[str]) -> frozenset[Event]:
+        """Return the events after which pods that these plugins refused may fit."""
         known = {enabled.plugin.name: enabled.plugin.cures for enabled in self.profile.plugins}
         return frozenset(event for name in plugins for event in known.get(name, EVERY))
 
-    def _by_verdict(self, incoming: IncomingPod, filtered: FilterResult) -> list[tuple[int, Rows]]:
-        """Give the rows of nodes that were refused without regard to holds, by their verdict."""
+    def _rows_by_verdict(self, incoming: IncomingPod, filtered: FilterResult) -> list[tuple[int, Rows]]:
+        """Return the refused rows by verdict, without rows that were refused because of holds."""
         verdict = self.verdicts(incoming, filtered)
         refused = self.cluster.nodes.on[: len(verdict)] & (verdict != PASS)
         if incoming.within is not None:
             refused &= incoming.within.mask[: len(verdict)]
         refused[list(filtered.reasons)] = False
-        found = verdict[refused].astype(np.intp)
-        least = int(found.min()) if len(found) else 0
-        distinct = np.flatnonzero(np.bincount(found - least)) + least  # a lot faster than np.unique
-        return [(v, np.flatnonzero(refused & (verdict == v))) for v in distinct.tolist()]
+        values = verdict[refused].astype(np.intp)
+        lowest = int(values.min()) if len(values) else 0
+        distinct = np.flatnonzero(np.bincount(values - lowest)) + lowest  # much faster than np.unique
+        return [(value, np.flatnonzero(refused & (verdict == value))) for value in distinct.tolist()]
 
 
-def selection(feasible: Bools) -> Selection:
-    """Give the feasible rows; a slice when all are, for a slice of a column costs no copy."""
+def feasible_selection(feasible: Bools) -> Selection:
+    """Return the feasible rows; a slice if all rows are feasible, because slicing a column copies nothing."""
     return slice(0, len(feasible)) if feasible.all() else np.flatnonzero(feasible)
 
 

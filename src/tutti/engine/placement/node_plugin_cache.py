@@ -1,9 +1,9 @@
-"""What the node plugins say of every node to all specs that ask the same of nodes.
+"""Results of the node plugins for every node, shared by all specs with the same demands on nodes.
 
-Contract: after `sync()`, `base` holds each node's place by name where the node may take such pods, and `NEVER` where
-it may not or is switched off. `raw` has the scores that are scaled to the feasible nodes, of the plugins by which
-nodes differ; those by which they do not differ add `constant` to every node. `generation` moves when all rows were
-asked anew.
+Contract: after `sync()`, `base_keys` holds each node's rank by name (reversed: the first name has the largest value)
+where the node plugins accept such pods, and `INFEASIBLE` where they refuse or the row is unused. `raw_scores` holds
+scores that are normalised over the feasible nodes, of plugins whose scores differ between nodes; the other such plugins
+add `constant_score` to every node. `generation` changes when all rows were evaluated again.
 """
 
 from __future__ import annotations
@@ -20,64 +20,66 @@ from tutti.engine.plugins.node_affinity import named_nodes
 from tutti.engine.plugins.verdict import Reason
 
 RANK_TOP = (1 << RANK_BITS) - 1
-NEVER = -(1 << 61)
-"""The key of a node that cannot take the pod: no sum of scores makes it positive."""
+INFEASIBLE = -(1 << 61)
+"""The key of a node that cannot take the pod: no sum of scores makes the key positive."""
 
 
 class NodePluginCache:
-    """See the module's contract."""
+    """Node plugin results for one set of demands on nodes (see the module's contract)."""
 
-    def __init__(self, cluster: Cluster, spec: SpecClass, rules: RowPlugins) -> None:
-        self.cluster, self._spec, self._rules = cluster, spec, rules
-        self._size = -1
-        self._read = self._rank_shape = 0
-        self.base: Ints = np.zeros(0, dtype=np.int64)
-        self.raw: dict[NodePlugin, Ints] = {}
-        self.constant = 0
+    def __init__(self, cluster: Cluster, spec: SpecClass, row_plugins: RowPlugins) -> None:
+        self.cluster, self._spec, self._row_plugins = cluster, spec, row_plugins
+        self._table_size = -1
+        self._log_position = self._rank_shape = 0
+        self.base_keys: Ints = np.zeros(0, dtype=np.int64)
+        self.raw_scores: dict[NodePlugin, Ints] = {}
+        self.constant_score = 0
         self.generation = 0
-        self.narrowed: frozenset[str] | Reason | None = named_nodes(spec) if rules.narrows else None
-        """The only nodes that the node affinity names, if it names nodes."""
+        self.only_nodes: frozenset[str] | Reason | None = (
+            named_nodes(spec) if row_plugins.filters_node_affinity else None
+        )
+        """The only nodes that the required node affinity names; None if the affinity names no nodes."""
 
     def sync(self) -> None:
-        """Ask again about nodes that changed."""
+        """Evaluate the nodes that changed since the last call."""
         nodes = self.cluster.nodes
-        fresh = self._size != nodes.size or self._rank_shape != nodes.rank_shape
-        if not fresh and self._read == nodes.touched.length:
+        is_resized = self._table_size != nodes.size or self._rank_shape != nodes.rank_shape
+        if not is_resized and self._log_position == nodes.touched.length:
             return
-        rows = nodes.touched.since(self._read)
-        self._size, self._rank_shape, self._read = nodes.size, nodes.rank_shape, nodes.touched.length
-        if not fresh and 2 * len(rows) < nodes.size and self._evaluator(rows):
+        rows = nodes.touched.since(self._log_position)
+        self._table_size, self._rank_shape, self._log_position = nodes.size, nodes.rank_shape, nodes.touched.length
+        if not is_resized and 2 * len(rows) < nodes.size and self._evaluate(rows):
             return
-        self.base, self.raw = np.zeros(nodes.size, dtype=np.int64), {}
-        self._evaluator(slice(None))
+        self.base_keys, self.raw_scores = np.zeros(nodes.size, dtype=np.int64), {}
+        self._evaluate(slice(None))
         self.generation += 1
 
-    def _evaluator(self, rows: Selection) -> bool:
-        """Ask about some rows; no when all must be asked, because nodes now differ in a score where they did not."""
+    def _evaluate(self, rows: Selection) -> bool:
+        """Evaluate some rows; return False if all rows must be evaluated: nodes now differ in a score."""
         window, nodes = NodeRows(self.cluster, rows), self.cluster.nodes
         refused: Bools = ~nodes.on[rows]
-        for plugin in self._rules.node_filters:
-            answers = plugin.filter(window, self._spec)
-            if answers is not None:
-                refused |= answers != 0
-        self.base[rows] = np.where(refused, NEVER, RANK_TOP - nodes.rank[rows])
-        return self._judge_scaled(window)
+        for plugin in self._row_plugins.node_filters:
+            variants = plugin.filter(window, self._spec)
+            if variants is not None:
+                refused |= variants != 0
+        self.base_keys[rows] = np.where(refused, INFEASIBLE, RANK_TOP - nodes.rank[rows])
+        return self._evaluate_raw_scores(window)
 
-    def _judge_scaled(self, window: NodeRows) -> bool:
-        everything = isinstance(window.rows, slice)
-        constant = 0
-        for plugin, weight in self._rules.scaled_scores:
+    def _evaluate_raw_scores(self, window: NodeRows) -> bool:
+        all_rows = isinstance(window.rows, slice)
+        constant_score = 0
+        for plugin, weight in self._row_plugins.scaled_scores:
             scored = plugin.score(window, self._spec)
             if scored is None:
                 continue
-            known = self.raw.get(plugin)
-            if known is not None:
-                known[window.rows] = scored
+            kept = self.raw_scores.get(plugin)
+            if kept is not None:
+                kept[window.rows] = scored
             elif scored.any():
-                if not everything:
+                if not all_rows:
                     return False
-                self.raw[plugin] = scored
+                self.raw_scores[plugin] = scored
             elif plugin.scaled == "down":
-                constant += MAX_SCORE * weight
-        self.constant = constant
+                constant_score += MAX_SCORE * weight
+        self.constant_score = constant_score
         return True

@@ -1,6 +1,7 @@
-"""Profiles: which plugins judge, in which order, and how much their scores weigh.
+"""Profiles: which plugins are enabled, in which order, and with which weights.
 
-`Profile.default()` is the default profile of Kubernetes 1.37. A profile is a value: engines are made from it.
+A profile is a value; engines on different clusters can share one. `Profile.default()` is the default profile of
+Kubernetes 1.37.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class EnabledPlugin(NamedTuple):
-    """A plugin with its part in the profile; weight 0 means that it does not score."""
+    """A plugin of a profile; weight 0 means that the plugin does not score."""
 
     plugin: Plugin
     weight: int = 0
@@ -34,20 +35,20 @@ class EnabledPlugin(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """The plugins of one scheduler, in the order in which they filter."""
+    """The plugins of one scheduler, in filter order."""
 
     plugins: tuple[EnabledPlugin, ...]
     scheduler_name: str = DEFAULT_SCHEDULER
     gates: bool = True
-    """Whether SchedulingGates holds pods back."""
+    """Whether SchedulingGates keeps gated pods from being scheduled."""
     preempts: bool = True
     """Whether DefaultPreemption evicts pods."""
     devices: bool = True
-    """Whether DynamicResources looks at resource claims; Tutti refuses pods with claims then."""
+    """Whether DynamicResources handles resource claims; if so, Tutti refuses pods with claims."""
 
     @staticmethod
     def default() -> Profile:
-        """Give the default profile of Kubernetes 1.37."""
+        """Return the default profile of Kubernetes 1.37."""
         return Profile(
             (
                 EnabledPlugin(NodeName()),

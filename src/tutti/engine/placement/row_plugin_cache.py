@@ -1,12 +1,12 @@
-"""What the row plugins say of every node, for many spec classes at once.
+"""Results of the row plugins for every node, for many spec classes at once.
 
-Contract: the keys that `keys()` gives are what the row plugins would say now. A key that is not negative belongs to a
-feasible node; it holds the weighted sum of the scores that do not depend on the other feasible nodes, above the
-node's place by name, so that the largest key is the best node, and the first by name among equals.
+Contract: `keys()` returns what the row plugins would say now. A key that is not negative belongs to a feasible node.
+The upper bits of a key hold the weighted sum of the scores that do not depend on other feasible nodes; the lower bits
+hold the node's reversed rank by name. So the largest key is the best node, and the first by name among equals.
 
-Members are specs that ask the same of nodes and want the same kinds of resources. A member that is a few rows behind
-catches up in plain numbers; when one is further behind, all members catch up in one go, since numpy costs about the
-same for one spec as for hundreds.
+Members of a cache are specs with the same demands on nodes that request the same kinds of resources. A member that is a
+few rows behind the log of touched rows is updated row by row in plain integers. If a member is further behind, all
+members are updated in one numpy pass, since numpy costs about the same for one spec as for hundreds.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ from tutti.cluster.columns import Floats, Ints, Rows
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.spec_classes import SpecClass
 from tutti.cluster.work.meter import PLUGIN_PASS, PLUGIN_PASS_CELL
-from tutti.engine.placement.node_plugin_cache import NEVER, NodePluginCache
+from tutti.engine.placement.node_plugin_cache import INFEASIBLE, NodePluginCache
 from tutti.engine.placement.row_plugins import RowPlugins
 from tutti.engine.plugins.base import NodeRow, NodeRows, SpecColumns
 
-_MOST_CELLS = 16_000_000
-"""Keys kept at most (128 MB): bounds the number of members."""
-_FEW = 6
-"""Rows up to which plain numbers are faster than columns."""
+_MAX_CELLS = 16_000_000
+"""Largest number of cached keys (128 MB): bounds the number of members."""
+_MAX_SINGLE_ROWS = 6
+"""Up to this many rows, plain integers are faster than columns."""
 
 
 class RecentNodes:
-    """Nodes as plain numbers and as floats, for as long as nobody touches them; one for all tables of a cluster."""
+    """Node rows as plain integers and as floats, until a row is touched; shared by all row caches of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[int, NodeRow] = {}
-        self._read = self._every_read = 0
+        self._node_rows: dict[int, NodeRow] = {}
+        self._log_position = self._floats_log_position = 0
         self._floats: tuple[Floats, Floats] | None = None
 
     def node(self, row: int) -> NodeRow:
-        """Give one node."""
+        """Return one node."""
         touched = self._cluster.touched
-        if self._read != touched.length:
-            if touched.length - self._read > _FEW:
-                self._known.clear()
+        if self._log_position != touched.length:
+            if touched.length - self._log_position > _MAX_SINGLE_ROWS:
+                self._node_rows.clear()
             else:
-                for changed in touched.since(self._read).tolist():
-                    self._known.pop(changed, None)
-            self._read = touched.length
-        known = self._known.get(row)
-        if known is None:
-            known = self._known[row] = NodeRow(self._cluster, row)
-        return known
+                for changed in touched.since(self._log_position).tolist():
+                    self._node_rows.pop(changed, None)
+            self._log_position = touched.length
+        node_row = self._node_rows.get(row)
+        if node_row is None:
+            node_row = self._node_rows[row] = NodeRow(self._cluster, row)
+        return node_row
 
-    def every(self) -> NodeRows:
-        """Give all nodes; what they are as floats is kept up row by row."""
+    def all_rows(self) -> NodeRows:
+        """Return all nodes; their floats are updated row by row."""
         touched, nodes = self._cluster.touched, self._cluster.nodes
         window = NodeRows(self._cluster, slice(0, nodes.length))
-        rows = touched.since(self._every_read)
-        self._every_read = touched.length
+        rows = touched.since(self._floats_log_position)
+        self._floats_log_position = touched.length
         if not nodes.exact_in_floats:
             self._floats = None
         elif self._floats is None or self._floats[0].shape[1] != nodes.length or 2 * len(rows) > nodes.length:
@@ -71,171 +71,175 @@ class RecentNodes:
 
 
 class RowPluginCache:
-    """See the module's contract."""
+    """Row plugin results for the spec classes of one shape (see the module's contract)."""
 
-    def __init__(self, tier: NodePluginCache, rules: RowPlugins, recent: RecentNodes, spec: SpecClass) -> None:
-        self._cluster, self._rules, self._recent = tier.cluster, rules, recent
-        # Plugins that have nothing to say to one member have nothing to say to any.
-        self._filters = [plugin for plugin in rules.pod_filters if not plugin.idle(spec)]
+    def __init__(
+        self, node_cache: NodePluginCache, row_plugins: RowPlugins, recent: RecentNodes, spec: SpecClass
+    ) -> None:
+        self._cluster, self._row_plugins, self._recent = node_cache.cluster, row_plugins, recent
+        # A plugin that is idle for one member is idle for all members.
+        self._filters = [plugin for plugin in row_plugins.pod_filters if not plugin.idle(spec)]
         self._fits = [plugin.fits for plugin in self._filters]
-        self._points = [(plugin.points, weight) for plugin, weight in rules.pod_scores]
-        self.tier = tier
+        self._points = [(plugin.points, weight) for plugin, weight in row_plugins.pod_scores]
+        self.node_cache = node_cache
         self._generation = -1
-        self._nodes_read = 0
-        self._read: list[int] = []
-        """How far in the log of touched rows each member is."""
-        self._all_read = 0
-        """How far all members are at least."""
+        self._node_log_position = 0
+        self._log_positions: list[int] = []
+        """By member: the position in the log of touched rows up to which its keys are current."""
+        self._common_log_position = 0
+        """The log position up to which all members are current."""
         self._specs = SpecColumns()
-        self._place: dict[int, int] = {}
+        self._position_of: dict[int, int] = {}
         self._keys: Ints = np.zeros((0, 0), dtype=np.int64)
-        self._own: Ints | None = None
-        """Scores of nodes alone that differ between members, shifted like keys; None while all are 0."""
+        self._node_scores: Ints | None = None
+        """Scores of node plugins that differ between members, shifted like keys; None while all are 0."""
         self._versions: list[list[int]] = []
-        self._checked: list[int] = []
-        """Up to which change of nodes each member's versions were looked at."""
+        self._versions_checked_at: list[int] = []
+        """By member: the position in the node log at which its `_versions` were last compared."""
 
     def keys(self, spec: SpecClass) -> Ints:
-        """Give the keys of a spec; it becomes a member if it is none."""
+        """Return the keys of a spec; add the spec as a member if needed."""
         cluster = self._cluster
-        if self._nodes_read != cluster.nodes.touched.length or self._generation < 0:
+        if self._node_log_position != cluster.nodes.touched.length or self._generation < 0:
             self._sync_nodes()
-        place = self._place.get(spec.number)
-        if place is None:
-            place = self._add(spec)
+        position = self._position_of.get(spec.number)
+        if position is None:
+            position = self._add(spec)
         else:
-            if self._checked[place] != self._nodes_read:
-                self._check(place, spec)
-            behind = cluster.touched.length - self._read[place]
+            if self._versions_checked_at[position] != self._node_log_position:
+                self._check(position, spec)
+            behind = cluster.touched.length - self._log_positions[position]
             if behind:
-                place = self._catch_up(place, spec, behind)
-        keys: Ints = self._keys[place]
+                position = self._catch_up(position, spec, behind)
+        keys: Ints = self._keys[position]
         return keys
 
-    # Keeping up -------------------------------------------------------------------------------------------------------
+    # Updates ----------------------------------------------------------------------------------------------------------
 
-    def _catch_up(self, place: int, spec: SpecClass, behind: int) -> int:
-        """Follow the pods that came and went; give the member's place, which may be a new one."""
+    def _catch_up(self, position: int, spec: SpecClass, behind: int) -> int:
+        """Update a member for rows whose pods changed; return its position, which changes if the cache was cleared."""
         touched = self._cluster.touched
-        if behind <= _FEW:
-            keys = self._keys[place]
-            for row in set(touched.since(self._read[place]).tolist()):
-                keys[row] = self._one_key(place, spec, row)
-            self._read[place] = touched.length
-            return place
-        rows = touched.since(self._all_read)
+        if behind <= _MAX_SINGLE_ROWS:
+            keys = self._keys[position]
+            for row in set(touched.since(self._log_positions[position]).tolist()):
+                keys[row] = self._one_key(position, spec, row)
+            self._log_positions[position] = touched.length
+            return position
+        rows = touched.since(self._common_log_position)
         if 2 * len(rows) > self._cluster.nodes.size:
-            # Cheaper to ask anew, about each member when it is asked for.
-            self._forget()
+            # Evaluating each member again on its next use is cheaper than updating most rows of all members.
+            self._clear()
             return self._add(spec)
-        self._evaluator(rows)
-        self._all_read = touched.length
-        self._read = [touched.length] * len(self._read)
-        return place
+        self._evaluate(rows)
+        self._common_log_position = touched.length
+        self._log_positions = [touched.length] * len(self._log_positions)
+        return position
 
     def _sync_nodes(self) -> None:
-        """Follow changes of nodes themselves; their rows stand in the log of touched rows as well."""
-        self._nodes_read = self._cluster.nodes.touched.length
-        self.tier.sync()
-        if self._generation != self.tier.generation:
-            self._generation = self.tier.generation
-            self._forget()
+        """Update the node cache; clear the members if all of its rows were evaluated again."""
+        self._node_log_position = self._cluster.nodes.touched.length
+        self.node_cache.sync()
+        if self._generation != self.node_cache.generation:
+            self._generation = self.node_cache.generation
+            self._clear()
 
-    def _check(self, place: int, spec: SpecClass) -> None:
-        """Ask anew about a member if changes of some nodes have moved its scores of others."""
-        self._checked[place] = self._nodes_read
-        if self._versions[place] != self._now(spec):
-            self._ask(place, spec)
+    def _check(self, position: int, spec: SpecClass) -> None:
+        """Evaluate a member again if a node change affected its scores on other nodes."""
+        self._versions_checked_at[position] = self._node_log_position
+        if self._versions[position] != self._score_versions(spec):
+            self._evaluate_member(position, spec)
 
-    def _forget(self) -> None:
-        self._specs, self._place, self._own = SpecColumns(), {}, None
-        self._versions, self._checked, self._read = [], [], []
-        self._all_read = self._cluster.touched.length
+    def _clear(self) -> None:
+        self._specs, self._position_of, self._node_scores = SpecColumns(), {}, None
+        self._versions, self._versions_checked_at, self._log_positions = [], [], []
+        self._common_log_position = self._cluster.touched.length
 
-    def _evaluator(self, rows: Rows) -> None:
-        members = len(self._place)
+    def _evaluate(self, rows: Rows) -> None:
+        """Update some rows of all members."""
+        members = len(self._position_of)
         keys = self.keys_in(NodeRows(self._cluster, rows), self._specs)
-        if self._own is not None:
-            # What cannot take the pod must stay so: scores are added to the others only.
-            keys = np.where(keys >= 0, keys + self._own[:members, rows].T, keys)
+        if self._node_scores is not None:
+            # Infeasible keys must stay infeasible: add scores to feasible keys only.
+            keys = np.where(keys >= 0, keys + self._node_scores[:members, rows].T, keys)
         self._keys[:members, rows] = keys.T
 
     def keys_in(self, window: NodeRows, specs: SpecColumns) -> Ints:
-        """Give the keys of some rows, as the window shows them: a column per spec, without scores of nodes alone."""
+        """Return the keys of the rows in a window, one column per spec, without the scores of node plugins."""
         self._cluster.meter.count += PLUGIN_PASS + PLUGIN_PASS_CELL * len(window) * len(specs)
         score: Ints | None = None
-        for plugin, weight in self._rules.pod_scores:
+        for plugin, weight in self._row_plugins.pod_scores:
             scored = plugin.score(window, specs)
             if scored is not None:
                 if weight != 1:
                     scored = scored * weight
                 score = scored if score is None else np.add(score, scored, out=score)
-        base = self.tier.base[window.rows][:, np.newaxis]
+        base_keys = self.node_cache.base_keys[window.rows][:, np.newaxis]
         if score is None:
-            keys = np.repeat(base, len(specs), axis=1)
+            keys = np.repeat(base_keys, len(specs), axis=1)
         else:
             score <<= RANK_BITS
-            keys = np.add(score, base, out=score)
+            keys = np.add(score, base_keys, out=score)
         for plugin in self._filters:
-            answers = plugin.filter(window, specs)
-            if answers is not None:
-                np.putmask(keys, answers.view(bool), NEVER)
+            variants = plugin.filter(window, specs)
+            if variants is not None:
+                np.putmask(keys, variants.view(bool), INFEASIBLE)
         return keys
 
-    def _one_key(self, place: int, spec: SpecClass, row: int) -> int:
-        """Give the key of one row for one member."""
-        base = int(self.tier.base[row])
-        if base < 0:
-            return NEVER
+    def _one_key(self, position: int, spec: SpecClass, row: int) -> int:
+        """Return the key of one row for one member."""
+        base_key = int(self.node_cache.base_keys[row])
+        if base_key < 0:
+            return INFEASIBLE
         node = self._recent.node(row)
         for fits in self._fits:
             if not fits(node, spec):
-                return NEVER
+                return INFEASIBLE
         score = 0
         for points, weight in self._points:
             score += weight * points(node, spec)
-        key = base + (score << RANK_BITS)
-        return key if self._own is None else key + int(self._own[place, row])
+        key = base_key + (score << RANK_BITS)
+        return key if self._node_scores is None else key + int(self._node_scores[position, row])
 
     # Members ----------------------------------------------------------------------------------------------------------
 
     def _add(self, spec: SpecClass) -> int:
+        """Add a member and return its position."""
         size = self._cluster.nodes.size
         if self._keys.shape[1] != size:
-            self._keys = np.full((4, size), NEVER, dtype=np.int64)
-        if len(self._place) == len(self._keys):
-            if 2 * self._keys.size > _MOST_CELLS:
-                self._forget()
+            self._keys = np.full((4, size), INFEASIBLE, dtype=np.int64)
+        if len(self._position_of) == len(self._keys):
+            if 2 * self._keys.size > _MAX_CELLS:
+                self._clear()
             else:
-                self._keys = np.vstack((self._keys, np.full_like(self._keys, NEVER)))
-                if self._own is not None:
-                    self._own = np.vstack((self._own, np.zeros_like(self._own)))
-        place = self._place[spec.number] = len(self._place)
+                self._keys = np.vstack((self._keys, np.full_like(self._keys, INFEASIBLE)))
+                if self._node_scores is not None:
+                    self._node_scores = np.vstack((self._node_scores, np.zeros_like(self._node_scores)))
+        position = self._position_of[spec.number] = len(self._position_of)
         self._specs.members.append(spec)
         self._versions.append([])
-        self._checked.append(self._nodes_read)
-        self._read.append(0)
-        self._ask(place, spec)
-        return place
+        self._versions_checked_at.append(self._node_log_position)
+        self._log_positions.append(0)
+        self._evaluate_member(position, spec)
+        return position
 
-    def _now(self, spec: SpecClass) -> list[int]:
-        return [plugin.version(self._cluster, spec) for plugin, _ in self._rules.node_scores]
+    def _score_versions(self, spec: SpecClass) -> list[int]:
+        return [plugin.version(self._cluster, spec) for plugin, _ in self._row_plugins.node_scores]
 
-    def _ask(self, place: int, spec: SpecClass) -> None:
-        """Ask about all nodes for one member."""
-        self._versions[place] = self._now(spec)
-        self._read[place] = self._cluster.touched.length
-        window = self._recent.every()
-        keys = self.keys_in(window, self._specs.only(place))[:, 0]
-        own = np.zeros(len(window), dtype=np.int64)
-        for plugin, weight in self._rules.node_scores:
+    def _evaluate_member(self, position: int, spec: SpecClass) -> None:
+        """Evaluate all nodes for one member."""
+        self._versions[position] = self._score_versions(spec)
+        self._log_positions[position] = self._cluster.touched.length
+        window = self._recent.all_rows()
+        keys = self.keys_in(window, self._specs.only(position))[:, 0]
+        node_scores = np.zeros(len(window), dtype=np.int64)
+        for plugin, weight in self._row_plugins.node_scores:
             scored = plugin.score(window, spec)
             if scored is not None:
-                own += scored * weight
-        if own.any() or self._own is not None:
-            own <<= RANK_BITS
-            if self._own is None:
-                self._own = np.zeros_like(self._keys)
-            self._own[place, : len(own)] = own
-            keys = np.where(keys >= 0, keys + own, keys)
-        self._keys[place, : len(keys)] = keys
+                node_scores += scored * weight
+        if node_scores.any() or self._node_scores is not None:
+            node_scores <<= RANK_BITS
+            if self._node_scores is None:
+                self._node_scores = np.zeros_like(self._keys)
+            self._node_scores[position, : len(node_scores)] = node_scores
+            keys = np.where(keys >= 0, keys + node_scores, keys)
+        self._keys[position, : len(keys)] = keys

@@ -1,4 +1,4 @@
-"""The row plugins of a profile, sorted by what they look at."""
+"""The row plugins of a profile, sorted by what they read and whether they filter or score."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RowPlugins:
-    """Node plugins look at nodes alone, pod plugins at the pods on them too."""
+    """Lists of node plugins (read the node alone) and pod plugins (read also the pods on the node) of one profile."""
 
     def __init__(self, profile: Profile) -> None:
         nodes = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, NodePlugin)]
         pods = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, PodPlugin)]
-        # Of a plugin that does not filter, or does not score, only the other half is asked.
+        # A plugin class that does not override `filter` or `score` is left out of the respective list.
         self.node_filters = [p for p, e in nodes if e.filters and type(p).filter is not NodePlugin.filter]
         self.node_scores = [(p, e.weight) for p, e in nodes if e.weight and not p.scaled]
         self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.scaled]
         self.pod_filters = [p for p, e in pods if e.filters and type(p).filter is not PodPlugin.filter]
         self.pod_scores = [(p, e.weight) for p, e in pods if e.weight and type(p).score is not PodPlugin.score]
-        self.narrows = any(isinstance(p, NodeAffinityPlugin) for p in self.node_filters)
+        self.filters_node_affinity = any(isinstance(p, NodeAffinityPlugin) for p in self.node_filters)
         self._pod_plugins = [p for p, _ in pods]
 
     def node_key(self, spec: SpecClass) -> bytes:
-        """Give what specs share that ask the same of nodes themselves."""
+        """Return a key that is equal for specs with the same demands on nodes."""
         affinity = spec.spec.affinity.node_affinity if spec.spec.affinity else None
         return _encode((spec.spec.node_selector, affinity, spec.tolerations))
 
     def shape(self, spec: SpecClass) -> tuple[Hashable, ...]:
-        """Give what specs share that the pod plugins can judge together."""
+        """Return a key that is equal for specs that the pod plugins can evaluate together."""
         return tuple(plugin.shape(spec) for plugin in self._pod_plugins)

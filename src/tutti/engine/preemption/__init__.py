@@ -1,8 +1,10 @@
 """Preemption: which pods to evict so that a pod or a gang fits.
 
-- `default_preemption`   kube-scheduler's DefaultPreemption for single pods
-- `gang_preemption`      victims for a whole gang, and whole gangs as victims
-- `victims`              what is evicted together, and which set of victims is the lesser loss
-- `victim_proposals`, `greedy_victims`, `victim_subsets`  sets of victims worth trying
-- `disruption_budgets`   how many evictions each PodDisruptionBudget still allows
+- `default_preemption`  which victims would kube-scheduler's DefaultPreemption choose for a single pod?
+- `gang_preemption`     which victims let a whole gang fit, and where does the gang go then?
+- `eviction_units`      which pods are evicted together, and which of two victim sets is the smaller loss?
+- `victim_proposals`    which sets of units could make enough room, by arithmetic?
+- `greedy_victims`      which units does a greedy choice take, where there are too many to try all sets?
+- `victim_subsets`      in which order are all sets of a few units tried?
+- `disruption_budgets`  which pods do PodDisruptionBudgets select, and how many evictions do they still allow?
 """

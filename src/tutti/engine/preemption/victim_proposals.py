@@ -1,8 +1,8 @@
-"""Proposals: which victims are worth trying, found by arithmetic on columns.
+"""Proposals: which sets of victims are worth trying, by arithmetic on columns.
 
-Contract: what is refused here (`hopeless`, `enough`, `enough_sets`) truly does not fit, as far as more evictions can
-only help; what is proposed must still be tried. Room is counted for every kind of pod of the gang by itself, and for
-every domain of the label that the whole gang is bound to.
+Contract: a set that is refused here (`is_hopeless`, `may_suffice`, `possible_sets`) truly does not suffice, as far as
+more evictions can only help. A proposed set must still be tried. Room is counted for each kind of pod of the gang by
+itself, in every domain of the gang's required label.
 """
 
 from __future__ import annotations
@@ -12,218 +12,220 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.engine.gangs.areas import PodKind, lacking
+from tutti.engine.gangs.areas import PodKind, mandatory_needs
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
-from tutti.engine.placement.capacity import MANY, sum_by
+from tutti.engine.placement.capacity import NO_LIMIT, sum_by
 from tutti.engine.plugins.base import Area
+from tutti.engine.preemption.eviction_units import EvictionUnit, EvictionUnits
 from tutti.engine.preemption.greedy_victims import GreedyVictims
-from tutti.engine.preemption.victims import EvictionUnit, EvictionUnits
 
-_DOMAINS = 6
-"""Domains for which victims are proposed: those that lack least."""
+_MAX_DOMAINS = 6
+"""Largest number of domains for which victims are proposed: those that lack the least room."""
 
 
 class VictimProposals:
-    """See the module's contract."""
+    """Proposes shortlists of victims for one gang (see the module's contract)."""
 
-    def __init__(self, placer: GangPlacer, need: Need, victims: EvictionUnits) -> None:
-        self._placer, self._need, self._victims = placer, need, victims
+    def __init__(self, placer: GangPlacer, need: Need, candidates: EvictionUnits) -> None:
+        self._placer, self._need, self._candidates = placer, need, candidates
         self._cluster = placer.engine.cluster
         areas = placer.areas
-        self._groups = [(areas.kinds(each.everybody), each.least) for each in lacking(need)]
-        """The kinds of pods of the gang and of each of its parts, and how many are needed."""
+        self._groups = [(areas.kinds(each.all_waiting), each.least) for each in mandatory_needs(need)]
+        """The kinds of pods of the gang and of each mandatory part, and how many pods each needs."""
         self._kinds = self._groups[0][0]
-        self.plain = not any(any(kind.incoming.concerned) for kind in self._kinds)
-        """Whether the gang's pods look at nobody else."""
-        self._pods, self._unit = victims.pods, victims.owner
+        self.has_no_pod_rules = not any(any(kind.incoming.concerned) for kind in self._kinds)
+        """Whether no cluster plugin concerns the gang's pods: no rules between pods, no volumes."""
+        self._pods, self._unit_of_pod = candidates.pods, candidates.unit_of_pod
 
     @staticmethod
-    def _flattened(units: Sequence[EvictionUnit]) -> tuple[Rows, Rows]:
-        """Give the pods of all units, and the unit of each."""
+    def _pods_and_units(units: Sequence[EvictionUnit]) -> tuple[Rows, Rows]:
+        """Return the pods of all units, and the number of the unit of each pod."""
         pods = [row for unit in units for row in unit.rows]
-        owner = [number for number, unit in enumerate(units) for _ in unit.rows]
-        return np.array(pods, dtype=np.intp), np.array(owner, dtype=np.intp)
+        unit_of_pod = [number for number, unit in enumerate(units) for _ in unit.rows]
+        return np.array(pods, dtype=np.intp), np.array(unit_of_pod, dtype=np.intp)
 
     # Room -------------------------------------------------------------------------------------------------------------
 
-    def _free(self, gone: Rows) -> Ints:
-        """Give what would be free on every row without some pods."""
+    def _free_without(self, evicted: Rows) -> Ints:
+        """Return the free amounts of every row without some pods."""
         cluster = self._cluster
         free = cluster.nodes.alloc - cluster.nodes.used
-        there = np.zeros(cluster.pods.length, dtype=bool)
-        there[gone] = True  # a pod may be in two units
-        gone = np.flatnonzero(there)
-        np.add.at(free.T, cluster.pods.node[gone], cluster.usages.matrix[cluster.pods.usage[gone]])
+        is_evicted = np.zeros(cluster.pods.length, dtype=bool)
+        is_evicted[evicted] = True  # a pod may belong to two units: count it once
+        evicted = np.flatnonzero(is_evicted)
+        np.add.at(free.T, cluster.pods.node[evicted], cluster.usages.matrix[cluster.pods.usage[evicted]])
         return free
 
-    def _spare(self, free: Ints) -> Ints:
-        """Say for each domain of the gang how many pods beyond the need it can hold; negative where it lacks room."""
+    def _surplus_by_domain(self, free: Ints) -> Ints:
+        """Return for each domain how many pods fit beyond the need; negative where room is missing."""
         digits, length, allowed = self._domains()
-        spare = np.full(length, 2**40)
+        surplus = np.full(length, 2**40)
         for kinds, count in self._groups:
             fits = np.zeros(length, dtype=np.int64)
             for kind in kinds:
-                copies = self._placer.capacity.count(kind.incoming, free, slice(None))
+                copies = self._placer.capacity.copies_with_free(kind.incoming, free, slice(None))
                 fits += np.minimum(sum_by(digits, np.minimum(copies, len(kind.rows)), length), len(kind.rows))
-            spare = np.minimum(spare, fits - count)
-        return np.where(allowed, spare, -(2**40))
+            surplus = np.minimum(surplus, fits - count)
+        return np.where(allowed, surplus, -(2**40))
 
     def _domains(self) -> tuple[Rows, int, Bools]:
-        """Give the domain of each row, how many there are, and which of them the gang may go to."""
+        """Return the domain of each row, the number of domains, and which of them the gang may use."""
         nodes, key = self._cluster.nodes, self._need.topology.required
         if key is None:
             return np.zeros(nodes.size, dtype=np.intp), 1, np.ones(1, dtype=bool)
         domains = nodes.domains(key)
         allowed = np.ones(len(domains.nodes_in), dtype=bool)
         allowed[0] = False
-        taken = self._placer.areas.values_of(self._need.running, key)
-        if taken:
+        running_domains = self._placer.areas.domains_of(self._need.running, key)
+        if running_domains:
             allowed[:] = False
-            if len(taken) == 1:
-                allowed[list(taken)] = 0 not in taken
+            if len(running_domains) == 1:
+                allowed[list(running_domains)] = 0 not in running_domains
         return domains.digits, len(allowed), allowed
 
-    def hopeless(self) -> bool:
-        """Say whether not even evicting everybody could make room."""
-        return bool((self._spare(self._free(self._pods)) < 0).all())
+    def is_hopeless(self) -> bool:
+        """Return whether evicting all units could not make enough room."""
+        return bool((self._surplus_by_domain(self._free_without(self._pods)) < 0).all())
 
-    def enough(self, units: Sequence[EvictionUnit]) -> bool:
-        """Say whether evicting some units could make room."""
-        pods, _ = self._flattened(units)
-        return bool((self._spare(self._free(pods)) >= 0).any())
+    def may_suffice(self, units: Sequence[EvictionUnit]) -> bool:
+        """Return whether evicting some units could make enough room."""
+        pods, _ = self._pods_and_units(units)
+        return bool((self._surplus_by_domain(self._free_without(pods)) >= 0).any())
 
-    def enough_sets(self, units: Sequence[EvictionUnit]) -> Ints:
-        """Give the numbers of the sets of units (see `sets.py`) that could make room."""
+    def possible_sets(self, units: Sequence[EvictionUnit]) -> Ints:
+        """Return the sets of units (integers as in `victim_subsets`) that could make enough room."""
         masks = np.arange(1, 1 << len(units))
-        if not self.plain:
+        if not self.has_no_pod_rules:
             return masks
-        pods, owner = self._flattened(units)
+        pods, unit_of_pod = self._pods_and_units(units)
         cluster = self._cluster
-        rows, place = np.unique(cluster.pods.node[pods], return_inverse=True)
+        rows, position = np.unique(cluster.pods.node[pods], return_inverse=True)
         freed = np.zeros((len(units), len(rows), len(cluster.resources)), dtype=np.int64)
-        np.add.at(freed, (owner, place), cluster.usages.matrix[cluster.pods.usage[pods]])
+        np.add.at(freed, (unit_of_pod, position), cluster.usages.matrix[cluster.pods.usage[pods]])
         free = (cluster.nodes.alloc - cluster.nodes.used).copy()
         digits, _, allowed = self._domains()
-        # Only domains in which somebody could go make a difference.
-        there = np.unique(digits[rows])
-        there = there[allowed[there]]
-        length = len(there) + 1
-        place_of = np.full(len(allowed), len(there), dtype=np.intp)
-        place_of[there] = np.arange(len(there))
-        digits = place_of[digits]
+        # Only domains with pods of these units make a difference.
+        affected = np.unique(digits[rows])
+        affected = affected[allowed[affected]]
+        length = len(affected) + 1
+        column_of = np.full(len(allowed), len(affected), dtype=np.intp)
+        column_of[affected] = np.arange(len(affected))
+        digits = column_of[digits]
         short = np.zeros((len(masks), length), dtype=bool)
         short[:, -1] = True
-        holds = (masks[:, np.newaxis] >> np.arange(len(units))) & 1
+        contains = (masks[:, np.newaxis] >> np.arange(len(units))) & 1
         for kinds, count in self._groups:
             fits = np.zeros(short.shape, dtype=np.int64)
             for kind in kinds:
-                steady = self._placer.capacity.count(kind.incoming, free, slice(None))
-                steady[rows] = 0
-                base = sum_by(digits, np.minimum(steady, len(kind.rows)), length)
+                unaffected = self._placer.capacity.copies_with_free(kind.incoming, free, slice(None))
+                unaffected[rows] = 0
+                base = sum_by(digits, np.minimum(unaffected, len(kind.rows)), length)
                 sums = np.repeat(base[np.newaxis], len(masks), axis=0)
-                for at, row in enumerate(rows.tolist()):
-                    # A node with these pods gone, for each of the sets.
-                    copies = self._copies(kind, free[:, row] + holds @ freed[:, at], row)
+                for position_in_rows, row in enumerate(rows.tolist()):
+                    # The copies that fit this row without the pods of each set.
+                    copies = self._copies(kind, free[:, row] + contains @ freed[:, position_in_rows], row)
                     sums[:, digits[row]] += np.minimum(copies, len(kind.rows))
                 fits += np.minimum(sums, len(kind.rows))
             short |= fits < count
         return masks[~short.all(axis=1)]
 
-    def _copies(self, kind: PodKind, left: Ints, row: int) -> Ints:
-        """How many copies fit a row, for each line of what is left."""
-        if not self._placer.capacity.welcome(kind.incoming, slice(row, row + 1))[0]:
-            return np.zeros(len(left), dtype=np.int64)
-        most = np.full(len(left), 1 if kind.incoming.spec.ports else MANY, dtype=np.int64)
-        for place, amount in self._placer.engine.evaluator.room_wanted(kind.incoming):
-            np.minimum(most, left[:, place] // amount, out=most)
+    def _copies(self, kind: PodKind, free: Ints, row: int) -> Ints:
+        """Return how many copies fit a row, for each line of free amounts."""
+        if not self._placer.capacity.nodes_accept(kind.incoming, slice(row, row + 1))[0]:
+            return np.zeros(len(free), dtype=np.int64)
+        most = np.full(len(free), 1 if kind.incoming.spec.ports else NO_LIMIT, dtype=np.int64)
+        for resource, amount in self._placer.engine.evaluator.resource_requests(kind.incoming):
+            np.minimum(most, free[:, resource] // amount, out=most)
         return np.maximum(most, 0)
 
-    # Who --------------------------------------------------------------------------------------------------------------
+    # Shortlists -------------------------------------------------------------------------------------------------------
 
-    def useful(self) -> list[EvictionUnit]:
-        """Give the units whose eviction can help: those in the way, for pods that look at nobody else."""
-        if not self.plain:
-            return self._victims.units
-        welcome = np.zeros(self._cluster.nodes.size, dtype=bool)
+    def useful_units(self) -> list[EvictionUnit]:
+        """Return the units whose eviction can help; without rules between pods, those on nodes that accept the pods."""
+        if not self.has_no_pod_rules:
+            return self._candidates.units
+        accepting = np.zeros(self._cluster.nodes.size, dtype=bool)
         for kind in self._kinds:
-            welcome |= self._placer.capacity.welcome(kind.incoming, slice(None))
+            accepting |= self._placer.capacity.nodes_accept(kind.incoming, slice(None))
         digits, _, allowed = self._domains()
-        welcome &= allowed[digits]
-        wanted = welcome[self._cluster.pods.node[self._pods]]
-        return [self._victims.units[number] for number in np.unique(self._unit[wanted]).tolist()]
+        accepting &= allowed[digits]
+        is_useful = accepting[self._cluster.pods.node[self._pods]]
+        return [self._candidates.units[number] for number in np.unique(self._unit_of_pod[is_useful]).tolist()]
 
-    def proposed(self) -> Iterator[list[EvictionUnit]]:
-        """Give shortlists of units, the most promising first."""
-        for allowed in self._rounds():
-            kept = self._up_to_enough(allowed)
-            if kept is None:
+    def shortlists(self) -> Iterator[list[EvictionUnit]]:
+        """Yield shortlists of units, the most promising first."""
+        for numbers in self._unit_rounds():
+            needed = self._up_to_needed_priority(numbers)
+            if needed is None:
                 continue
-            for area in self._likely(kept):
-                yield from self._in_area(kept, area)
+            for area in self._likely_areas(needed):
+                yield from self._shortlists_in_area(needed, area)
 
-    def _rounds(self) -> Iterator[Rows]:
-        """Give the numbers of the units to look at: first those that break no budget."""
-        violating = self._victims.violating
+    def _unit_rounds(self) -> Iterator[Rows]:
+        """Yield the numbers of the units to consider: first those that violate no budget, then all."""
+        violating = self._candidates.violates_budget
         if violating.any():
             yield np.flatnonzero(~violating)
         yield np.arange(len(violating))
 
-    def _up_to_enough(self, numbers: Rows) -> Rows | None:
-        """Leave out the units of higher priority than needed; None when there is no room even without all."""
-        priorities = self._victims.priorities[numbers]
+    def _up_to_needed_priority(self, numbers: Rows) -> Rows | None:
+        """Return the units without those of higher priority than needed; None if even all make too little room."""
+        priorities = self._candidates.priorities[numbers]
         levels = np.unique(priorities)
-        # That everybody together makes room enough is known.
-        low, high = 0, len(levels) - (len(numbers) == len(self._victims))
+        # `is_hopeless` has already shown that all units together make enough room.
+        low, high = 0, len(levels) - (len(numbers) == len(self._candidates))
         while low < high:
             middle = (low + high) // 2
-            if self._makes_room(numbers[priorities <= levels[middle]]):
+            if self._can_make_room(numbers[priorities <= levels[middle]]):
                 high = middle
             else:
                 low = middle + 1
         return numbers[priorities <= levels[low]] if low < len(levels) else None
 
-    def _makes_room(self, numbers: Rows) -> bool:
-        mask = np.zeros(len(self._victims.units), dtype=bool)
-        mask[numbers] = True
-        return bool((self._spare(self._free(self._pods[mask[self._unit]])) >= 0).any())
+    def _can_make_room(self, numbers: Rows) -> bool:
+        """Return whether evicting the units with these numbers could make enough room."""
+        is_listed = np.zeros(len(self._candidates.units), dtype=bool)
+        is_listed[numbers] = True
+        return bool((self._surplus_by_domain(self._free_without(self._pods[is_listed[self._unit_of_pod]])) >= 0).any())
 
-    def _likely(self, numbers: Rows) -> Iterator[Area | None]:
-        """Give the domains in which victims are looked for: those that lack least now, among those that can do."""
+    def _likely_areas(self, numbers: Rows) -> Iterator[Area | None]:
+        """Yield the areas in which to propose victims: possible domains, those that lack the least room now first."""
         key = self._need.topology.required
         if key is None:
             yield None
             return
-        mask = np.zeros(len(self._victims.units), dtype=bool)
-        mask[numbers] = True
-        possible = self._spare(self._free(self._pods[mask[self._unit]])) >= 0
-        now = self._spare(self._cluster.nodes.alloc - self._cluster.nodes.used)
-        order = np.lexsort((self._placer.areas.ranks(key), -now))
-        for digit in order[possible[order]][:_DOMAINS].tolist():
+        is_listed = np.zeros(len(self._candidates.units), dtype=bool)
+        is_listed[numbers] = True
+        is_possible = self._surplus_by_domain(self._free_without(self._pods[is_listed[self._unit_of_pod]])) >= 0
+        surplus_now = self._surplus_by_domain(self._cluster.nodes.alloc - self._cluster.nodes.used)
+        order = np.lexsort((self._placer.areas.domain_ranks(key), -surplus_now))
+        for digit in order[is_possible[order]][:_MAX_DOMAINS].tolist():
             yield self._placer.areas.domain(key, digit)
 
-    def _in_area(self, numbers: Rows, area: Area | None) -> Iterator[list[EvictionUnit]]:
-        greedy = GreedyVictims(self._placer, self._victims, numbers, area)
-        wanted = self._wanted()
-        if len(wanted) == 1:
-            by_gain = greedy.by_gain(*wanted[0])
+    def _shortlists_in_area(self, numbers: Rows, area: Area | None) -> Iterator[list[EvictionUnit]]:
+        """Yield the shortlists for one area."""
+        greedy = GreedyVictims(self._placer, self._candidates, numbers, area)
+        pods_to_place = self._pods_to_place()
+        if len(pods_to_place) == 1:
+            by_gain = greedy.by_gain(*pods_to_place[0])
             if by_gain is not None:
                 yield by_gain
                 if greedy.one_is_enough:
                     return
-        one_by_one = greedy.one_by_one(wanted)
+        one_by_one = greedy.one_by_one(pods_to_place)
         if one_by_one is not None:
             yield one_by_one
-        elif not self.plain or self._need.parts:
-            yield greedy.everybody()
+        elif not self.has_no_pod_rules or self._need.parts:
+            yield greedy.all_units()
 
-    def _wanted(self) -> list[tuple[PodKind, int]]:
-        """Choose pods for a first guess: for each part, the inner ones first, as they come."""
-        taken: dict[int, int] = {}
+    def _pods_to_place(self) -> list[tuple[PodKind, int]]:
+        """Return the pods to place in a first guess: enough for each part, inner parts first, in order."""
+        chosen: dict[int, int] = {}
         for kinds, count in reversed(self._groups):
-            left = count - sum(taken.get(row, 0) for kind in kinds for row in kind.rows)
-            for row in (row for kind in kinds for row in kind.rows if row not in taken):
-                if left > 0:
-                    taken[row] = 1
-                    left -= 1
-        return [(kind, n) for kind in self._kinds if (n := sum(row in taken for row in kind.rows))]
+            remaining = count - sum(chosen.get(row, 0) for kind in kinds for row in kind.rows)
+            for row in (row for kind in kinds for row in kind.rows if row not in chosen):
+                if remaining > 0:
+                    chosen[row] = 1
+                    remaining -= 1
+        return [(kind, number) for kind in self._kinds if (number := sum(row in chosen for row in kind.rows))]

@@ -1,4 +1,7 @@
-"""All sets of a few units, sorted by their loss, on columns: a set is a number whose bits say which units are in it."""
+"""All sets of a few eviction units, sorted by loss, on columns.
+
+A set is an integer whose bits say which units it contains.
+"""
 
 from __future__ import annotations
 
@@ -7,107 +10,112 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints
-from tutti.engine.preemption.victims import EvictionUnit, EvictionUnits
+from tutti.engine.preemption.eviction_units import EvictionUnit, EvictionUnits
 
-_NONE = -(2**62)
+_LOWEST = -(2**62)
 
 
 def ranked_sets(
-    victims: EvictionUnits, units: Sequence[EvictionUnit], masks: Ints, *, fewest: bool
+    candidates: EvictionUnits, units: Sequence[EvictionUnit], masks: Ints, *, fewest: bool
 ) -> Iterator[tuple[EvictionUnit, ...]]:
-    """Give the allowed sets among those with the given numbers, the least loss first; or the fewest pods first."""
+    """Yield the allowed sets among `masks`, the smallest loss first; with `fewest`, the fewest pods first."""
     if not len(masks):
         return
-    sets = _Sets(victims, units, masks)
+    sets = _SetColumns(candidates, units, masks)
     keys = [
-        sets.by_name(),
+        sets.name_order(),
         -sets.first_start(),
-        sets.sums(),
-        sets.pods(),
-        sets.broken(),
-        sets.highest(),
+        sets.priority_sums(),
+        sets.pod_counts(),
+        sets.broken_gangs(),
+        sets.highest_priority(),
         sets.violations(),
     ]
     if fewest:
-        keys.append(sets.pods())
+        keys.append(sets.pod_counts())
     order = np.lexsort(keys)
-    for place in order[sets.allowed()[order]].tolist():
-        yield sets.units_of(int(masks[place]))
+    for position in order[sets.allowed()[order]].tolist():
+        yield sets.units_of(int(masks[position]))
 
 
-class _Sets:
-    def __init__(self, victims: EvictionUnits, units: Sequence[EvictionUnit], masks: Ints) -> None:
-        self._victims, self._units = victims, units
-        self._holds: Bools = (masks[:, np.newaxis] >> np.arange(len(units))) & 1 == 1
-        pods = victims.cluster.pods
+class _SetColumns:
+    """Columns with one entry per set, for sorting."""
+
+    def __init__(self, candidates: EvictionUnits, units: Sequence[EvictionUnit], masks: Ints) -> None:
+        self._candidates, self._units = candidates, units
+        self._contains: Bools = (masks[:, np.newaxis] >> np.arange(len(units))) & 1 == 1
+        pods = candidates.cluster.pods
         self._priorities = [pods.priority[list(unit.rows)] for unit in units]
         self._starts = [pods.start[list(unit.rows)] for unit in units]
         self._gangs: dict[str, list[int]] = {}
-        for place, unit in enumerate(units):
+        for position, unit in enumerate(units):
             if unit.gang is not None:
-                self._gangs.setdefault(unit.gang, []).append(place)
+                self._gangs.setdefault(unit.gang, []).append(position)
 
     def units_of(self, mask: int) -> tuple[EvictionUnit, ...]:
-        """Give the units of one set."""
+        """Return the units of one set."""
         return tuple(unit for bit, unit in enumerate(self._units) if mask >> bit & 1)
 
-    def by_name(self) -> Ints:
-        """A number that sorts sets of one size by the names of their units, which stand in that order."""
-        return -self._added([1 << place for place in reversed(range(len(self._units)))])
+    def name_order(self) -> Ints:
+        """Return integers that sort sets of one size by the names of their units; the units are sorted by name."""
+        return -self._sum_over_units([1 << position for position in reversed(range(len(self._units)))])
 
-    def pods(self) -> Ints:
-        """How many pods each set has."""
-        return self._added([len(unit.rows) for unit in self._units])
+    def pod_counts(self) -> Ints:
+        """Return the number of pods of each set."""
+        return self._sum_over_units([len(unit.rows) for unit in self._units])
 
-    def sums(self) -> Ints:
-        """The sum of priorities."""
-        return self._added([int(p.sum()) for p in self._priorities])
+    def priority_sums(self) -> Ints:
+        """Return the sum of priorities of each set."""
+        return self._sum_over_units([int(p.sum()) for p in self._priorities])
 
-    def _added(self, values: list[int]) -> Ints:
-        total: Ints = np.where(self._holds, np.array(values, dtype=np.int64), 0).sum(axis=1)
+    def _sum_over_units(self, values: list[int]) -> Ints:
+        """Return the sum of a value over the units of each set."""
+        total: Ints = np.where(self._contains, np.array(values, dtype=np.int64), 0).sum(axis=1)
         return total
 
-    def highest(self) -> Ints:
-        """The highest priority of a unit."""
-        found: Ints = np.where(self._holds, np.array([u.priority for u in self._units]), _NONE).max(axis=1)
-        return found
+    def highest_priority(self) -> Ints:
+        """Return the highest priority of a unit of each set."""
+        highest: Ints = np.where(self._contains, np.array([unit.priority for unit in self._units]), _LOWEST).max(axis=1)
+        return highest
 
     def first_start(self) -> Ints:
-        """When the first of the most important pods started."""
-        top = np.array([int(p.max()) for p in self._priorities])
-        first = np.array([int(s[p == p.max()].min()) for s, p in zip(self._starts, self._priorities, strict=True)])
-        tops = np.where(self._holds, top, _NONE)
-        most = tops.max(axis=1)
-        found: Ints = np.where(tops == most[:, np.newaxis], first, 2**63 - 1).min(axis=1)
-        return found
+        """Return when the first of the most important pods of each set started."""
+        highest_of_unit = np.array([int(p.max()) for p in self._priorities])
+        start_of_unit = np.array(
+            [int(s[p == p.max()].min()) for s, p in zip(self._starts, self._priorities, strict=True)]
+        )
+        priorities = np.where(self._contains, highest_of_unit, _LOWEST)
+        highest = priorities.max(axis=1)
+        start: Ints = np.where(priorities == highest[:, np.newaxis], start_of_unit, 2**63 - 1).min(axis=1)
+        return start
 
-    def broken(self) -> Ints:
-        """How many gangs do not go on, those of one pod included."""
-        total = self._added([int(unit.gang is None) for unit in self._units])
-        for places in self._gangs.values():
-            total += self._by_pattern(places, lambda units: self._victims.broken(units) if units else 0)
+    def broken_gangs(self) -> Ints:
+        """Return how many gangs each set breaks, pods without a gang included."""
+        total = self._sum_over_units([int(unit.gang is None) for unit in self._units])
+        for positions in self._gangs.values():
+            total += self._by_pattern(positions, lambda units: self._candidates.broken_gangs(units) if units else 0)
         return total
 
     def violations(self) -> Ints:
-        """How many evictions break a disruption budget."""
-        places = [place for place, unit in enumerate(self._units) if self._victims.protected(unit)]
-        if not places:
-            return np.zeros(len(self._holds), dtype=np.int64)
-        return self._by_pattern(places, self._victims.violations)
+        """Return how many evictions of each set violate a disruption budget."""
+        positions = [position for position, unit in enumerate(self._units) if self._candidates.is_protected(unit)]
+        if not positions:
+            return np.zeros(len(self._contains), dtype=np.int64)
+        return self._by_pattern(positions, self._candidates.violations)
 
     def allowed(self) -> Bools:
-        """Which sets leave no gang half evicted."""
-        found = np.ones(len(self._holds), dtype=bool)
-        for places in self._gangs.values():
-            found &= self._by_pattern(places, lambda units: int(self._victims.is_allowed(units))) == 1
-        return found
+        """Return which sets break no gang in part."""
+        allowed_sets = np.ones(len(self._contains), dtype=bool)
+        for positions in self._gangs.values():
+            allowed_sets &= self._by_pattern(positions, lambda units: int(self._candidates.is_allowed(units))) == 1
+        return allowed_sets
 
-    def _by_pattern(self, places: list[int], ask: Callable[[tuple[EvictionUnit, ...]], int]) -> Ints:
-        """Ask once for each way in which sets hold the units at some places."""
-        numbers = self._holds[:, places] @ (1 << np.arange(len(places)))
-        patterns, inverse = np.unique(numbers, return_inverse=True)
-        answers = [
-            ask(tuple(self._units[place] for bit, place in enumerate(places) if pattern >> bit & 1))
+    def _by_pattern(self, positions: list[int], value_of: Callable[[tuple[EvictionUnit, ...]], int]) -> Ints:
+        """Return a value that depends only on the units at some positions, computed once per combination of these."""
+        codes = self._contains[:, positions] @ (1 << np.arange(len(positions)))
+        patterns, inverse = np.unique(codes, return_inverse=True)
+        values = [
+            value_of(tuple(self._units[position] for bit, position in enumerate(positions) if pattern >> bit & 1))
             for pattern in patterns.tolist()
         ]
-        return np.array(answers, dtype=np.int64)[inverse]
+        return np.array(values, dtype=np.int64)[inverse]

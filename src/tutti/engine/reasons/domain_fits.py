@@ -41,12 +41,13 @@ def domain_fits(placer: GangPlacer, need: Need) -> tuple[str | None, int, list[D
     nodes = placer.engine.cluster.nodes
     digits = nodes.domains(key).digits
     there = np.unique(digits[nodes.on]).tolist()
-    taken = areas.values_of(bound.running, key)
-    copies = areas.copies(bound, key, None)
+    taken = areas.domains_of(bound.running, key)
+    copies = areas.fitting_pods(bound, key, None)
     candidates = [digit for digit in there if digit and (not taken or digit in taken)]
-    candidates.sort(key=lambda digit: (-int(copies[digit]), areas.name(key, digit)))
+    candidates.sort(key=lambda digit: (-int(copies[digit]), areas.domain_name(key, digit)))
     found = [
-        _fit(placer, bound, areas.domain(key, digit), name=areas.name(key, digit)) for digit in candidates[:_TRIED]
+        _fit(placer, bound, areas.domain(key, digit), name=areas.domain_name(key, digit))
+        for digit in candidates[:_TRIED]
     ]
     return key, len(candidates), sorted(found, key=lambda each: (-each.fits, each.name))[:_KEPT]
 

@@ -9,7 +9,7 @@ import msgspec
 
 from tutti.cluster.events import Event
 from tutti.cluster.trial import Trial
-from tutti.engine.gangs.areas import lacking
+from tutti.engine.gangs.areas import mandatory_needs
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision
@@ -50,7 +50,7 @@ class GangShortage(msgspec.Struct, frozen=True):
         """Give the events after which it may fit."""
         if not self.plugins:
             return frozenset()
-        return evaluator.cures(self.plugins) | (_ANYWHERE if self.near else _HERE)
+        return evaluator.retry_events(self.plugins) | (_ANYWHERE if self.near else _HERE)
 
 
 class _Leaf(NamedTuple):
@@ -82,20 +82,20 @@ def as_many_as_fit(placer: GangPlacer, need: Need, within: Area | None = None) -
         for leaf in _leaves(placer, need, within, ()):
             bound, refused = _bound_of(placer, leaf)
             placed += bound
-            if refused is not None and (left is None or leaf.need.lack > bound):
+            if refused is not None and (left is None or leaf.need.missing > bound):
                 left = UnplacedPod(leaf, refused)
     return min(placed, need.least), left
 
 
 def _impossible(placer: GangPlacer, need: Need) -> str | None:
     """Say why no domain can do, whatever the room."""
-    for each in lacking(need):
+    for each in mandatory_needs(need):
         key = each.topology.required
         if key is None:
             continue
-        taken = placer.areas.values_of(each.running, key)
+        taken = placer.areas.domains_of(each.running, key)
         if len(taken) > 1:
-            names = ", ".join(sorted(placer.areas.name(key, digit) or "<none>" for digit in taken))
+            names = ", ".join(sorted(placer.areas.domain_name(key, digit) or "<none>" for digit in taken))
             return f"its running pods are not in one {key}, but in {names}"
         if not placer.engine.cluster.nodes.domains(key).nodes_in[1:].any():
             return f"no node has the label {key}"
@@ -120,8 +120,8 @@ def _leaves(placer: GangPlacer, need: Need, within: Area | None, where: tuple[tu
     """Give the needs that name pods, each in the area where most of it would fit."""
     key = need.topology.required
     if key is not None:
-        digit = placer.areas.settled(need, key, within)
-        where = (*where, (key, placer.areas.name(key, digit) if digit else ""))
+        digit = placer.areas.current_domain(need, key, within)
+        where = (*where, (key, placer.areas.domain_name(key, digit) if digit else ""))
         within = placer.areas.domain(key, digit, within)
     for part in need.parts:
         yield from _leaves(placer, part, within, where)
@@ -145,5 +145,5 @@ def _worded(placer: GangPlacer, need: Need, placed: int, left: UnplacedPod | Non
         fits = f"{placed} of {wanted} pods fit{place}; for the next:" if placed else f"no pod fits{place}:"
     text = f"{fits} {fit_error(said)}"
     plugins = frozenset((decision.refused.plugin,)) if decision.refused is not None else decision.plugins
-    near = any(each.topology.required for each in lacking(need))
+    near = any(each.topology.required for each in mandatory_needs(need))
     return GangShortage(text, decision.reasons, plugins or _UNKNOWN, placed, wanted, leaf.where, decision, near)

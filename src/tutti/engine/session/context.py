@@ -72,7 +72,7 @@ class SessionContext:
         search = GangPreemption(
             placer, gangs, need, priority=priority, gang=gang, stuck_before=self._stuck_before, budget=self.budget
         )
-        found = search.leaving()
+        found = search.run_without_victims()
         if found is None and self.policy.consolidation:
             moving = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True, budget=self.budget)
             found = moving.run()
@@ -80,7 +80,7 @@ class SessionContext:
             found = search.run()
         if found is None:
             self.check_budget()
-        self.evicting_was_not_enough = found is None and search.weaker > 0
+        self.evicting_was_not_enough = found is None and search.candidate_count > 0
         return found
 
     def check_budget(self) -> None:

@@ -127,7 +127,7 @@ class Evictor:
     def _note_broken_gangs(self, minimums: dict[str, int], by: str) -> None:
         """Note gangs that fell below their minimum; what this plan has bound of them is displaced as well."""
         for key, minimum in minimums.items():
-            standing = self._gangs.standing(key, ())
+            standing = self._gangs.state(key, ())
             if len(standing.running) >= minimum and not standing.need().least:
                 continue
             self._plan.broken_gangs[key] = by, minimum

@@ -72,7 +72,7 @@ class GangAttempts:
         if there < need.least:
             have = len(standing.running) + there
             return f"{have} of {gang.minimum} pods are there: it waits for {need.least - there} more"
-        return None if need.has_pods else "a part of it has too few pods: it waits for them"
+        return None if need.has_enough_pods else "a part of it has too few pods: it waits for them"
 
     def _place(self, turn: Turn, standing: GangState, need: Need) -> FailedAttempt | GangShortage | None:
         """Bind what a gang needs, evicting others if necessary; otherwise return what it waits for or lacks."""
@@ -102,7 +102,7 @@ class GangAttempts:
         assert turn.gang is not None
         pods = self._cluster.pods
         waiting = [row for row in map(self._cluster.pod_row, turn.pods) if pods.node_names[row] is None]
-        return self._gangs.standing(turn.gang, waiting)
+        return self._gangs.state(turn.gang, waiting)
 
     def _may_preempt(self, standing: GangState) -> bool:
         if not self._context.policy.preemption or not self._engine.profile.preempts or standing.gang.preempts is False:
@@ -142,7 +142,7 @@ class GangAttempts:
             if standing.surplus <= 0:
                 self._refuse_rest(turn, rows, f"the gang has its {standing.gang.maximum} pods")
                 break
-            row, need = rows[0], standing.one_more(rows[0])
+            row, need = rows[0], standing.need_of_one_more(rows[0])
             kind = (self._context.pod_kind(row), standing.part_of[row], turn.gang)
             placed = self._lacks.get(kind) or self._place(turn, standing, need)
             if isinstance(placed, GangShortage):
@@ -153,7 +153,7 @@ class GangAttempts:
                 return standing, FailedAttempt(placed.message, cures, tuple(self._cluster.events), placed.room)
             refused = placed or refused
             joined = [row]
-            if placed is None and not need.prefers:
+            if placed is None and not need.has_preferences:
                 joined += self._follow(turn, need, rows[1 : standing.surplus])
             rows = rows[len(joined) :]
             if placed is None:
@@ -166,7 +166,7 @@ class GangAttempts:
         area: Area | None = None
         inner: Need | None = need
         while inner is not None:
-            area = self._placer.settled(inner, area)
+            area = self._placer.current_area(inner, area)
             inner = inner.parts[0] if inner.parts else None
         decisions = self._engine.place(keys, area, give_up=True) if keys else []
         bound = [decision for decision in decisions if decision.node is not None]
@@ -204,9 +204,9 @@ class GangAttempts:
         running = [row for row in (*standing.running, *standing.waiting) if pods.node[row] >= 0] if keys else []
         found = {}
         for key in keys:
-            values = self._placer.areas.values_of(running, key)
+            values = self._placer.areas.domains_of(running, key)
             if len(values) == 1 and 0 not in values:
-                found[key] = self._placer.areas.name(key, values.pop())
+                found[key] = self._placer.areas.domain_name(key, values.pop())
         return found
 
     def _gang_refused(self, turn: Turn, standing: GangState, lack: GangShortage) -> FailedAttempt:

@@ -206,7 +206,7 @@ class PatientPasses(Passes):
 
     def _need(self, turn: Turn) -> Need:
         rows = tuple(map(self.cluster.pod_row, turn.pods))
-        return self._gangs.standing(turn.gang, rows).need() if turn.gang is not None else Need(turn.key, 1, rows, ())
+        return self._gangs.state(turn.gang, rows).need() if turn.gang is not None else Need(turn.key, 1, rows, ())
 
     # The end ----------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.groups import NO_GROUP
-from tutti.engine.gangs.gang_state import Gangs, created
+from tutti.engine.gangs.gang_state import Gangs, creation_time
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import NotConsidered, Order, Turn
 from tutti.kube.objects import Pod
@@ -30,7 +30,7 @@ def turns(
         row = cluster.pod_row(key)
         pod = table.objects[row]
         assert pod is not None
-        spec, since = pod.spec, created(pod)
+        spec, since = pod.spec, creation_time(pod)
         usual = spec.scheduler_name is None or spec.scheduler_name == name
         if not usual or (gated and spec.scheduling_gates) or pod.metadata.deletion_timestamp is not None:
             why = not_considered(pod, profile)

@@ -100,7 +100,7 @@ class SinglePodAttempts:
         """Return a failure with the events that may cure it."""
         decision = found.decision
         plugins = {decision.refused.plugin} if decision.refused is not None else decision.plugins
-        cures = self._engine.evaluator.cures(plugins) if plugins else frozenset(Event)
+        cures = self._engine.evaluator.retry_events(plugins) if plugins else frozenset(Event)
         return FailedAttempt(found.message, cures, tuple(self._cluster.events), "NodeResourcesFit" in plugins)
 
     def _refuse(self, pods: Iterable[str], found: PodFailure, refusal: FailedAttempt) -> dict[str, FailedAttempt]:

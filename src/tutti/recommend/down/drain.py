@@ -135,7 +135,7 @@ class Drainer:
         key = gangs.key_of(cluster.pod_row(pod.key))
         if key is None:
             return [pod]
-        gang, running = gangs.gang(key), gangs.standing(key, ()).running
+        gang, running = gangs.gang(key), gangs.state(key, ()).running
         if len(running) == 1:
             return [pod]
         members = [each for row in running if (each := cluster.pods.objects[row]) is not None]

@@ -201,7 +201,7 @@ def _gang_topology_rules(planning: PlanningCluster, classes: Sequence[PendingCla
         matched = np.array([each.gang == gang for each in classes], dtype=bool)
         column = cluster.nodes.column(key)
         values = {number: value for value, number in column.values.items()}
-        node_rows = cluster.pods.node[list(planning.gangs.standing(gang, ()).running)]
+        node_rows = cluster.pods.node[list(planning.gangs.state(gang, ()).running)]
         counts = Counter(values[number] for number in column.ids[node_rows].tolist() if number in values)
         rules += [DomainRule(RuleKind.AFFINITY, n, key, matched, counts) for n in np.flatnonzero(matched).tolist()]
     return rules
@@ -230,7 +230,7 @@ def _allowed_classes(planning: PlanningCluster, incoming: Sequence[IncomingPod],
     evaluator, plugins = planning.engine.evaluator, planning.engine.profile.plugins
     allowed = np.zeros((len(rows), len(incoming)), dtype=bool)
     for number, each in enumerate(incoming):
-        table = evaluator.row_table(each)
+        table = evaluator.row_cache(each)
         allowed[:, number] = table.keys(each.spec)[rows] >= 0
         if not allowed[:, number].any() or not each.spec.volumes:
             continue

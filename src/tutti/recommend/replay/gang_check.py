@@ -19,7 +19,7 @@ def gangs_lacking(planning: PlanningCluster, pods: Iterable[str]) -> set[str]:
     """The gangs of some waiting pods that could not start if all of them had a node: they lack pods, or are faulty."""
     found = set()
     for gang, rows in _gangs(planning, pods).items():
-        standing = planning.gangs.standing(gang, rows)
+        standing = planning.gangs.state(gang, rows)
         whole = GangState(standing.gang, (*standing.running, *rows), (), standing.part_of)
         if standing.gang.problem is not None or whole.need().least:
             found.add(gang)
@@ -30,7 +30,7 @@ def gangs_short(planning: PlanningCluster, pods: Collection[str]) -> list[str]:
     """The gangs of some pods, with a node or without, that would not start whole, in the order of the pods."""
     names, found = planning.cluster.pods.node_names, []
     for gang, rows in _gangs(planning, pods).items():
-        standing = planning.gangs.standing(gang, [row for row in rows if names[row] is None])
+        standing = planning.gangs.state(gang, [row for row in rows if names[row] is None])
         if standing.need().least or not _is_near(planning, standing, frozenset(rows)):
             found.append(gang)
     return found

@@ -63,7 +63,7 @@ class _GangBuyer:
                     self._gang_of_pod[pod] = gang
         turns = [turn.gang for turn in self._planning.turns if turn.gang is not None and not turn.surplus]
         self._turn_number = {gang: place for place, gang in enumerate(turns)}
-        self._standing = {gang: self._planning.gangs.standing(gang, ()) for gang in self._members}
+        self._standing = {gang: self._planning.gangs.state(gang, ()) for gang in self._members}
         self._pins: dict[str, list[PinnedDomain]] = {}
         """The domains of a gang that must run in one domain, the best first."""
 
