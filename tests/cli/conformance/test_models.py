@@ -118,7 +118,7 @@ def test_files_without_a_case_and_shares_without_models(tutti: Tutti, tmp_path: 
     assert "not a JSON object" in tutti("conformance", "--model", str(tmp_path / "bad.jsonl")).err
     (tmp_path / "none.jsonl").write_text("", "utf-8")
     run = tutti("conformance", "--model", str(tmp_path / "none.jsonl"))
-    assert (run.code, "there is no case in it" in run.err) == (2, True)
+    assert (run.code, "no recorded case found" in run.err) == (2, True)
     run = tutti("conformance", "--at-least", "5", str(tmp_path / "none.jsonl"))
     assert (run.code, "--at-least is about models" in run.err) == (2, True)
 
