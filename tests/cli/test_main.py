@@ -1,4 +1,4 @@
-"""The entry point: help, completion, errors and exit codes, and what happens when somebody goes away."""
+"""The entry point: help, completion, errors and exit codes, closed pipes and interrupts."""
 
 from __future__ import annotations
 

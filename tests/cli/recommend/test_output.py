@@ -38,7 +38,7 @@ def pools(tmp_path: Path) -> str:
 
 
 def cluster(write: Write, *, waiting: int = 5) -> str:
-    """A full node, pods of two cores that wait, one that fits nowhere, and one that nobody tries."""
+    """A full node, pods of two cores that wait, one that fits nowhere, and one that is not considered."""
     return write(
         node("a", labels={ZONE: "z-1", POOL: "small"}),
         pod("old", cpu="3", on="a"),

@@ -243,7 +243,7 @@ def test_a_server_that_is_not_there(tutti: Tutti, given: Given):
     assert "want an address like http://127.0.0.1:8080" in run.err
 
 
-def test_a_certificate_that_nobody_knows(tutti: Tutti, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_untrusted_certificate(tutti: Tutti, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",

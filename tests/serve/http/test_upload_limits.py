@@ -1,4 +1,4 @@
-"""Slow clients beside quick ones: bodies that come in keep nobody from a plan, and hold a bounded number of bytes."""
+"""Limits on uploads: slow clients do not block plans of other clients, and uploads hold a bounded number of bytes."""
 
 from __future__ import annotations
 
