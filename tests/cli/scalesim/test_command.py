@@ -266,7 +266,7 @@ def test_an_untrusted_certificate(tutti: Tutti, given: Given, tmp_path: Path, mo
         assert "SSL_CERT_FILE" not in run.err
     with serving(NOTHING) as (url, _):
         run = tutti("scalesim", "-f", given(smallest()), "--url", url.replace("http", "https"))
-        assert "no TLS with this server" in run.err
+        assert "the server does not speak TLS" in run.err
 
 
 def test_a_server_that_does_not_answer(tutti: Tutti, given: Given):
