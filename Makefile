@@ -1,5 +1,5 @@
 # Every target does its own set-up: Python 3.11 or newer, pip (or uv) and make are enough.
-# PYTHON=python3.12 picks the interpreter. The virtual environment is .venv; it is redone when pyproject.toml changes.
+# PYTHON=python3.12 selects the interpreter. The virtual environment is .venv; a change of pyproject.toml updates it.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -20,7 +20,7 @@ ORACLE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tutti/kube-scheduler-oracle
 KARPENTER_DIR := oracle/karpenter
 KARPENTER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tutti/karpenter-oracle
 
-# make fuzz-oracle, fuzz-karpenter: seeds to draw cases from; and cases of each family for each seed, for the first.
+# make fuzz-oracle, fuzz-karpenter: the seeds of random cases. make fuzz-oracle: cases per family and seed.
 SEED ?= 1001
 CASES ?= 20
 # Further arguments for pytest, the benchmark or the fuzzer: make test ARGS="-k quantity".
@@ -31,7 +31,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(RUN) ## Tour the main jobs on a packaged example cluster, in under a minute
+demo: $(RUN) ## Tour the main commands on a packaged example cluster, in under a minute
 	@$(BIN)/tutti demo
 
 .PHONY: test
@@ -39,19 +39,19 @@ test: $(DEV) ## Run the tests on all cores
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 .PHONY: browser
-browser: $(DEV) chromium ## Look at the report page in Chromium: light, dark, on a desk and on a phone
+browser: $(DEV) chromium ## Test the report page in Chromium: light and dark, on a desktop and on a phone
 	$(BIN)/pytest -rs tests/browser $(ARGS)
 
-# Never a reason to fail: without Chromium the tests in a browser are skipped.
+# This target never fails: without Chromium the tests in a browser are skipped.
 .PHONY: chromium
-chromium: ## Install Chromium for the tests in a browser, if this is Debian and we are root
+chromium: ## Install Chromium for the tests in a browser (Debian, as root)
 	@if command -v chromium >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "Installing Chromium"; \
 		timeout 120 apt-get -qq update >/dev/null 2>&1 || true; \
 		timeout 600 apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1 || true; \
 	fi; \
-	command -v chromium >/dev/null || echo "There is no Chromium: the tests in a browser are skipped." >&2
+	command -v chromium >/dev/null || echo "Chromium is not installed: the tests in a browser are skipped." >&2
 
 .PHONY: lint
 lint: $(DEV) ## Check style, formatting, types and layers
@@ -61,13 +61,13 @@ lint: $(DEV) ## Check style, formatting, types and layers
 	$(BIN)/lint-imports
 
 .PHONY: format
-format: $(DEV) ## Format the code and mend what ruff can mend
+format: $(DEV) ## Format the code and apply the fixes of ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 .PHONY: bench
-bench: $(RUN) $(if $(GO),$(ORACLE) $(KARPENTER)) ## Run the benchmarks, beside kube-scheduler and Karpenter if Go is there
-	@$(if $(GO),true,echo "Go is not installed: nothing of kube-scheduler ($(ORACLE_DIR)) and Karpenter ($(KARPENTER_DIR)).")
+bench: $(RUN) $(if $(GO),$(ORACLE) $(KARPENTER)) ## Run the benchmarks, with kube-scheduler and Karpenter if Go is installed
+	@$(if $(GO),true,echo "Go is not installed: no comparison with kube-scheduler ($(ORACLE_DIR)) and Karpenter ($(KARPENTER_DIR)).")
 	$(BIN)/python benchmarks/ladder.py $(if $(GO),--oracle $(ORACLE)) $(ARGS)
 	$(BIN)/python benchmarks/bars.py $(if $(GO),--oracle $(ORACLE))
 	$(BIN)/python benchmarks/gangs.py
@@ -88,7 +88,7 @@ clean: ## Remove .venv, caches and build output
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests oracle -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The system's pip installs into the environment, so that a Python without ensurepip is enough.
+# The system's pip installs into the environment, because some Pythons have no ensurepip.
 define install
 @if [ -n "$(UV)" ]; then \
 	[ -x $(BIN)/python ] || "$(UV)" venv --quiet --clear --python "$(or $(PYTHON),>=3.11)" $(VENV); \
@@ -97,7 +97,7 @@ else \
 	for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python); do \
 		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break || python=; \
 	done; \
-	[ -n "$$python" ] || { echo "Python 3.11 or newer was not found: name one with PYTHON=..." >&2; exit 1; }; \
+	[ -n "$$python" ] || { echo "Python 3.11 or newer was not found: set PYTHON=..." >&2; exit 1; }; \
 	[ -x $(BIN)/python ] || "$$python" -m venv --clear --without-pip $(VENV); \
 	"$$python" -m pip --disable-pip-version-check --python $(BIN)/python install --quiet --editable '$(1)'; \
 fi

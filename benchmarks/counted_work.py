@@ -1,6 +1,6 @@
-"""Counted work beside the time that it takes, and whether plans are the same every time.
+"""Compares counted work with CPU time, and checks that plans are the same every time.
 
-The recommender's budget is work, counted at rough rates (`cluster.meter`). For drawn instances, one for each line,
+The recommender's budget is work, counted at rough rates (`cluster.work.meter`). For drawn instances, one for each line,
 this prints the seconds that were counted, the CPU seconds that passed, and their ratio; then the plan is asked for once
 more, with a busy process beside it for each core, and must be the same to the byte. Exits with 1 if one is not.
 

@@ -1,4 +1,4 @@
-"""How often Tutti does with a gang what trying everything says, in small random clusters.
+"""How often Tutti's decision on a gang equals brute force, in small random clusters.
 
 usage: gang_brute_force.py [--instances 2000] [--seed 0]
 """

@@ -1,4 +1,4 @@
-"""Gangs: how fast the engine places and starves nobody, how long a preemption takes, and NVIDIA's gang burst.
+"""Gangs: throughput of the engine, starvation, the time of a preemption, and NVIDIA's burst of gangs.
 
 Engine only, no API server: objects in, `schedule` of `tutti.engine.session` on them, a plan out. Clusters are made
 here, outside the time that is taken, from fixed seeds; times are the best of some runs, each on a fresh cluster, those

@@ -1,4 +1,4 @@
-"""Questions of what to buy, drawn from a seed at real prices: inputs of purchases.py, and of anybody who wants some.
+"""Random purchase problems at real prices, made from a seed: the inputs of purchases.py.
 
 Two families: ``ten-pools`` (a pool for each of ten types, m5, c5 and r5 from large to 4xlarge) and ``all-types`` (one
 pool of all c, m and r types for amd64 up to 64 cpus), both in three zones of us-east-1 at the packaged on-demand
@@ -59,7 +59,7 @@ BOOK = PriceBook()
 
 
 def draw(family: str, seed: int, extras: Collection[str] = ()) -> Request:
-    """The instance of a family and a seed; the same seed has the same pods with all extras."""
+    """Return the instance of a family and a seed; a seed has the same pods with all extras."""
     chance = random.Random(f"{family}/{seed}")
     shapes = chance.randint(5, 30)
     pods = max(shapes, round(30 * (1000 / 30) ** chance.random()))
@@ -83,7 +83,7 @@ def draw(family: str, seed: int, extras: Collection[str] = ()) -> Request:
 
 
 def size(chance: random.Random) -> dict[str, str]:
-    """What a pod asks for."""
+    """Return the requests of a pod."""
     raw = 100 * 80 ** chance.random()
     step = 50 if raw < 500 else 100 if raw < 2000 else 250
     cpu = max(100, round(raw / step) * step)
@@ -166,7 +166,7 @@ DAEMONS = {"cni": ("50m", "64Mi"), "logs": ("100m", "200Mi"), "metrics": ("60m",
 
 
 def daemon_sets() -> tuple[DaemonSet, ...]:
-    """What runs on every node, whatever its taints."""
+    """Return the DaemonSets that run on every node, whatever its taints are."""
     return tuple(
         DaemonSet(
             metadata=ObjectMeta(name=name, namespace="kube-system"),

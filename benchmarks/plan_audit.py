@@ -1,6 +1,6 @@
-"""Is a recommended plan what it says? Own arithmetic over the plan, and the engine asked whether it can do with less.
+"""Audits a recommended plan: independent arithmetic, and a check by the engine whether every node is needed.
 
-Contract: `problems` gives a line for everything that is wrong with a plan: pods lost or placed twice, gangs in part,
+Contract: `problems` yields a line for everything that is wrong with a plan: pods lost or placed twice, gangs in part,
 nodes over their room, limits exceeded, money that does not add up, a bound above the cost. `unreachable` has all nodes
 join and binds the pods as the plan says, in whatever order the engine's filters allow it; it names those that they
 never do. `needless` takes bought nodes away, one at a time, and names those without which every placed pod still has a
@@ -33,7 +33,7 @@ from tutti.recommend.records.request import Binder, Request
 
 
 def problems(request: Request, told: Recommendation) -> list[str]:
-    """Everything that is wrong with a plan."""
+    """Return a line for every error in a plan."""
     return [
         *_pods(request, told), *_gangs(request, told), *_nodes(request, told), *_limits(request, told), *_money(told)
     ]  # fmt: skip
@@ -79,7 +79,7 @@ def _nodes(request: Request, told: Recommendation) -> Iterator[str]:
         yield "the increments are not the nodes"
     for new in told.nodes:
         if not new.pods:
-            yield f"node {new.name} is for nobody"
+            yield f"node {new.name} has no pods"
         node = like(offering_of(request, new).node, new.name)
         daemons = daemons_on(request, node)
         yield from _room(new.name, node, [*daemons, *(by_name[pod] for pod in new.pods if pod in by_name)])

@@ -1,4 +1,4 @@
-"""What to buy: how far plans are from the optimum after some seconds, how long large ones take, what peers do.
+"""Purchases: the gap to the optimum after some seconds, the time for large instances, and the purchases of peers.
 
 Requests are made outside the time that is taken, from fixed seeds (instances.py, bar_instances.py). Every plan is
 audited (plan_audit.py): each pod placed once or left, no gang in part, no node over its room, no limit exceeded, the

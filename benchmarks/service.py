@@ -49,7 +49,7 @@ ODD: list[Any] = [
 
 
 def bases() -> list[Tree]:
-    """Small snapshots that have a bit of everything."""
+    """Return small snapshots that use all fields."""
     plain = snapshot(nodes=3, pods=15, waiting=6, seed=3)
     rich = snapshot(nodes=4, pods=20, waiting=8, seed=4)
     rich["PriorityClasses"] = [
@@ -75,7 +75,7 @@ def bases() -> list[Tree]:
 
 
 def mutated(chance: random.Random, base: Tree) -> bytes:
-    """A snapshot with one to four things wrong."""
+    """Return a snapshot with one to four errors."""
     tree = json.loads(json.dumps(base))
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         _mutate(chance, tree)
@@ -137,11 +137,11 @@ class Server:
             time.sleep(0.05)
 
     def log(self) -> str:
-        """Everything that it has said."""
+        """Return the server's log."""
         return self._log.read_text("utf-8")
 
     def memory(self) -> int:
-        """What the server and its workers hold, in bytes."""
+        """Return the memory of the server and its workers in bytes."""
         total = 0
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
@@ -151,7 +151,7 @@ class Server:
         return total
 
     def close(self) -> None:
-        """End it in order."""
+        """Shut the server down."""
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(60):
             print(f"the server ended with {self.process.returncode}")

@@ -1,8 +1,8 @@
-"""The documents are true, the layers hold, and the tree has the shape that CONTRIBUTING.md promises.
+"""Checks of the documents, the layers, and the shape of the source tree that CONTRIBUTING.md describes.
 
 Every line that starts with `$ ` in a ```console block of a document is a command. `make` commands must name targets of
-the Makefile; `tutti` commands run in a copy of the first example's directory, or of the root if they name files under
-examples/, and must succeed; a line with `kubectl` needs a cluster, so only its shell syntax is checked.
+the Makefile. `tutti` commands must succeed; they run in a copy of examples/getting-started, or of the root if they name
+files under examples/. A line with `kubectl` needs a cluster, so only its shell syntax is checked.
 """
 
 from __future__ import annotations
@@ -37,17 +37,21 @@ DOCUMENTS = [
 CONSOLE_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 SERVES = ["tutti", "recommender"]
-"""What does not end by itself; tests of its own start and stop it."""
+"""A command that does not end; tests/serve starts and stops it."""
 UNCHECKED = {"aws", "git", "pip", "python3"}
-BESIDE_THE_SOURCE = {"browser", "conformance/purchases", "scenarios", "support"}
-"""Folders of tests that mirror no folder of the source: a browser, data, builders."""
-MOST_MODULES = 15
-"""In one folder; more are hard to survey."""
+WITHOUT_SOURCE = {"browser", "conformance/purchases", "scenarios", "support"}
+"""Folders of tests without a folder of the same name in the source: a browser, data, builders."""
+MAX_MODULES = 15
+"""Modules in one folder."""
 LONG_FOLDERS = {
     "engine/plugins",  # one module for each plugin of kube-scheduler
     "kube/gangs",  # one module for each dialect
 }
-"""Folders that may have more."""
+"""Folders that may have more modules."""
+ONE_MODULE_PER = {"engine/plugins": "Plugin", "kube/gangs": "Dialect"}
+"""Packages with one module for each class of a kind; their docstrings need not name these modules."""
+MODULE_NAME = re.compile(r"`([a-z_][a-z0-9_]*)/?`")
+PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE)
 
 
 class Command(NamedTuple):
@@ -58,7 +62,7 @@ class Command(NamedTuple):
 
     @property
     def programs(self) -> list[str]:
-        """The first word of every part of the pipeline."""
+        """Return the first word of every part of the pipeline."""
         words = shlex.shlex(self.line, posix=True, punctuation_chars="|>&;")
         words.whitespace_split = True
         tokens = ["|", *words]
@@ -66,7 +70,7 @@ class Command(NamedTuple):
 
 
 def documented_commands() -> list[Command]:
-    """Every command of every document, in the order of reading."""
+    """Return every command of every document, in the order of the documents."""
     return [
         Command(str(path.relative_to(ROOT)), line)
         for path in DOCUMENTS
@@ -75,15 +79,15 @@ def documented_commands() -> list[Command]:
 
 
 def commands_in(text: str) -> Iterator[str]:
-    """The commands of one document; a line that ends in a backslash goes on in the next."""
+    """Yield the commands of one document; a line that ends in a backslash continues in the next line."""
     for block in CONSOLE_BLOCK.findall(text):
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("$ "):
                 yield " ".join(line[2:].split())
 
 
-def having(program: str) -> list[ParameterSet]:
-    """The commands that run this program, as parameters of a test; those with kubectl count as kubectl's alone."""
+def commands_with(program: str) -> list[ParameterSet]:
+    """Return the commands that run a program, as test parameters; commands with kubectl count for kubectl only."""
     chosen = [c for c in documented_commands() if program in c.programs]
     if program != "kubectl":
         chosen = [c for c in chosen if "kubectl" not in c.programs]
@@ -102,32 +106,34 @@ def test_every_documented_program_is_known() -> None:
     assert not unknown
 
 
-@pytest.mark.parametrize("line", having("make"))
+@pytest.mark.parametrize("line", commands_with("make"))
 def test_documented_make_targets_exist(line: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    asked = [word for word in shlex.split(line)[1:] if "=" not in word]
-    assert asked
-    assert set(asked) <= targets
+    named = [word for word in shlex.split(line)[1:] if "=" not in word]
+    assert named
+    assert set(named) <= targets
 
 
-@pytest.mark.parametrize("line", having("curl"))
+@pytest.mark.parametrize("line", commands_with("curl"))
 def test_documented_requests_are_answered(line: str) -> None:
     from tutti.serve.embedded import running_server
 
     with running_server() as url:
-        asked = line.replace("http://127.0.0.1:8080", url).replace("curl ", "curl --silent --show-error --fail ")
-        done = subprocess.run(["bash", "-c", asked], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+        command = line.replace("http://127.0.0.1:8080", url).replace("curl ", "curl --silent --show-error --fail ")
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+        )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("line", [c for c in having("tutti") if str(c.values[0]).split()[:2] != SERVES])
+@pytest.mark.parametrize("line", [c for c in commands_with("tutti") if str(c.values[0]).split()[:2] != SERVES])
 def test_documented_tutti_commands_succeed(line: str, tmp_path: Path) -> None:
-    here = shutil.copytree(EXAMPLES, tmp_path / "examples")
+    examples = shutil.copytree(EXAMPLES, tmp_path / "examples")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
-        cwd=tmp_path if "examples/" in line else here / "getting-started",
+        cwd=tmp_path if "examples/" in line else examples / "getting-started",
         env={**os.environ, "PATH": path},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -138,7 +144,7 @@ def test_documented_tutti_commands_succeed(line: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("line", having("kubectl"))
+@pytest.mark.parametrize("line", commands_with("kubectl"))
 def test_documented_kubectl_pipelines_parse(line: str) -> None:
     parsed = subprocess.run(["bash", "-n", "-c", line], capture_output=True, text=True, check=False)
     assert parsed.returncode == 0, parsed.stderr
@@ -158,7 +164,7 @@ def test_layers_and_purity(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tests_mirror_the_source() -> None:
     folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("*") if path.is_file() and path.suffix != ".pyc"}
     unknown = {folder.as_posix() for folder in folders if not (SOURCE / folder).is_dir()}
-    assert not {folder for folder in unknown if not _is_within(folder, BESIDE_THE_SOURCE)}
+    assert not {folder for folder in unknown if not _is_within(folder, WITHOUT_SOURCE)}
 
 
 def _is_within(folder: str, parents: set[str]) -> bool:
@@ -166,14 +172,14 @@ def _is_within(folder: str, parents: set[str]) -> bool:
 
 
 def test_tests_import_no_test_modules() -> None:
-    """Shared code is in tests/support, or in the conftest of a folder."""
-    found = [
+    """Shared code belongs in tests/support, or in the conftest of a folder."""
+    imports = [
         f"{path.relative_to(TESTS)}: {name}"
         for path in TESTS.rglob("*.py")
         for name in imported_modules(path)
         if name.startswith("tests.") and name.rpartition(".")[2].startswith("test_")
     ]
-    assert not found
+    assert not imports
 
 
 def imported_modules(path: Path) -> Iterator[str]:
@@ -188,7 +194,26 @@ def test_folders_are_short() -> None:
     modules: dict[str, int] = defaultdict(int)
     for path in SOURCE.rglob("*.py"):
         modules[path.parent.relative_to(SOURCE).as_posix()] += path.name != "__init__.py"
-    assert not {folder: n for folder, n in modules.items() if n > MOST_MODULES and folder not in LONG_FOLDERS}
+    assert not {folder: n for folder, n in modules.items() if n > MAX_MODULES and folder not in LONG_FOLDERS}
+
+
+@pytest.mark.parametrize("package", [pytest.param(p, id=p.relative_to(SOURCE).as_posix()) for p in PACKAGES])
+def test_package_docstrings_name_every_module(package: Path) -> None:
+    """In backticks, without other names that look like modules."""
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
+    named = set(MODULE_NAME.findall(docstring))
+    modules = {path.stem for path in package.glob("*.py")} - {"__init__", "__main__"}
+    children = modules | {path.parent.name for path in package.glob("*/__init__.py")}
+    kind = ONE_MODULE_PER.get(package.relative_to(SOURCE).as_posix())
+    optional = {module for module in modules if kind and defines_a(kind, package / f"{module}.py")}
+    assert (sorted(children - named - optional), sorted(named - children)) == ([], []), "missing and unknown names"
+
+
+def defines_a(kind: str, path: Path) -> bool:
+    """Return whether a module has a class of this kind, with a base class from another module."""
+    classes = [each for each in ast.parse(path.read_text("utf-8")).body if isinstance(each, ast.ClassDef)]
+    bases = {base.id for each in classes for base in each.bases if isinstance(base, ast.Name)}
+    return any(base.endswith(kind) for base in bases - {each.name for each in classes})
 
 
 def test_class_names_are_unique() -> None:

@@ -90,7 +90,7 @@ def record(tutti: Path, root: Path, out: Path, *, only: str, jobs: int) -> None:
 
 
 def run_job(job: Job, root: Path, env: dict[str, str]) -> tuple[list[Record], float]:
-    """Run the commands of a job; give their records, and the seconds that the job took."""
+    """Run the commands of a job; return their records, and the seconds for the job."""
     started = time.monotonic()
     with scratch_directory(root, job[0].folder) as here:
         env = {**env, "HOME": str(here)}
@@ -179,7 +179,7 @@ def with_example_bodies(request: Command, here: Path, url: str) -> Iterator[tupl
 
 
 def compare(old: Path, new: Path, *, messages: Path | None, show: int) -> bool:
-    """Print how two records differ; give whether they are the same."""
+    """Print how two records differ; return whether they are the same."""
     before, after = ({path.name: path.read_text("utf-8") for path in each.glob("*.txt")} for each in (old, new))
     table = read_table(messages) if messages else []
     for old_message, _ in table:

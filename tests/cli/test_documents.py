@@ -1,6 +1,6 @@
-"""Terminal captures in the documents are what the commands print: ```text blocks that start with `$ tutti`.
+"""Outputs in the documents equal the outputs of the commands: ```text blocks that start with `$ tutti`.
 
-Commands that name files under examples/ run at the root of the project, all others in examples/getting-started.
+Commands that name files under examples/ run in the root of the repository, all others in examples/getting-started.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ BLOCK = re.compile(r"^```text\n(\$ tutti.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def captures() -> list[tuple[str, str]]:
-    """Every command that is shown with its output, and that output."""
-    found = []
+    """Return every command with an output in a document, and this output."""
+    outputs = []
     for path in DOCUMENTS:
         for block in BLOCK.findall(path.read_text("utf-8")):
             for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, _, output = part.partition("\n")
-                found.append((command, output.strip("\n")))
-    return found
+                outputs.append((command, output.strip("\n")))
+    return outputs
 
 
 def test_the_readme_and_the_first_steps_have_captures() -> None:

@@ -1,4 +1,4 @@
-"""The entry point: help, completion, errors and exit codes, and what happens when somebody goes away."""
+"""The entry point: help, completion, errors and exit codes, closed pipes and interrupts."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_reader_that_goes_away_is_no_fault(write: Write) -> None:
 def test_output_that_cannot_be_written_leaves_no_traceback(write: Write, where: str, code: int) -> None:
     line = f"{PROGRAM} schedule -f {write(node('a'), pod('p'))} {where}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
-    full = "error: the answer could not be written: no space left on device\n"
+    full = "error: cannot write the answer: no space left on device\n"
     assert (done.returncode, done.stderr) == (code, full if code else "")
 
 

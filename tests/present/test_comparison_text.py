@@ -15,6 +15,7 @@ from tests.support.documents import node, pod
 from tests.support.paths import SCENARIOS
 from tutti.market.offerings import Offering
 from tutti.present.comparison_text import change_text, comparison_text
+from tutti.present.recommendation_text import REMAINING_PODS
 from tutti.recommend.compare import ComparedPurchase
 from tutti.recommend.records.recommendation import Recommendation
 
@@ -63,7 +64,7 @@ def test_the_table_follows_the_answer(tutti: Tutti, cluster: str, pools: str) ->
     assert re.fullmatch("[0-9]+ of [0-9]+", table["Karpenter"][6])
     assert table["original recommender"][6] == "not recorded"
     assert table["no purchase costs less than"][:3] == ["-", "$219.00", "same"]
-    assert '"no purchase costs less than": once kube-scheduler has bound what fits now' in run.lines
+    assert f'"no purchase costs less than": {REMAINING_PODS}' in run.lines
     assert "better here" not in run.out
     run = tutti("recommend", "-f", cluster, "--pools", pools, "--compare", "--binder", "tutti")
     assert list(table_of(run))[-1] == "no plan costs less than"
@@ -84,7 +85,7 @@ def test_scenarios(tutti: Tutti, name: str, cost: str, original: str) -> None:
     run = tutti(*asked, "--binder", "tutti", "--compare")
     table = table_of(run)
     assert (table["Tutti"][1], table["original recommender"][2]) == (cost, original)
-    assert ("too little to have them for" in run.out) == (name == "s1")
+    assert ("the saving is too small for the extra nodes" in run.out) == (name == "s1")
 
 
 def test_data(tutti: Tutti, cluster: str, pools: str) -> None:

@@ -60,9 +60,9 @@ def test_the_page_has_it(tutti: Tutti, tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     assert tutti("recommend", *OVERGROWN, "--down", "--report", str(page)).code == 0
     text = page.read_text("utf-8")
-    assert "Beside Cluster Autoscaler" in text
+    assert "Comparison with Cluster Autoscaler" in text
     assert "Cluster Autoscaler: its group comes to its minimum" in text
-    assert "<li>what it cannot do in one round (a budget, a turn) comes after" in text  # a remark of its own, whole
+    assert "<li>nodes that it cannot remove in one round (budget, turn) wait for" in text  # a remark of its own, whole
 
 
 @pytest.mark.parametrize("objects", [(), (node("a"),)])
@@ -105,8 +105,8 @@ def test_remarks() -> None:
     assert "+200.0 %" in text
     for line in (
         "Cluster Autoscaler saves more here: $0.2000 an hour",
-        "Cluster Autoscaler takes nodes away and never replaces them by cheaper ones",
-        "time was up before Cluster Autoscaler had looked at 2 nodes: try a longer --time-limit",
+        "Cluster Autoscaler removes nodes and never replaces them with cheaper ones",
+        "time ran out before the model of Cluster Autoscaler had checked 2 nodes: try a longer --time-limit",
         "for ten minutes after it has bought nodes",
     ):
         assert line in text

@@ -20,7 +20,7 @@ from tutti.serve.http.request_body import read_body
 from tutti.serve.metrics import Metrics, route_label
 from tutti.serve.workers import messages, planning
 from tutti.serve.workers.messages import PlanJob, QueryOptions, Ready, Route, WorkerSetup
-from tutti.serve.workers.planning import Planner, unpacked
+from tutti.serve.workers.planning import Planner, decompressed
 
 SETUP = WorkerSetup(max_body=10_000, time_limit=5.0, max_time_limit=60.0)
 
@@ -53,9 +53,9 @@ def test_envelopes_go_by_the_path() -> None:
 
 
 def test_unpacking_stops_at_the_limit() -> None:
-    assert unpacked(gzip.compress(b"x" * 100), 100) == b"x" * 100
+    assert decompressed(gzip.compress(b"x" * 100), 100) == b"x" * 100
     with pytest.raises(RefusedError) as refused:
-        unpacked(gzip.compress(b"x" * 101), 100)
+        decompressed(gzip.compress(b"x" * 101), 100)
     assert refused.value.status == 413
 
 

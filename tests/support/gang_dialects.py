@@ -48,7 +48,7 @@ class DrawnGang:
     minimum: int
     priority: int = 0
     never: bool = False
-    """Whether it may evict nobody."""
+    """Whether the gang must not evict other pods."""
     required: str | None = None
     preferred: str | None = None
     disruption: str | None = None

@@ -1,8 +1,11 @@
-"""The command line: one folder for each command; `main` finds a command, runs it, and turns errors into exit codes.
+"""The command line: one subpackage for each command.
 
-- `options`   options that commands share: -f, -n, -o, --profile
-- `loading`   reads files with a spinner on a terminal, and prints notes to standard error
-- `printing`  prints answers to standard output, in colour on a terminal
+A command parses its options, calls a use case in `tutti.app`, and prints the result with `tutti.present`.
 
-A command parses arguments, calls its use case in `tutti.app`, and prints with `tutti.present`.
+- `main`      How is a command found and run, and which exit code does an error have?
+- `options`   Which options do commands share?
+- `loading`   How are files read, and where do notes and the spinner go?
+- `printing`  How is an answer printed, and what is coloured?
+- Commands: `schedule`, `explain`, `recommend`, `recommender` (the HTTP service), `scalesim`, `conformance`, `demo`,
+  `completion`, `version`.
 """

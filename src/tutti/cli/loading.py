@@ -1,7 +1,7 @@
-"""Reading files for a command: a spinner on a terminal, notes on standard error.
+"""Reads files for a command, with a spinner on a terminal and notes on standard error.
 
-Contract: `load_cluster` reads everything or raises a `TuttiError`; notes about what was ambiguous go to standard error,
-each once. After it has returned, the garbage collector leaves the objects alone: they stay until the end.
+Contract: `load_cluster` reads all files or raises a `TuttiError`. Notes about ambiguous input go to standard error,
+each once. The garbage collector skips all loaded objects afterwards, because they live until the process ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def load_cluster(paths: Sequence[str]) -> LoadedCluster:
     """Read files into a cluster."""
-    with busy("reading"):
+    with spinner("reading"):
         from tutti.app.load import load_sources
         from tutti.app.loaded_cluster import LoadedCluster
         from tutti.kube.reading.sources import read_sources
@@ -38,8 +38,8 @@ def load_cluster(paths: Sequence[str]) -> LoadedCluster:
 
 
 def load_parsed_files(paths: Sequence[str], files: Iterable[ParsedFile]) -> LoadedObjects:
-    """Read the objects of files that were parsed already."""
-    with busy("reading"):
+    """Read the objects of files that are already parsed."""
+    with spinner("reading"):
         from tutti.app.load import load_parsed
 
         loaded = load_parsed(files, name=", ".join(paths))
@@ -49,18 +49,18 @@ def load_parsed_files(paths: Sequence[str], files: Iterable[ParsedFile]) -> Load
 
 
 def _exempt_from_collection() -> None:
-    """Keep the garbage collector from walking through what was loaded, which stays until the end."""
+    """Exempt the loaded objects from garbage collection: they live until the process ends."""
     gc.collect()
     gc.freeze()
 
 
 def _print_notes(loaded: LoadedObjects) -> None:
     for note in loaded.notes:
-        remark(note)
+        print_note(note)
 
 
 def load_profile(path: str | None, scheduler_name: str | None) -> Profile:
-    """The profile of a configuration file, or the default one."""
+    """Return the profile of a configuration file, or the default profile."""
     from tutti.app.scheduler_profile import scheduler_profile
     from tutti.kube.reading.sources import read_sources
 
@@ -68,22 +68,22 @@ def load_profile(path: str | None, scheduler_name: str | None) -> Profile:
         return scheduler_profile(None, scheduler_name)
     source, *more = read_sources([path])
     if more:
-        raise InputError("want one file, not a directory of them", file=path)
+        raise InputError("want one file, not a directory", file=path)
     return scheduler_profile(source, scheduler_name)
 
 
-def remark(text: str) -> None:
-    """Tell the user something beside the answer."""
+def print_note(text: str) -> None:
+    """Print a note to standard error."""
     click.echo(f"note: {text}", err=True)
 
 
 @contextmanager
-def busy(what: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that something is under way; what is given tells how far it is."""
+def spinner(activity: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner on a terminal; yield a function that shows the progress as text."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(f"{what} ...") as status:
-        yield lambda text: status.update(f"{what} ... {text}")
+    with Console(stderr=True).status(f"{activity} ...") as status:
+        yield lambda text: status.update(f"{activity} ... {text}")

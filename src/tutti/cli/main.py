@@ -1,9 +1,9 @@
-"""The entry point: finds a command, runs it, and turns what goes wrong into a line and an exit code.
+"""The entry point: finds a command, runs it, and turns errors into a line and an exit code.
 
-Contract: a `TuttiError` is one line on standard error and its exit code; wrong usage is click's message and 2; Ctrl-C
-is 130 and a reader that goes away (``| head``) 141, both without a word; anything else is a fault of Tutti's and keeps
-its traceback. A command's module is imported when the command is run, so that help and completion stay fast: modules
-of commands import numpy, msgspec, rich and the engine inside their functions.
+Contract: a `TuttiError` prints one line on standard error and exits with its exit code; wrong usage prints click's
+message and exits with 2. Ctrl-C exits with 130, a closed pipe (``| head``) with 141, both without a message. Any other
+error is a bug in Tutti and keeps its traceback. A command's module is imported when the command runs, so that help and
+completion stay fast; for the same reason command modules import numpy, msgspec, rich and the engine inside functions.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 class Commands(click.Group):
-    """A group that imports a command when it is asked for."""
+    """A click group that imports a command when the command runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name all commands, in the order in which a user meets them."""
+        """Return the names of all commands in the order of the help text."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
+        """Import a command, or return None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"tutti.cli.{cmd_name}.command").command
@@ -71,20 +71,20 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        if sys.stdout is not None:  # as it is after >&-
+        if sys.stdout is not None:  # it is None after >&-
             sys.stdout.flush()
     except BrokenPipeError:
-        # The interpreter flushes once more at its end, and must not stumble there.
+        # The interpreter flushes standard output again at its end; that must not raise a second time.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = BROKEN_PIPE
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo("error: the answer could not be written: no space left on device", err=True)
+        click.echo("error: cannot write the answer: no space left on device", err=True)
         code = TuttiError.exit_code
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run one command; click's own `main` would answer a broken pipe and Ctrl-C in its way."""
+    """Run one command; click's own `main` handles a broken pipe and Ctrl-C differently."""
     if instruction := os.environ.get(COMPLETE):
         from click.shell_completion import shell_complete
 
@@ -103,8 +103,8 @@ def _run(arguments: list[str]) -> int:
     except TuttiError as error:
         click.echo(f"error: {error}", err=True)
         return error.exit_code
-    except click.exceptions.Exit as done:
-        return done.exit_code
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
     except click.Abort:
         return INTERRUPTED
     except click.ClickException as error:

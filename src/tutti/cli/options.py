@@ -1,7 +1,6 @@
-"""Options that commands share, with kubectl's names and habits.
+"""Options that commands share, with the names that kubectl uses.
 
-Contract: only click is imported here. `-f` gives paths as `kube.reading.sources` takes them; `-l` is read into a
-`Selector` by `app.label_query` when the command runs.
+Contract: imports only click. The value of `-f` is a list of paths for `kube.reading.sources`.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import click
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PATH = click.Path(allow_dash=True)
-"""Not checked by click: the loader words what is wrong with a path. The type is there for the shell's completion."""
+"""A path that click does not check, because the loader has better messages; the type enables shell completion."""
 
 ALL = ""
-"""The namespace that stands for all of them."""
+"""The namespace that means all namespaces."""
 
 
 def files(command: _Command) -> _Command:
-    """`-f`: what the cluster is read from."""
+    """Add `-f`: the input files."""
     return click.option(
         "-f",
         "--filename",
@@ -35,24 +34,24 @@ def files(command: _Command) -> _Command:
 
 
 def profile(command: _Command) -> _Command:
-    """`--profile` and `--scheduler-name`: how the scheduler is set up, and which pods are its own."""
-    named = click.option(
+    """Add `--profile` and `--scheduler-name`: the scheduler's configuration, and the name in its pods."""
+    name_option = click.option(
         "--scheduler-name",
         metavar="NAME",
         help="Act as the scheduler of this name: its pods are placed, and its profile is taken from --profile.",
     )
-    read = click.option(
+    profile_option = click.option(
         "--profile",
         "profile_path",
         type=_PATH,
         metavar="FILE",
         help="A KubeSchedulerConfiguration; without it the default profile of kube-scheduler 1.37.",
     )
-    return read(named(command))
+    return profile_option(name_option(command))
 
 
 def output(*forms: str) -> Callable[[_Command], _Command]:
-    """`-o`: the form of the answer; the first one is the default."""
+    """Add `-o`, the output format; the first of `forms` is the default."""
     return click.option(
         "-o",
         "--output",
@@ -65,5 +64,5 @@ def output(*forms: str) -> Callable[[_Command], _Command]:
 
 
 def namespace(help_text: str) -> Callable[[_Command], _Command]:
-    """`-n`."""
+    """Add `-n`."""
     return click.option("-n", "--namespace", metavar="NAMESPACE", help=help_text)

@@ -1,7 +1,7 @@
-"""Printing an answer to standard output, with colours on a terminal.
+"""Prints an answer to standard output, with colours on a terminal.
 
-Contract: `print_text` colours the cells of a table that say how things stand; click takes the colours out again where
-the output is not a terminal. NO_COLOR and TERM=dumb switch them off. Only click is imported here.
+Contract: `print_text` colours the status cells of tables; click removes the colours if the output is not a terminal.
+NO_COLOR and TERM=dumb switch colours off. Imports only click.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _COLOURS = {
     "Gated": "yellow", "Skipped": "yellow", "unsupported": "yellow", "Waiting": "yellow", "Moved": "yellow",
 }  # fmt: skip
 _CELL = re.compile(rf"(?:^|(?<=   ))({'|'.join(_COLOURS)})(?=   |$)")
-"""A cell of a table that is one of these words; cells are three spaces apart or more."""
+"""A table cell that is one of these words; cells are at least three spaces apart."""
 _LABEL = re.compile(r"[A-Z]\w*: ")
-"""The start of a line that is not in a table: ``Name:        web-0``."""
+"""The start of a line outside tables: ``Name:        web-0``."""
 
 
 def print_text(text: str) -> None:
@@ -36,7 +36,7 @@ def print_data(value: Any, form: str) -> None:
 
 
 def coloured(text: str) -> str:
-    """The text with its status words in colour."""
+    """Return the text with its status cells in colour."""
     return "\n".join(line if _LABEL.match(line) else _CELL.sub(_styled, line) for line in text.split("\n"))
 
 
@@ -45,5 +45,5 @@ def _styled(cell: re.Match[str]) -> str:
 
 
 def colours_wanted() -> bool:
-    """Whether the user's environment allows colours; click decides whether the output shows them."""
+    """Return whether the environment allows colours; click checks whether the output is a terminal."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

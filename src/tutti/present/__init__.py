@@ -1,12 +1,12 @@
-"""Plans, explanations, recommendations and comparisons as text, data and the report page; pure.
+"""Formats results for users: text, JSON data, and the HTML report page. Pure functions, no input or output.
 
-- `tables`                    tables as kubectl prints them, JSON and YAML
-- `plan_table`                the table that `tutti schedule` prints: `pod_plan_table` without gangs, `gang_plan_table`
-                              with gangs, `plan_rows` what both share
-- `pod_explanation_text`, `gang_explanation_text`  what `tutti explain` prints
-- `recommendation_text`       what `tutti recommend` prints; `scale_down_text` with --down, `recommendation_names`
-                              with -o name
-- `comparison_text`, `scale_down_comparison_text`  what it prints with --compare
-- `scaling_simulation_text`   what `tutti scalesim` prints
-- `report`                    the HTML page of --report
+- `tables`                    How does a table, a JSON or a YAML document look?
+- `plan_table`                What does `tutti schedule` print? `pod_plan_table` formats plans without gangs,
+                              `gang_plan_table` plans with gangs, `plan_rows` has the columns that both share.
+- `pod_explanation_text`, `gang_explanation_text`  What does `tutti explain` print for a pod, for a gang?
+- `recommendation_text`       What does `tutti recommend` print? `scale_down_text`: with --down.
+                              `recommendation_names`: with -o name.
+- `comparison_text`, `scale_down_comparison_text`  What does --compare print about purchases, about scale-downs?
+- `scaling_simulation_text`   What does `tutti scalesim` print?
+- `report`                    What is on the HTML page of --report?
 """

@@ -1,7 +1,7 @@
-"""The explanation of a gang as people read it, as `kubectl describe` would: its needs, its outcome, and its cures.
+"""The explanation of a gang as text, in the style of `kubectl describe`: requirements, outcome and cures; and as data.
 
-Contract: pure; records in, text and data out. In JSON and YAML an edit of a cure is `put` with a whole object, which
-`-f` reads again, or `remove` with a name.
+Contract: pure. In JSON and YAML each edit of a cure is either `put` with a whole object, which `-f` can read, or
+`remove` with a name.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from tutti.engine.explain.gang_status import GangStatus
 from tutti.kube.gangs.gang import GangTopology
 from tutti.present.tables import counted, table
 
-_FEW = 20
-_NAMED = 5
+_MAX_LISTED_PODS = 20
+_MAX_NAMES = 5
 
 
-_LISTED = ("NAMESPACE", "NAME", "DIALECT", "MINIMUM", "RUNNING", "PENDING", "STATUS")
+_LIST_HEADERS = ("NAMESPACE", "NAME", "DIALECT", "MINIMUM", "RUNNING", "PENDING", "STATUS")
 
 
 def gang_list_text(gangs: Iterable[GangStatus]) -> str:
-    """A line for each gang."""
-    return table(_LISTED, map(msgspec.structs.astuple, gangs))
+    """Return a table with a line for each gang."""
+    return table(_LIST_HEADERS, map(msgspec.structs.astuple, gangs))
 
 
 # Text -----------------------------------------------------------------------------------------------------------------
 
 
 def gang_text(explanation: GangExplanation, *, wide: bool) -> str:
-    """The whole explanation."""
+    """Return the whole explanation of a gang."""
     parts = ["\n".join(f"{label + ':':<13}{text}" for label, text in _head(explanation))]
     if explanation.parts:
         parts.append(table(("PART", "MINIMUM", "RUNNING", "WAITING", "WHERE"), _part_rows(explanation.parts)))
@@ -42,10 +42,11 @@ def gang_text(explanation: GangExplanation, *, wide: bool) -> str:
         text = table(("DOMAIN", "NODES", "FITS", "STOPPED BY"), rows)
         more = explanation.domain_count - len(rows)
         parts.append(f"{text}\n... {counted(more, 'more domain')}" if more > 0 else text)
-    if explanation.outcome.nodes and (wide or len(explanation.outcome.nodes) <= _FEW):
+    if explanation.outcome.nodes and (wide or len(explanation.outcome.nodes) <= _MAX_LISTED_PODS):
         parts.append(
             table(
-                ("POD", "NODE"), ((_short(explanation, pod), node) for pod, node in explanation.outcome.nodes.items())
+                ("POD", "NODE"),
+                ((_name_in_namespace(explanation, pod), node) for pod, node in explanation.outcome.nodes.items()),
             )
         )
     if explanation.outcome.state in ("waits", "problem"):
@@ -59,8 +60,8 @@ def _head(explanation: GangExplanation) -> Iterator[tuple[str, str]]:
     yield "Namespace", explanation.namespace
     yield "Dialect", explanation.dialect
     yield "Priority", str(explanation.priority)
-    yield "Needs", _needs(explanation)
-    yield "Pods", _pods(explanation)
+    yield "Needs", _requirements(explanation)
+    yield "Pods", _pod_counts(explanation)
     yield "Eviction", {"single": "pod by pod", "all": "all pods together"}.get(explanation.disruption, "as a whole")
     before = [
         counted(number, noun)
@@ -76,14 +77,14 @@ def _head(explanation: GangExplanation) -> Iterator[tuple[str, str]]:
     yield "Outcome", outcome_text(explanation.outcome, explanation.namespace)
 
 
-def _needs(explanation: GangExplanation) -> str:
+def _requirements(explanation: GangExplanation) -> str:
     if explanation.problem is not None:
         return "not known"
-    text = counted(explanation.minimum, "pod") + _where(explanation.topology)
+    text = counted(explanation.minimum, "pod") + _topology_text(explanation.topology)
     return text if explanation.maximum is None else f"{text}, at most {explanation.maximum}"
 
 
-def _where(topology: GangTopology) -> str:
+def _topology_text(topology: GangTopology) -> str:
     text = f" in one {_label(topology.required)}" if topology.required else ""
     if topology.preferred:
         text += f"{',' if text else ''} if possible in one {' or '.join(map(_label, topology.preferred))}"
@@ -91,26 +92,26 @@ def _where(topology: GangTopology) -> str:
 
 
 def _label(key: str) -> str:
-    """A node label, with the word for it first: ``rack (example.com/rack)``."""
+    """Return a node label with its last part first: ``rack (example.com/rack)``."""
     domain, _, word = key.rpartition("/")
     return f"{word} ({key})" if domain else word
 
 
-def _pods(explanation: GangExplanation) -> str:
+def _pod_counts(explanation: GangExplanation) -> str:
     pods = explanation.pods
     rest = ((pods.gated, "gated"), (pods.terminating, "terminating"), (pods.elsewhere, "of another scheduler"))
-    said = [f"{pods.running} running", f"{pods.waiting} waiting", *(f"{n} {what}" for n, what in rest if n)]
-    return ", ".join(said)
+    counts = [f"{pods.running} running", f"{pods.waiting} waiting", *(f"{n} {what}" for n, what in rest if n)]
+    return ", ".join(counts)
 
 
 def outcome_text(outcome: GangOutcome, namespace: str) -> str:
-    """What becomes of a gang, in one line."""
+    """Return the outcome of a gang in one line."""
     nodes = list(dict.fromkeys(outcome.nodes.values()))
-    where = ", ".join(nodes[:_NAMED]) + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else "")
+    where = ", ".join(nodes[:_MAX_NAMES]) + (f" and {len(nodes) - _MAX_NAMES} more" if len(nodes) > _MAX_NAMES else "")
     shared = "".join(f" in {_label(key)} {value}" for key, value in outcome.domain.items())
     victims = [pod.removeprefix(f"{namespace}/") for pod in outcome.evicts]
-    more = f" and {len(victims) - _NAMED} more" if len(victims) > _NAMED else ""
-    evicting = f", evicting {', '.join(victims[:_NAMED])}{more}" if victims else ""
+    more = f" and {len(victims) - _MAX_NAMES} more" if len(victims) > _MAX_NAMES else ""
+    evicting = f", evicting {', '.join(victims[:_MAX_NAMES])}{more}" if victims else ""
     if outcome.budgets_broken:
         evicting += f" and breaking {counted(outcome.budgets_broken, 'disruption budget')}"
     rest = f"; above its minimum: {outcome.message}" if outcome.message else ""
@@ -129,11 +130,11 @@ def outcome_text(outcome: GangOutcome, namespace: str) -> str:
 
 def _part_rows(parts: Sequence[GangPartStatus], indent: str = "") -> Iterator[tuple[object, ...]]:
     for part in parts:
-        yield f"{indent}{part.name}", part.minimum, part.running, part.waiting, _where(part.topology).strip()
+        yield f"{indent}{part.name}", part.minimum, part.running, part.waiting, _topology_text(part.topology).strip()
         yield from _part_rows(part.parts, f"{indent}  ")
 
 
-def _short(explanation: GangExplanation, pod: str) -> str:
+def _name_in_namespace(explanation: GangExplanation, pod: str) -> str:
     return pod.removeprefix(f"{explanation.namespace}/")
 
 
@@ -141,7 +142,7 @@ def _short(explanation: GangExplanation, pod: str) -> str:
 
 
 def gang_data(explanation: GangExplanation) -> dict[str, Any]:
-    """The explanation for programs."""
+    """Return the explanation as data for programs."""
     data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(explanation, cures=()))
     data["cures"] = [
         {**msgspec.to_builtins(msgspec.structs.replace(cure, edits=())), "edits": [_edit(edit) for edit in cure.edits]}

@@ -1,7 +1,7 @@
-"""A plan as people and programs read it: what `tutti schedule` prints.
+"""A plan as text, names and data: the output of `tutti schedule`.
 
-Contract: pure. Plans that gangs have a part in are printed by `gang_plan_table`, the others by `pod_plan_table`. The
-cluster is as the plan leaves it.
+Contract: pure. `gang_plan_table` formats plans with gangs, `pod_plan_table` all other plans. The cluster is in the
+state after the plan.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 NO_PENDING_PODS = "No pending pods found."
 _FOR_EXECUTORS = frozenset(("uid", "volumes", "change", "turns", "holds", "released", "budgets"))
-"""Fields of a plan that are for whoever carries it out; they are not shown."""
+"""Fields that only the executor of a plan needs; `plan_data` leaves them out."""
 
 
 def plan_text(
     plan: Plan, cluster: Cluster, queue: Iterable[Turn], *, wide: bool, namespaced: bool | None = None
 ) -> str:
-    """The table and its summary; `queue` has the turns in the order in which they were taken.
+    """Return the table and its summary; `queue` has the turns in the order in which the session took them.
 
-    Namespaces have a column if `namespaced`, or if it is None and several came up.
+    The table has a namespace column if `namespaced` is true, or if it is None and there are several namespaces.
     """
     if has_gangs(plan):
         gangs = GangTable(plan, cluster)
@@ -41,14 +41,14 @@ def plan_text(
 
 
 def plan_names(plan: Plan) -> str:
-    """A line for each pod: its name, and the name of its node if it gets one."""
+    """Return a line for each pod: its name, and the name of its node if it gets one."""
     lines = [f"pod/{split_key(each.pod)[1]} node/{each.node}" for each in plan.binds]
     lines += [f"pod/{split_key(each.pod)[1]}" for each in (*plan.nominated, *plan.unschedulable)]
     return "\n".join(lines)
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
-    """A plan as data; what is said of gangs and moves is left out where there are none."""
+    """Return a plan as data for programs; fields about gangs and moves are left out if they are empty."""
     shown = replace(
         plan,
         binds=tuple(replace(each, uid=None, volumes=()) for each in plan.binds),

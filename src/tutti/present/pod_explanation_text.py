@@ -1,7 +1,7 @@
-"""The explanation of a pod as people read it: the outcome, the nodes that fit with scores, and those that refuse.
+"""The explanation of a pod as text: the outcome, feasible nodes with scores, and refusing nodes with reasons.
 
-Contract: nodes that say the same are one line with their number, unless there are few nodes or `wide` is asked for;
-`wide` also gives every node its line, plugins their full names, and says what the node has left of what the pod asks.
+Contract: in a cluster with more than `FEW` nodes, nodes with the same cells share a line. `wide` gives every node a
+line, prints full plugin names, and adds the free amounts of the resources that the pod requests.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tutti.present.tables import NONE, counted, table
 if TYPE_CHECKING:
     from tutti.cluster.cluster import Cluster
 
-_Said = Callable[[NodeExplanation], tuple[object, ...]]
+_Cells = Callable[[NodeExplanation], tuple[object, ...]]
 
 FEW = 20
-"""Up to so many nodes each has its own line."""
-_EXAMPLES, _LINES = 3, 15
-_SHORT = {
+"""Up to this number of nodes, every node has a line."""
+_MAX_EXAMPLES, _MAX_LINES = 3, 15
+_SHORT_NAMES = {
     "TaintToleration": "TAINTS", "NodeAffinity": "AFFINITY", "NodeResourcesFit": "FIT", "VolumeBinding": "VOLUMES",
     "PodTopologySpread": "SPREAD", "InterPodAffinity": "PODS", "NodeResourcesBalancedAllocation": "BALANCE",
     "ImageLocality": "IMAGES",
@@ -34,12 +34,12 @@ _SHORT = {
 
 
 def pod_text(explanation: PodExplanation, cluster: Cluster, *, wide: bool) -> str:
-    """The whole explanation; the cluster is the one that was asked."""
+    """Return the whole explanation; `cluster` is the cluster in which the pod was explained."""
     grouped = not wide and len(explanation.nodes) > FEW
     feasible = [node for node in explanation.nodes if node.feasible]
     refused = [node for node in explanation.nodes if not node.feasible]
     parts = [_head(explanation, cluster, len(feasible), len(refused))]
-    free = _Free(explanation.pod, cluster) if wide else None
+    free = _FreeAmounts(explanation.pod, cluster) if wide else None
     if feasible:
         parts.append(_scores(feasible, grouped=grouped, free=free))
     if refused:
@@ -71,42 +71,42 @@ def _head(explanation: PodExplanation, cluster: Cluster, feasible: int, refused:
 
 
 def _gang_outcome(explanation: PodExplanation) -> str | None:
-    """What would become of the pod's gang, in one line."""
+    """Return the outcome of the pod's gang in one line."""
     if explanation.gang is None or explanation.gang_outcome is None:
         return None
     return outcome_text(explanation.gang_outcome, explanation.gang.partition("/")[0])
 
 
 def pod_data(explanation: PodExplanation) -> dict[str, Any]:
-    """The same for programs; the gang's outcome is its line of text."""
+    """Return the explanation as data for programs; the gang's outcome is a line of text."""
     data: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(explanation, gang_outcome=None))
     return data | {"gangOutcome": _gang_outcome(explanation)}
 
 
 def _outcome(explanation: PodExplanation) -> str:
-    """Where the pod goes, or why it stays or goes nowhere."""
+    """Return where the pod goes or would go, or why no node takes it."""
     totals = {node.name: node.total for node in explanation.nodes if node.feasible}
     if explanation.goes_to is None:
         why = explanation.message or ""
-        return why if explanation.node is None else f"asked today it would find no place: {why}"
+        return why if explanation.node is None else f"if pending again today, it would get no node: {why}"
     score = totals.get(explanation.goes_to)
     because = f"score {score}" if score is not None else "the only node that can take it"
     if explanation.node is None:
-        return f"goes to {explanation.goes_to}: {_lead(explanation, because)}"
+        return f"goes to {explanation.goes_to}: {_score_lead(explanation, because)}"
     if explanation.goes_to == explanation.node:
-        return f"asked today it would go to {explanation.node} again: {_lead(explanation, because)}"
-    here = next((node for node in explanation.nodes if node.name == explanation.node), None)
-    if here is None:
-        now = f"{explanation.node} is not there any more"
-    elif here.feasible:
-        now = f"{explanation.node} has {here.total}"
+        return f"if pending again today, it would go to {explanation.node} again: {_score_lead(explanation, because)}"
+    current = next((node for node in explanation.nodes if node.name == explanation.node), None)
+    if current is None:
+        comparison = f"{explanation.node} no longer exists"
+    elif current.feasible:
+        comparison = f"{explanation.node} has {current.total}"
     else:
-        now = f"{explanation.node} would refuse it: {', '.join(here.reasons)}"
-    return f"asked today it would go to {explanation.goes_to}: {because}; {now}"
+        comparison = f"{explanation.node} would refuse it: {', '.join(current.reasons)}"
+    return f"if pending again today, it would go to {explanation.goes_to}: {because}; {comparison}"
 
 
-def _lead(explanation: PodExplanation, because: str) -> str:
-    """The winner's score, and how far the next is behind."""
+def _score_lead(explanation: PodExplanation, because: str) -> str:
+    """Return the score of the best node and the next best node, or the number of nodes with the same score."""
     ranked = [node for node in explanation.nodes if node.feasible and node.total is not None]
     if len(ranked) < 2:
         return because
@@ -116,65 +116,69 @@ def _lead(explanation: PodExplanation, because: str) -> str:
     return f"{because}; the next best is {ranked[1].name} with {ranked[1].total}"
 
 
-def _scores(nodes: Sequence[NodeExplanation], *, grouped: bool, free: _Free | None) -> str:
-    """The nodes that fit, the best first, with every plugin's part of the total."""
+def _scores(nodes: Sequence[NodeExplanation], *, grouped: bool, free: _FreeAmounts | None) -> str:
+    """Return the table of feasible nodes, best first, with every plugin's part of the total score."""
     plugins = list(dict.fromkeys(plugin for node in nodes for plugin in node.scores))
-    names = [plugin.upper() if free is not None else _SHORT.get(plugin, plugin.upper()) for plugin in plugins]
+    names = [plugin.upper() if free is not None else _SHORT_NAMES.get(plugin, plugin.upper()) for plugin in plugins]
 
-    def said(node: NodeExplanation) -> tuple[object, ...]:
+    def cells(node: NodeExplanation) -> tuple[object, ...]:
         return (NONE if node.total is None else node.total, *(node.scores.get(plugin, 0) for plugin in plugins))
 
-    return _table(nodes, ("TOTAL", *names), said, grouped=grouped, free=free)
+    return _table(nodes, ("TOTAL", *names), cells, grouped=grouped, free=free)
 
 
-def _reasons(nodes: Sequence[NodeExplanation], *, grouped: bool, free: _Free | None) -> str:
-    """The nodes that refuse, with the plugin that did and whether evictions could change it."""
+def _reasons(nodes: Sequence[NodeExplanation], *, grouped: bool, free: _FreeAmounts | None) -> str:
+    """Return the table of nodes that refuse the pod: plugin, reason, and whether evictions could help."""
 
-    def said(node: NodeExplanation) -> tuple[object, ...]:
+    def cells(node: NodeExplanation) -> tuple[object, ...]:
         if node.victims:
-            help_ = f"of {counted(len(node.victims), 'pod')}"
+            effect = f"of {counted(len(node.victims), 'pod')}"
         else:
-            help_ = "could help" if node.eviction_could_help else "no help"
-        return node.plugin, help_, ", ".join(node.reasons)
+            effect = "could help" if node.eviction_could_help else "no help"
+        return node.plugin, effect, ", ".join(node.reasons)
 
-    return _table(nodes, ("REFUSED BY", "EVICTION", "REASON"), said, grouped=grouped, free=free)
+    return _table(nodes, ("REFUSED BY", "EVICTION", "REASON"), cells, grouped=grouped, free=free)
 
 
 def _table(
-    nodes: Sequence[NodeExplanation], headers: Sequence[str], said: _Said, *, grouped: bool, free: _Free | None
+    nodes: Sequence[NodeExplanation], headers: Sequence[str], cells: _Cells, *, grouped: bool, free: _FreeAmounts | None
 ) -> str:
-    """A line for each node, or for all nodes that say the same."""
+    """Return a table with a line for each node or, if `grouped`, for each set of nodes with the same cells."""
     if grouped:
         groups: dict[tuple[object, ...], list[str]] = {}
         for node in nodes:
-            groups.setdefault(said(node), []).append(node.name)
-        rows = [(len(names), _examples(names), *cells) for cells, names in groups.items()]
-        text = table(("NODES", "NAMES", *headers), rows[:_LINES])
-        return text if len(rows) <= _LINES else f"{text}\n... {len(rows) - _LINES:,} more lines; -o wide has every node"
+            groups.setdefault(cells(node), []).append(node.name)
+        rows = [(len(names), _examples(names), *key) for key, names in groups.items()]
+        text = table(("NODES", "NAMES", *headers), rows[:_MAX_LINES])
+        return (
+            text
+            if len(rows) <= _MAX_LINES
+            else f"{text}\n... {len(rows) - _MAX_LINES:,} more lines; -o wide has every node"
+        )
     if free is None:
-        return table(("NODE", *headers), ((node.name, *said(node)) for node in nodes))
-    return table(("NODE", "FREE", *headers), ((node.name, free.on(node.name), *said(node)) for node in nodes))
+        return table(("NODE", *headers), ((node.name, *cells(node)) for node in nodes))
+    return table(("NODE", "FREE", *headers), ((node.name, free.on(node.name), *cells(node)) for node in nodes))
 
 
 def _examples(names: Sequence[str]) -> str:
-    shown = ",".join(names[:_EXAMPLES])
-    return f"{shown},..." if len(names) > _EXAMPLES else shown
+    shown = ",".join(names[:_MAX_EXAMPLES])
+    return f"{shown},..." if len(names) > _MAX_EXAMPLES else shown
 
 
-class _Free:
-    """What nodes have left of what one pod asks for."""
+class _FreeAmounts:
+    """The free amounts of the resources that one pod requests."""
 
     def __init__(self, pod: str, cluster: Cluster) -> None:
         self._cluster = cluster
         row = cluster.pod_row(pod)
-        self._asked = [name for name, amount in incoming_requests(cluster.pod(pod)).items() if amount]
+        self._resources = [name for name, amount in incoming_requests(cluster.pod(pod)).items() if amount]
         self._own = cluster.pods.node_names[row], cluster.usages.matrix[cluster.pods.usage[row]]
 
     def on(self, node: str) -> str:
-        """The amounts on a node, without the pod itself if it is there."""
+        """Return the free amounts on a node; the pod itself does not count as used."""
         row, nodes, resources = self._cluster.node_row(node), self._cluster.nodes, self._cluster.resources
         amounts = []
-        for name in self._asked:
+        for name in self._resources:
             place = resources.place(name)
             left = int(nodes.alloc[place, row] - nodes.used[place, row])
             if self._own[0] == node:

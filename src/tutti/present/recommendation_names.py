@@ -1,4 +1,4 @@
-"""A recommendation for shell scripts: one line for each scale-up and each node to remove (`-o name`)."""
+"""The output of `tutti recommend -o name` for shell scripts: one line for each scale-up and each node to remove."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def recommendation_names(answer: Recommendation) -> str:
-    """``pool/zone/type +3`` for a scale-up, ``pool/zone/type/spot +3`` if it is not on demand, ``node/NAME -1`` for a
-    node to remove.
+    """Return ``pool/zone/type +3`` for each scale-up and ``node/NAME -1`` for each node to remove.
+
+    A scale-up that is not on demand has its capacity type, too: ``pool/zone/type/spot +3``.
     """
     lines = [_name(each) for each in answer.scale_up]
     if answer.down is not None:

@@ -1,8 +1,7 @@
-"""A recommendation as people read it: the scale-ups, what they come to, and who stays pending.
+"""A recommendation as text: scale-ups, cost and bound, pods that stay pending, unusable pools, alternative evictions.
 
-Contract: pure text, parts separated by an empty line. First the scale-ups, a line each; then a summary; then, where
-there is something to tell, the pods that stay pending (those with one reason share a line), the pools that could not be
-used, and evictions that would do instead. `wide` adds the nodes with the pods that each takes, counted by owner.
+Contract: pure text, parts separated by an empty line; empty parts are left out. Pending pods with the same reason share
+a line. `wide` adds every node that takes pods, with these pods counted by owner.
 """
 
 from __future__ import annotations
@@ -30,28 +29,34 @@ if TYPE_CHECKING:
     from tutti.recommend.records.request import Request
 
 _HEADERS = ("ZONE", "TYPE", "CAPACITY", "NODES", "PRICE/MONTH", "COST/MONTH")
-_ALTERNATIVES = 5
-_NAMES = 3
+_MAX_ALTERNATIVES = 5
+_MAX_NAMES = 3
 _TOLERANCE = 1e-6
-"""A smaller gap is the solver's rounding."""
+"""A smaller gap is a rounding error of the solver."""
+REMAINING_PODS = "for the pods that remain after kube-scheduler binds those that fit existing nodes"
+"""The pods for which a bound holds, if kube-scheduler binds pods to existing nodes before nodes are bought."""
 _ORDINAL = re.compile(r"(-[0-9]+)+$")
 
 
 def recommendation_text(
     answer: Recommendation, request: Request, others: Sequence[NotConsidered], *, wide: bool
 ) -> str:
-    """The whole answer; `others` are pods that nobody tries to place."""
+    """Return the whole text; `others` are the pods that were not considered."""
     parts = [
         scale_ups_table(answer.scale_up),
-        _nodes(answer, request) if wide else "",
+        _nodes_table(answer, request) if wide else "",
         "\n".join(_summary(answer, others)),
     ]
-    parts += [_left(answer.left), _pools(answer, wide=wide), "\n".join(_instead(answer.alternatives))]
+    parts += [
+        _pending_table(answer.left),
+        _pools_table(answer, wide=wide),
+        "\n".join(_eviction_lines(answer.alternatives)),
+    ]
     return "\n\n".join(filter(None, parts))
 
 
 def scale_ups_table(scale_up: Sequence[ScaleUp], first: str = "POOL") -> str:
-    """A line for each scale-up; `first` heads the column of the pools. Empty if there is none."""
+    """Return a line for each scale-up, or an empty text; `first` is the heading of the pool column."""
     rows = [
         (
             each.pool,
@@ -73,18 +78,18 @@ def scale_ups_table(scale_up: Sequence[ScaleUp], first: str = "POOL") -> str:
 
 def _summary(answer: Recommendation, others: Sequence[NotConsidered]) -> Iterator[str]:
     on_new = sum(len(node.pods) for node in answer.nodes)
-    there = answer.placed - on_new
-    where = [f"{there:,} on nodes that are there"] if there else []
+    on_existing = answer.placed - on_new
+    where = [f"{on_existing:,} on existing nodes"] if on_existing else []
     where += [f"{on_new:,} on {counted(len(answer.nodes), 'new node')}"] if answer.nodes else []
     verb = "gets" if answer.placed == 1 else "get"
-    said = f"{answer.placed:,} of {counted(answer.pods, 'pending pod')} {verb} a node"
-    yield f"{said}: {', '.join(where)}" if where else said
+    placed = f"{answer.placed:,} of {counted(answer.pods, 'pending pod')} {verb} a node"
+    yield f"{placed}: {', '.join(where)}" if where else placed
     if answer.nodes:
         yield _cost(answer)
         if answer.minimal:
             yield "every new node is needed: without any one of them some pod would wait"
         else:
-            yield "whether every new node is needed was not looked at"
+            yield "did not check whether every new node is needed"
     elif answer.placed:
         yield "nothing has to be bought"
     if others:
@@ -93,48 +98,52 @@ def _summary(answer: Recommendation, others: Sequence[NotConsidered]) -> Iterato
 
 
 def _cost(answer: Recommendation) -> str:
-    """What it costs, and what it cannot cost less than; in nodes first where nodes are counted."""
+    """Return the cost and the lower bound; the number of nodes comes first if the objective is nodes."""
     by_nodes = answer.objective == Objective.NODES
-    cost = "cost unknown" if answer.cost is None else f"cost {_both(answer.cost)}"
+    cost = "cost unknown" if answer.cost is None else f"cost {_monthly_and_hourly(answer.cost)}"
     if by_nodes:
         cost = f"{counted(len(answer.nodes), 'new node')} ({cost})"
     if answer.bound is None:
         return f"{cost}, chosen by {answer.strategy}: how much better a plan could be is not known"
     if not answer.bound and (by_nodes or answer.cost):
-        return f"{cost}; how much better a plan could be was not found out in the time given (--time-limit)"
+        return f"{cost}; how much better a plan could be is not known: the search reached --time-limit first"
     if answer.gap is None or answer.gap < _TOLERANCE:
         return f"{cost}; proved: {bound_statement(answer, 'has fewer' if by_nodes else 'costs less')}"
     least = f"has fewer than {answer.bound:,}" if by_nodes else f"costs less than {monthly_text(answer.bound)}"
-    hint = "; more time may close it, or spreading needs it" if answer.binder == Binder.KUBE_SCHEDULER else ""
+    hint = (
+        "; more time may close the gap, unless spread constraints cause it"
+        if answer.binder == Binder.KUBE_SCHEDULER
+        else ""
+    )
     return f"{cost}; {bound_statement(answer, least)} (gap {100 * answer.gap:.2f} %{hint})"
 
 
 def bound_excludes_bound_pods(answer: Recommendation) -> bool:
-    """Whether the bound is for those alone whom kube-scheduler does not bind before anything is bought."""
+    """Return whether the bound leaves out pods that kube-scheduler binds to existing nodes before nodes are bought."""
     return answer.binder == Binder.KUBE_SCHEDULER and bool(answer.on_existing)
 
 
 def bound_statement(answer: Recommendation, better: str) -> str:
-    """What the bound says: that there is nothing that, for example, ``costs less``."""
+    """Return that no plan or purchase is better; `better` is, for example, ``costs less``."""
     if bound_excludes_bound_pods(answer):
-        return f"no purchase {better} once kube-scheduler has bound what fits now"
+        return f"no purchase {better} {REMAINING_PODS}"
     return f"no plan for these pods {better}"
 
 
-def _both(nano: int) -> str:
+def _monthly_and_hourly(nano: int) -> str:
     return f"{monthly_text(nano)} a month (${nano / NANO:,.4f} an hour)"
 
 
 def monthly_text(nano: int | None) -> str:
-    """An hourly price by the month, as text."""
+    """Return an hourly price as a price per month."""
     return "<unknown>" if nano is None else f"${nano * HOURS_A_MONTH / NANO:,.2f}"
 
 
-# Who stays, and what else could be done -------------------------------------------------------------------------------
+# Pending pods, pools and evictions ------------------------------------------------------------------------------------
 
 
-def _left(left: Sequence[LeftPod]) -> str:
-    """The pods that stay pending, a line for each reason."""
+def _pending_table(left: Sequence[LeftPod]) -> str:
+    """Return the pods that stay pending, with a line for each reason."""
     groups: dict[tuple[str, str], list[LeftPod]] = {}
     for each in left:
         groups.setdefault((each.gang or "", each.reason), []).append(each)
@@ -148,8 +157,8 @@ def _left(left: Sequence[LeftPod]) -> str:
     return f"{counted(len(left), 'pod')} {stay} pending:\n{table(('PODS', 'NAMESPACE', 'EXAMPLE', 'REASON'), rows)}"
 
 
-def _pools(answer: Recommendation, *, wide: bool) -> str:
-    """The pools that could not be used, where that matters."""
+def _pools_table(answer: Recommendation, *, wide: bool) -> str:
+    """Return the pools that could not be used, if pods stay pending; `wide` always lists them, with remarks."""
     if not (wide or answer.left):
         return ""
     rows = [(each.pool, each.reason) for each in answer.pools if not each.eligible]
@@ -157,21 +166,21 @@ def _pools(answer: Recommendation, *, wide: bool) -> str:
     return table(("POOL", "NOT USED BECAUSE" if not wide else "REMARK"), rows) if rows else ""
 
 
-def _instead(alternatives: Sequence[Alternative]) -> Iterator[str]:
-    """Evictions that would do without a purchase."""
-    for each in alternatives[:_ALTERNATIVES]:
-        names = ", ".join(each.evicting[:_NAMES])
-        more = f" and {len(each.evicting) - _NAMES:,} more" if len(each.evicting) > _NAMES else ""
+def _eviction_lines(alternatives: Sequence[Alternative]) -> Iterator[str]:
+    """Yield lines on evictions that make a purchase unnecessary."""
+    for each in alternatives[:_MAX_ALTERNATIVES]:
+        names = ", ".join(each.evicting[:_MAX_NAMES])
+        more = f" and {len(each.evicting) - _MAX_NAMES:,} more" if len(each.evicting) > _MAX_NAMES else ""
         yield f"instead of buying for {each.who}, evicting {names}{more} would do"
-    if len(alternatives) > _ALTERNATIVES:
-        yield f"evictions would do for {len(alternatives) - _ALTERNATIVES:,} others, too (-o json names them)"
+    if len(alternatives) > _MAX_ALTERNATIVES:
+        yield f"evictions would do for {len(alternatives) - _MAX_ALTERNATIVES:,} others, too (-o json names them)"
 
 
 # Nodes ----------------------------------------------------------------------------------------------------------------
 
 
-def _nodes(answer: Recommendation, request: Request) -> str:
-    """Every node that takes pods, new ones first."""
+def _nodes_table(answer: Recommendation, request: Request) -> str:
+    """Return a line for every node that takes pods, new nodes first."""
     pods = {obj.key: obj for obj in request.objects if isinstance(obj, Pod)}
     rows: list[Sequence[object]] = [
         (
@@ -181,30 +190,30 @@ def _nodes(answer: Recommendation, request: Request) -> str:
             each.zone or NONE,
             each.instance_type or NONE,
             f"{len(each.pods):,}",
-            _taken(each.pods, pods),
+            _pods_by_owner(each.pods, pods),
         )
         for each in answer.nodes
     ]
-    there: dict[str, list[str]] = {}
+    on_existing: dict[str, list[str]] = {}
     for placement in answer.on_existing:
-        there.setdefault(placement.node, []).append(placement.pod)
+        on_existing.setdefault(placement.node, []).append(placement.pod)
     known = {obj.metadata.name: obj for obj in request.objects if isinstance(obj, Node)}
-    for name, taken in sorted(there.items()):
+    for name, taken in sorted(on_existing.items()):
         node = known[name]
         pool = (pool_of(node) or ("", ""))[1] or NONE
         zone, kind = label_of(node, ZONE) or NONE, label_of(node, INSTANCE_TYPE) or NONE
-        rows.append((name, "There", pool, zone, kind, f"{len(taken):,}", _taken(taken, pods)))
+        rows.append((name, "There", pool, zone, kind, f"{len(taken):,}", _pods_by_owner(taken, pods)))
     return table(("NODE", "STATUS", "POOL", "ZONE", "TYPE", "PODS", "TAKES"), rows) if rows else ""
 
 
-def _taken(keys: Sequence[str], pods: dict[str, Pod]) -> str:
-    """Pods counted by their owner, or by what their names have in common: ``3 web-7c9d, 1 db``."""
-    counts = Counter(_family(pods[key]) for key in keys)
-    shown = [f"{number:,} {name}" for name, number in counts.most_common(_NAMES)]
-    rest = sum(counts.values()) - sum(number for _, number in counts.most_common(_NAMES))
+def _pods_by_owner(keys: Sequence[str], pods: dict[str, Pod]) -> str:
+    """Return pods counted by owner, or by the common part of their names: ``3 web-7c9d, 1 db``."""
+    counts = Counter(_owner_name(pods[key]) for key in keys)
+    shown = [f"{number:,} {name}" for name, number in counts.most_common(_MAX_NAMES)]
+    rest = sum(counts.values()) - sum(number for _, number in counts.most_common(_MAX_NAMES))
     return ", ".join(shown) + (f", {rest:,} others" if rest else "")
 
 
-def _family(pod: Pod) -> str:
+def _owner_name(pod: Pod) -> str:
     owner = controller_of(pod)
     return owner.name if owner is not None else _ORDINAL.sub("", pod.metadata.name)

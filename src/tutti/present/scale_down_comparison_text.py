@@ -1,7 +1,8 @@
-"""Our scale-down beside Cluster Autoscaler's, as text and as data.
+"""The comparison of Tutti's scale-down with Cluster Autoscaler's, as text and as data.
 
-Contract: pure. A line for each of the two, then a line for every node that either of them lets go: after how long, what
-it saves, and where only one of the two lets it go, why the other one does not. Remarks say how to read it.
+Contract: pure. The first table has a line for each program. The second has a line for every node that a program
+removes: after what time, the saving and, if only one program removes the node, why the other keeps it. Remarks explain
+the numbers.
 """
 
 from __future__ import annotations
@@ -25,26 +26,27 @@ if TYPE_CHECKING:
 OURS, THEIRS = "Tutti", "Cluster Autoscaler"
 TOTALS = ("SCALE-DOWN BY", "NODES", "SAVES/HOUR", "SAVES/MONTH", "VS OURS", "AGREES")
 NODES = ("NODE", "POOL", "TUTTI", "CLUSTER AUTOSCALER", "SAVES/HOUR", "BECAUSE")
-_NOTHING, _STAYS = "-", "stays"
+_EMPTY, _STAYS = "-", "stays"
 
 
 class NodeComparison(NamedTuple):
-    """A node that one of the two lets go, or both."""
+    """A node that at least one of the two programs removes."""
 
     node: str
     pool: str
     price: int | None
     ours: int | None
-    """After how many seconds; None: not at all."""
+    """Seconds until Tutti removes the node; None: Tutti keeps it."""
     theirs: int | None
+    """The same for Cluster Autoscaler."""
     because: str
-    """Why only one of the two lets it go; empty where both do."""
+    """Why the other program keeps the node; empty if both remove it."""
 
 
 def scale_down_comparison_text(plan: DownPlan, theirs: PeerScaleDown) -> str:
-    """The tables, and the remarks under them."""
+    """Return the tables and the remarks below them."""
     rows = [
-        (each.node, each.pool, _after(each.ours), _after(each.theirs), hourly_text(each.price), each.because)
+        (each.node, each.pool, _wait_text(each.ours), _wait_text(each.theirs), hourly_text(each.price), each.because)
         for each in node_rows(plan, theirs)
     ]
     parts = [table(TOTALS, totals(plan, theirs)), table(NODES, rows) if rows else "", "\n".join(remarks(plan, theirs))]
@@ -52,15 +54,15 @@ def scale_down_comparison_text(plan: DownPlan, theirs: PeerScaleDown) -> str:
 
 
 def totals(plan: DownPlan, theirs: PeerScaleDown) -> list[Sequence[str]]:
-    """A line for each of the two: how many nodes go, and what that saves."""
+    """Return a row for each program: the number of removed nodes, and the saving."""
     number = f"{len(plan.removals):,}" + (f" for {len(plan.nodes):,} new" if plan.nodes else "")
     known = agreement_of(CLUSTER_AUTOSCALER, "deleted")
-    agrees = _NOTHING if known is None else str(known)
+    agrees = _EMPTY if known is None else str(known)
     change = None
     if plan.saving is not None and theirs.saving is not None:
         change = theirs.saving / plan.saving - 1 if plan.saving else None if theirs.saving else 0.0
     return [
-        (OURS, number, hourly_text(plan.saving), monthly_text(plan.saving), _NOTHING, _NOTHING),
+        (OURS, number, hourly_text(plan.saving), monthly_text(plan.saving), _EMPTY, _EMPTY),
         (
             THEIRS,
             f"{len(theirs.gone):,}",
@@ -73,57 +75,58 @@ def totals(plan: DownPlan, theirs: PeerScaleDown) -> list[Sequence[str]]:
 
 
 def node_rows(plan: DownPlan, theirs: PeerScaleDown) -> list[NodeComparison]:
-    """Every node that either of the two lets go, by name."""
+    """Return every node that at least one program removes, by name."""
     ours, gone = {each.node: each for each in plan.removals}, {each.node: each for each in theirs.gone}
     stays = {each.node: each.message for each in plan.stays}
-    found = []
+    rows = []
     for name in sorted({*ours, *gone}):
         mine, other = ours.get(name), gone.get(name)
         because = ""
         if other is None:
-            because = _because(THEIRS, theirs.kept.get(name, ""))
+            because = _with_program(THEIRS, theirs.kept.get(name, ""))
         elif mine is None:
-            because = _because(OURS, stays.get(name, ""))
+            because = _with_program(OURS, stays.get(name, ""))
         known = mine or other
         assert known is not None
         waits = (None if mine is None else mine.wait, None if other is None else other.wait)
-        found.append(NodeComparison(name, known.pool, known.price, *waits, because))
-    return found
+        rows.append(NodeComparison(name, known.pool, known.price, *waits, because))
+    return rows
 
 
 def remarks(plan: DownPlan, theirs: PeerScaleDown) -> Iterator[str]:
-    """What a reader should know beside the numbers."""
+    """Yield remarks on the comparison."""
     if plan.saving is not None and theirs.saving is not None and theirs.saving > plan.saving:
         yield f"{THEIRS} saves more here: {hourly_text(theirs.saving - plan.saving)} an hour"
     if plan.nodes:
-        yield f"{THEIRS} takes nodes away and never replaces them by cheaper ones"
+        yield f"{THEIRS} removes nodes and never replaces them with cheaper ones"
     if plan.purchase:
-        yield f"{THEIRS} takes nothing away for ten minutes after it has bought nodes for waiting pods"
+        yield f"{THEIRS} removes no node for ten minutes after it has bought nodes for waiting pods"
     if theirs.late:
-        yield f"time was up before {THEIRS} had looked at {counted(theirs.late, 'node')}: try a longer --time-limit"
+        unchecked = counted(theirs.late, "node")
+        yield f"time ran out before the model of {THEIRS} had checked {unchecked}: try a longer --time-limit"
     if theirs.gone:
         yield f"{THEIRS} deletes up to {PARALLEL} empty nodes at once and drains the others one by one"
-        yield "what it cannot do in one round (a budget, a turn) comes after the unneeded time has passed again"
+        yield "nodes that it cannot remove in one round (budget, turn) wait for the unneeded time again"
     yield "AGREES: on how many recorded clusters a round of our model deleted what the real program deleted"
 
 
 def hourly_text(nano: int | None) -> str:
-    """An hourly price, as text."""
+    """Return an hourly price as text."""
     return "<unknown>" if nano is None else f"${nano / NANO:,.4f}"
 
 
-def _after(seconds: int | None) -> str:
+def _wait_text(seconds: int | None) -> str:
     if seconds is None:
         return _STAYS
     return f"after {duration_text(seconds)}" if seconds else duration_text(seconds)
 
 
-def _because(who: str, why: str) -> str:
-    return f"{who}: {why}" if why else ""
+def _with_program(program: str, reason: str) -> str:
+    return f"{program}: {reason}" if reason else ""
 
 
 def scale_down_comparison_data(theirs: PeerScaleDown, currency: str) -> dict[str, Any]:
-    """Cluster Autoscaler's part for programs; null for what is not known."""
+    """Return Cluster Autoscaler's scale-down as data for programs; unknown values are null."""
     known, saving = agreement_of(CLUSTER_AUTOSCALER, "deleted"), None
     if theirs.saving is not None:
         money = {"perHour": dollars(theirs.saving), "perMonth": dollars_a_month(theirs.saving)}

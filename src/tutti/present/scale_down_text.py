@@ -1,6 +1,6 @@
-"""A scale-down as people read it: the nodes that go, what comes instead, what that saves, and why the others stay.
+"""A scale-down as text: removed nodes, their replacements, the saving, and the reasons why other nodes stay.
 
-Contract: pure text, parts separated by an empty line. `wide` lists every node that stays and every step; otherwise
+Contract: pure text, parts separated by an empty line. `wide` lists every step and every node that stays; otherwise
 nodes that stay for the same kind of reason share a line.
 """
 
@@ -16,14 +16,14 @@ from tutti.present.tables import NONE, counted, table, without_columns
 if TYPE_CHECKING:
     from tutti.recommend.records.down_plan import DownPlan, ScaleDownStep, StayingNode
 
-_GOES = ("NODE", "POOL", "ZONE", "TYPE", "CAPACITY", "USED", "WHY", "MOVES", "AFTER", "SAVES/MONTH")
+_HEADERS = ("NODE", "POOL", "ZONE", "TYPE", "CAPACITY", "USED", "WHY", "MOVES", "AFTER", "SAVES/MONTH")
 
-_USUAL_GRACE = 30
-"""Seconds; nobody has to be told of pods that end within that."""
+_DEFAULT_GRACE = 30
+"""Seconds; the summary mentions grace periods only if one is longer than this, the Kubernetes default."""
 
 
 def scale_down_text(plan: DownPlan, *, wide: bool) -> str:
-    """The whole plan."""
+    """Return the whole plan."""
     parts = [_removals(plan), scale_ups_table(plan.scale_up, "INSTEAD FROM POOL"), "\n".join(_summary(plan))]
     parts += [_stays(plan.stays, wide=wide), _steps(plan.steps) if wide else ""]
     return "\n\n".join(filter(None, parts))
@@ -46,7 +46,7 @@ def _removals(plan: DownPlan) -> str:
         for each in plan.removals
     ]
     plain = all(each.capacity_type == ON_DEMAND for each in plan.removals)
-    return without_columns(_GOES, rows, ("CAPACITY",) if plain else ()) if rows else ""
+    return without_columns(_HEADERS, rows, ("CAPACITY",) if plain else ()) if rows else ""
 
 
 def _summary(plan: DownPlan) -> Iterator[str]:
@@ -56,11 +56,11 @@ def _summary(plan: DownPlan) -> Iterator[str]:
         return
     instead = f" for {counted(len(plan.nodes), 'new one')}" if plan.nodes else ""
     moves = f"{counted(plan.moves, 'pod')} {'moves' if plan.moves == 1 else 'move'}" if plan.moves else "no pod moves"
-    yield f"{len(plan.removals):,} of {counted(whole, 'node')} can go{instead}: {moves}, in {_number(plan.steps)}"
-    if any(step.grace > _USUAL_GRACE for step in plan.steps):
-        yield f"pods may take their time to end: the steps wait for them up to {duration_text(plan.grace)}"
+    yield f"{len(plan.removals):,} of {counted(whole, 'node')} can go{instead}: {moves}, in {_step_count(plan.steps)}"
+    if any(step.grace > _DEFAULT_GRACE for step in plan.steps):
+        yield f"steps wait for pods to terminate, up to {duration_text(plan.grace)}"
     if plan.saving is None or plan.before is None or plan.after is None:
-        yield "what that saves is not known: some of them have no known price"
+        yield "the saving is not known: some of these nodes have no known price"
         return
     share = f" ({plan.saving / plan.before:.0%})" if plan.before else ""
     then = "with the purchase, " if plan.purchase else ""
@@ -70,7 +70,7 @@ def _summary(plan: DownPlan) -> Iterator[str]:
         yield f"moving has paid for itself after {duration_text(round(plan.payback * 3600))}"
 
 
-def _number(steps: Sequence[ScaleDownStep]) -> str:
+def _step_count(steps: Sequence[ScaleDownStep]) -> str:
     return counted(len(steps), "step")
 
 
@@ -103,7 +103,7 @@ def _steps(steps: Sequence[ScaleDownStep]) -> str:
 
 
 def duration_text(seconds: int) -> str:
-    """Whole units, the two largest at most: 10m, 1h30m, 2d4h; at once where it is nothing."""
+    """Return a duration in its two largest units (10m, 1h30m, 2d4h), or ``now`` for 0."""
     if seconds <= 0:
         return "now"
     parts = []

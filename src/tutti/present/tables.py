@@ -1,7 +1,7 @@
-"""Answers as text: tables without borders as kubectl prints them, JSON and YAML.
+"""Tables without borders as kubectl prints them, and records as JSON or YAML.
 
-Contract: pure, plain text. A table has upper-case headers and columns three spaces apart; nothing is cut off, and a
-character that cannot be printed is a question mark. Colours for a terminal are added by `cli.printing`.
+Contract: pure, plain text. A table has upper-case headers and columns three spaces apart. Cells are never cut off; a
+non-printable character becomes a question mark. `cli.printing` adds colours on a terminal.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ _GAP = 3
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Lines of aligned columns; numbers are set like text, as kubectl does."""
+    """Return lines of left-aligned columns; numbers are left-aligned, too, as in kubectl."""
     lines = [[_printable(str(cell)) for cell in row] for row in (headers, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(_line(cells, widths) for cells in lines)
 
 
 def _printable(text: str) -> str:
-    """A text on one line, and without a say in how a terminal looks: annotations may hold anything."""
+    """Return a text on one line without control characters: annotations may hold terminal escape codes."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
 def without_columns(headers: Sequence[str], rows: Iterable[Sequence[object]], drop: Iterable[str]) -> str:
-    """A table without some of its columns."""
+    """Return a table without the columns in `drop`."""
     dropped = set(drop)
-    kept = [place for place, header in enumerate(headers) if header not in dropped]
-    return table([headers[place] for place in kept], ([row[place] for place in kept] for row in rows))
+    kept = [index for index, header in enumerate(headers) if header not in dropped]
+    return table([headers[index] for index in kept], ([row[index] for index in kept] for row in rows))
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -39,7 +39,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def structured(value: Any, form: str) -> str:
-    """A record as JSON or YAML, without a newline at its end."""
+    """Return a record as JSON or YAML, without a newline at its end."""
     import msgspec
 
     if form == "json":
@@ -52,5 +52,5 @@ def structured(value: Any, form: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun: "1 pod", "1,200 pods"."""
+    """Return a number with its noun: "1 pod", "1,200 pods"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,6 +1,10 @@
-"""The recommender over HTTP: a server process that never plans, and worker processes that do nothing else.
+"""The recommender over HTTP: a server process that receives requests, and worker processes that plan.
 
-- `server`    runs the server; `settings` configures it; `embedded` runs it inside another program
-- `metrics`   counters in Prometheus' format
-- `http`      routes, bodies, refusals; `openapi` the OpenAPI document; `workers` the processes that plan
+- `server`    How does the server start, listen and shut down?
+- `settings`  Which settings does the server have?
+- `embedded`  How does another program run the server inside itself?
+- `metrics`   Which counters does /metrics have?
+- `http`      How does a request go from its first byte to its answer?
+- `workers`   How do worker processes plan, and when does the server replace one?
+- `openapi`   What is in the OpenAPI document?
 """

@@ -1,4 +1,4 @@
-"""The server inside another program: it listens on a free port and ends with its block."""
+"""The server inside another program: it listens on a free port until the end of a `with` block."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from tutti.serve.settings import ServerSettings
 
 @contextmanager
 def running_server(settings: ServerSettings | None = None) -> Iterator[str]:
-    """Run a server in a thread, and give its address.
+    """Run a server in a thread, and yield its address.
 
-    Worker processes plan, as always. The server accepts requests at once; they wait until a worker is ready. At the end
-    of the block running requests have the grace period; then the server and its workers end.
+    Planning runs in worker processes, as in `tutti recommender`. The server accepts requests at once; requests wait
+    until a worker is ready. At the end of the block running requests have the grace period to finish; then the server
+    and its workers end.
     """
     listening: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
     server = RecommenderServer(settings or ServerSettings(), listening.put)
@@ -30,10 +31,10 @@ def running_server(settings: ServerSettings | None = None) -> Iterator[str]:
     thread = threading.Thread(target=serve, name="tutti-recommender")
     thread.start()
     try:
-        found = listening.get()
-        if isinstance(found, BaseException):
-            raise found
-        yield found
+        address = listening.get()
+        if isinstance(address, BaseException):
+            raise address
+        yield address
     finally:
         server.stop()
         thread.join()

@@ -22,7 +22,7 @@ _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 
 class Metrics:
-    """See the module's contract."""
+    """The counters of one server."""
 
     def __init__(self) -> None:
         self._started = time.time()
@@ -48,7 +48,7 @@ class Metrics:
         self._starts[why] += 1
 
     def text(self, *, gauges: Mapping[str, float], workers: Mapping[int, int]) -> str:
-        """The page; `gauges` are current values, `workers` the memory of each worker by slot."""
+        """Return the page; `gauges` are current values, `workers` the memory of each worker by slot."""
         return "".join(f"{line}\n" for line in self._lines(gauges, workers))
 
     def _lines(self, gauges: Mapping[str, float], workers: Mapping[int, int]) -> Iterator[str]:
@@ -58,19 +58,19 @@ class Metrics:
         yield from _head("tutti_http_request_seconds", "histogram", "Time from request to answer.")
         for route, counts in sorted(self._buckets.items()):
             yield from self._histogram(route, counts)
-        yield from _head("tutti_http_request_body_bytes_total", "counter", "Bytes of request bodies, as they came.")
+        yield from _head("tutti_http_request_body_bytes_total", "counter", "Bytes of request bodies, as received.")
         for route, count in sorted(self._bytes.items()):
             yield f'tutti_http_request_body_bytes_total{{route="{route}"}} {count}'
-        yield from _head("tutti_worker_starts_total", "counter", "Workers started, by the end of the one before.")
+        yield from _head("tutti_worker_starts_total", "counter", "Workers started, by how the previous worker ended.")
         for why, count in sorted(self._starts.items()):
             yield f'tutti_worker_starts_total{{after="{why}"}} {count}'
         for name, number in sorted(gauges.items()):
             yield from _head(name, "gauge", _GAUGES[name])
             yield f"{name} {number:g}"
-        yield from _head("tutti_worker_resident_memory_bytes", "gauge", "What each worker held after its last plan.")
+        yield from _head("tutti_worker_resident_memory_bytes", "gauge", "Memory of each worker after its last plan.")
         for slot, size in sorted(workers.items()):
             yield f'tutti_worker_resident_memory_bytes{{worker="{slot}"}} {size}'
-        yield from _head("process_resident_memory_bytes", "gauge", "What the server itself holds.")
+        yield from _head("process_resident_memory_bytes", "gauge", "Memory of the server process.")
         yield f"process_resident_memory_bytes {resident_memory()}"
         yield from _head("process_start_time_seconds", "gauge", "When the server started.")
         yield f"process_start_time_seconds {self._started:.3f}"
@@ -89,14 +89,14 @@ class Metrics:
 _GAUGES = {
     "tutti_plans_running": "Plans being made now.",
     "tutti_plans_waiting": "Requests that wait for a worker.",
-    "tutti_uploads": "Requests whose body is still coming in.",
-    "tutti_upload_bytes": "What has come in of these bodies.",
+    "tutti_uploads": "Requests whose body the server is receiving.",
+    "tutti_upload_bytes": "Bytes received of these bodies.",
     "tutti_workers_ready": "Workers that can plan.",
 }
 
 
 def route_label(path: str) -> str:
-    """The route that a path belongs to."""
+    """Return the route of a path, or ``other``."""
     route = path.rstrip("/") or "/"
     return route if route in ROUTES else "other"
 

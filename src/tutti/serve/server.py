@@ -34,7 +34,7 @@ from tutti.serve.workers.worker_pool import WorkerPool
 
 _LOG = logging.getLogger("tutti.serve")
 _AFTER_GRACE = 5
-"""Seconds to send the last refusals."""
+"""Seconds to send the last refusals after the grace period."""
 _BACKLOG = 256
 _KEEP_ALIVE = 100
 """Seconds until an idle connection closes: longer than clients keep it (Go 90, httpx 5), so that no client sends a
@@ -42,7 +42,7 @@ request on a connection that is closing, which looks to the client like a lost r
 
 
 class RecommenderServer:
-    """A server with a bound socket."""
+    """A server with a bound socket; `listening` is called with its URL when it accepts requests."""
 
     def __init__(self, settings: ServerSettings, listening: Callable[[str], None]) -> None:
         self._settings, self._listening = settings, listening
@@ -54,7 +54,7 @@ class RecommenderServer:
         self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def run(self) -> int | None:
-        """Serve until the shutdown; give the signal that requested it, if any."""
+        """Serve until the shutdown; return the signal that requested it, if any."""
         with contextlib.closing(self._socket), asyncio.Runner() as runner:
             return runner.run(self._serve())
 
@@ -89,7 +89,7 @@ class RecommenderServer:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which reports when it listens and does not end the process after a signal."""
+    """uvicorn's server; it reports when it listens, and does not end the process after a signal."""
 
     def __init__(self, config: uvicorn.Config, plan_requests: PlanRequests, listening: Callable[[], None]) -> None:
         super().__init__(config)
@@ -97,7 +97,7 @@ class _Server(uvicorn.Server):
         self.signal: int | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and report it."""
+        """Start, and call `listening`."""
         await super().startup(sockets)
         self._listening()
 
@@ -160,18 +160,18 @@ def _config(settings: ServerSettings, plan_requests: PlanRequests) -> uvicorn.Co
 
 
 def _bind(settings: ServerSettings) -> socket.socket:
-    """The bound socket; bound before anything else, so that a free port is known."""
+    """Return the bound socket; binding comes first, so that the number of a free port is known."""
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         socket.getaddrinfo(settings.host or None, settings.port, family)  # gaierror for a name that does not resolve
         return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        raise InputError(f"cannot listen on {host}:{settings.port}: {_why_not(error)}") from None
+        raise InputError(f"cannot listen on {host}:{settings.port}: {_bind_problem(error)}") from None
 
 
-def _why_not(error: OSError | UnicodeError) -> str:
-    """Why an address cannot be bound, and what to do; Python's own text has the address as a tuple."""
+def _bind_problem(error: OSError | UnicodeError) -> str:
+    """Return why an address cannot be bound, and what to do; Python's own text has the address as a tuple."""
     if isinstance(error, socket.gaierror | UnicodeError) or error.errno == errno.EADDRNOTAVAIL:
         return "it is not an address of this machine; choose another --host"
     return f"{os.strerror(error.errno).lower() if error.errno else error}; choose another --port"

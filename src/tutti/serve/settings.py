@@ -1,4 +1,4 @@
-"""Settings of the server; the command line makes them, or a program that embeds the server."""
+"""Settings of the server, made by `tutti recommender` or by a program that embeds the server."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     workers: int = 0
     """Number of worker processes, each with one plan at a time; 0 means one per core."""
     queue: int = 16
-    """How many requests may wait for a worker; the next request gets a 503."""
+    """Number of requests that may wait for a worker; the next request gets a 503."""
     uploads: int = 64
-    """How many bodies the server receives at once; requests that wait or run do not count."""
+    """Number of bodies that the server receives at once; requests that wait or run do not count."""
     time_limit: float = 5.0
     """Time limit of the search if the request has none."""
     max_time_limit: float = 60.0
@@ -57,7 +57,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def upload_memory(self) -> int:
-        """Bytes of all bodies that are being received, together: a few of the largest."""
+        """Bytes that all bodies together may take while they are received: four times the largest body."""
         return 4 * self.max_body
 
     @property
@@ -67,7 +67,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cores() -> int:
-    """The cores that this process may use: its affinity and, in a container, its share of CPU time."""
+    """Return the number of cores that this process may use: its affinity and, in a container, its CPU quota."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
     count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     try:

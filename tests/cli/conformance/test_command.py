@@ -118,4 +118,4 @@ def test_a_file_without_cases_is_no_success(tutti: Tutti, tmp_path: Path) -> Non
     path = tmp_path / "cases.jsonl"
     path.write_bytes(b"\n")
     run = tutti("conformance", str(path))
-    assert (run.code, run.out, run.err) == (2, "", f"error: {path}: there is no case in it\n")
+    assert (run.code, run.out, run.err) == (2, "", f"error: {path}: no recorded case found\n")

@@ -35,7 +35,7 @@ def rows(run: Run) -> dict[tuple[str, ...], list[str]]:
 
 
 def dearer(name: str) -> dict[str, Any]:
-    """A case with an answer that nobody gives."""
+    """A case with an answer that no model gives."""
     (line,) = lines("karpenter", name)
     expect = line["expect"]
     prices = {key: 99.0 for key in expect if key.startswith("costPerHour")}
@@ -118,9 +118,9 @@ def test_files_without_a_case_and_shares_without_models(tutti: Tutti, tmp_path: 
     assert "not a JSON object" in tutti("conformance", "--model", str(tmp_path / "bad.jsonl")).err
     (tmp_path / "none.jsonl").write_text("", "utf-8")
     run = tutti("conformance", "--model", str(tmp_path / "none.jsonl"))
-    assert (run.code, "there is no case in it" in run.err) == (2, True)
+    assert (run.code, "no recorded case found" in run.err) == (2, True)
     run = tutti("conformance", "--at-least", "5", str(tmp_path / "none.jsonl"))
-    assert (run.code, "--at-least is about models" in run.err) == (2, True)
+    assert (run.code, "--at-least needs --model" in run.err) == (2, True)
 
 
 # Without --model ------------------------------------------------------------------------------------------------------

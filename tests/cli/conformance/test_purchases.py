@@ -18,7 +18,7 @@ import pytest
 from tests.support.command_line import Run
 from tests.support.paths import VECTORS
 from tutti.autoscalers.karpenter.provisioner import karpenter
-from tutti.cli.conformance.purchase_table import complaint, is_bad, purchase_table
+from tutti.cli.conformance.purchase_table import failure_line, is_failure, purchase_table
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.conformance import purchase_run
 from tutti.conformance.karpenter_cases import read_karpenter
@@ -160,8 +160,8 @@ def test_what_counts_as_worse() -> None:
     assert outcome(9, 0).worse
     assert outcome(10, None).worse
     more = outcome(11, 2 * DOLLAR)
-    assert (more.worse, more.more, is_bad(more)) == (False, True, False)
-    assert "12 pods on 0 new nodes for unknown/h" in complaint(outcome(10, None))
+    assert (more.worse, more.more, is_failure(more)) == (False, True, False)
+    assert "12 pods on 0 new nodes for unknown/h" in failure_line(outcome(10, None))
     assert purchase_table([more]).splitlines()[-1].split()[-3:] == ["-", "1", "0"]
 
 

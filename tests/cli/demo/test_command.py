@@ -24,7 +24,7 @@ def test_the_tour_shows_every_step(tutti: Tutti, tmp_path: Path) -> None:
         "Evicted",
         "gpu-000-new-1",
         "2 gated",
-        "asked today",
+        "if pending again today",
         "unsupported",
         "gang/weather",
         "no purchase costs less",

@@ -75,7 +75,7 @@ def test_a_running_pod_that_would_stay(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), node("b"), pod("other", on="b"), pod("p", on="a"))
     told = head(tutti("explain", "pod/p", "-f", path))
     assert told["Node"] == "a"
-    assert told["Outcome"].startswith("asked today it would go to a again: score ")
+    assert told["Outcome"].startswith("if pending again today, it would go to a again: score ")
     assert told["Outcome"].partition("next best is ")[2].startswith("b with")
 
 
@@ -85,15 +85,15 @@ def test_a_running_pod_that_would_go_elsewhere(tutti: Tutti, write: Write) -> No
     path = write(node("a", taints=[TAINT]), node("b"), pod("p", on="a"))
     outcome = head(tutti("explain", "pod/p", "-f", path))["Outcome"]
     assert outcome == (
-        "asked today it would go to b: the only node that can take it; "
+        "if pending again today, it would go to b: the only node that can take it; "
         "a would refuse it: node(s) had untolerated taint(s)"
     )
     path = write(node("b"), pod("p", on="gone"))
     run = tutti("explain", "pod/p", "-f", path)
-    assert head(run)["Outcome"].endswith("gone is not there any more")
+    assert head(run)["Outcome"].endswith("gone no longer exists")
     assert "note: 1 pod is on a node that is not in the input" in run.err
     path = write(node("a", taints=[TAINT]), pod("p", on="a"))
-    assert "it would find no place: 0/1 nodes" in head(tutti("explain", "pod/p", "-f", path))["Outcome"]
+    assert "it would get no node: 0/1 nodes" in head(tutti("explain", "pod/p", "-f", path))["Outcome"]
 
 
 def test_large_clusters_are_grouped_unless_wide(tutti: Tutti, write: Write) -> None:

@@ -1,4 +1,4 @@
-"""`tutti recommend` builds one cluster from objects, whatever it is asked for; everybody else gets a copy."""
+"""`tutti recommend` builds one cluster from objects, with any options; all other code uses a copy."""
 
 from __future__ import annotations
 

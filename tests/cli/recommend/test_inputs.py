@@ -103,7 +103,7 @@ def test_an_empty_file(tutti: Tutti, given: Callable[[str, str], str]) -> None:
     ("arguments", "problem"),
     [
         (("--time-limit", "-1"), '"-1" is not a duration'),
-        (("--time-limit", "0"), "0 is not a length of time above 0."),
+        (("--time-limit", "0"), "0 is not a duration above 0."),
         (("--time-limit", "nan"), '"nan" is not a duration'),
         (("--weights", "ram=3"), 'there is no weight "ram" (want cpu, memory or gpu).'),
         (("--weights", "cpu"), 'cpu: "" is not a whole number from 0 to 1,000.'),
@@ -239,7 +239,10 @@ def test_a_scenario_file(tutti: Tutti, given: Callable[[str, str], str]) -> None
     for more, problem in (
         (("--pools", pools), "--pools cannot be given with a scenario file, which has pools of its own."),
         (("--region", "eu-west-1"), "--region cannot be given with a scenario file, which has pools of its own."),
-        (("-f", str(EXAMPLE / "cluster.json")), f"{scenario}: a scenario file stands alone: give one -f"),
+        (
+            ("-f", str(EXAMPLE / "cluster.json")),
+            f"{scenario}: a scenario file cannot be combined with other files: give one -f",
+        ),
     ):
         run = tutti("recommend", "-f", scenario, *more)
         assert (run.code, run.out) == (2, "")
@@ -259,7 +262,10 @@ def test_every_format_is_read_from_standard_input(tutti: Tutti, name: str) -> No
 def test_standard_input_stands_alone_if_it_says_everything(tutti: Tutti) -> None:
     stdin = (EXAMPLE / "gardener-snapshot.json").read_text("utf-8")
     run = tutti("recommend", "-f", str(EXAMPLE / "cluster.json"), "-f", "-", stdin=stdin)
-    assert (run.code, run.err) == (2, "error: stdin: a Gardener snapshot stands alone: give one -f\n")
+    assert (run.code, run.err) == (
+        2,
+        "error: stdin: a Gardener snapshot cannot be combined with other files: give one -f\n",
+    )
 
 
 def test_a_byte_order_mark_is_nothing(tutti: Tutti, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ pools:
   - {name: small, zones: [z-1, z-2], max: 4, template: {capacity: {cpu: 4, memory: 16Gi}}, price: 0.1}
   - {name: large, zones: [z-1], max: 1, template: {capacity: {cpu: 16, memory: 64Gi}}, price: 0.5}
 """
-REST = "once kube-scheduler has bound what fits now"
+REST = "for the pods that remain after kube-scheduler binds those that fit existing nodes"
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def pools(tmp_path: Path) -> str:
 
 
 def cluster(write: Write, *, waiting: int = 5) -> str:
-    """A full node, pods of two cores that wait, one that fits nowhere, and one that nobody tries."""
+    """A full node, pods of two cores that wait, one that fits nowhere, and one that is not considered."""
     return write(
         node("a", labels={ZONE: "z-1", POOL: "small"}),
         pod("old", cpu="3", on="a"),
@@ -56,7 +56,7 @@ def test_table(tutti: Tutti, write: Write, pools: str) -> None:
         "POOL    ZONE   TYPE    NODES   PRICE/MONTH   COST/MONTH",
         "small   z-1    small   +3      $73.00        $219.00",
         "",
-        "6 of 7 pending pods get a node: 1 on nodes that are there, 5 on 3 new nodes",
+        "6 of 7 pending pods get a node: 1 on existing nodes, 5 on 3 new nodes",
         f"cost $219.00 a month ($0.3000 an hour); proved: no purchase costs less {REST}",
         "every new node is needed: without any one of them some pod would wait",
         "1 not considered: 1 gated",
@@ -80,7 +80,7 @@ def test_wide_lists_the_nodes_with_what_they_take(tutti: Tutti, write: Write, po
 
 def test_pods_with_one_reason_share_a_line_and_pools_say_why_not(tutti: Tutti, write: Write, pools: str) -> None:
     run = tutti("recommend", "-f", cluster(write, waiting=40), "--pools", pools)
-    assert "15 of 42 pending pods get a node: 1 on nodes that are there, 14 on 4 new nodes" in run.lines
+    assert "15 of 42 pending pods get a node: 1 on existing nodes, 14 on 4 new nodes" in run.lines
     shown = [line.split()[:3] for line in run.lines[run.lines.index("27 pods stay pending:") :] if " web-" in line]
     assert shown == [["26", "default", "web-21"]]
     tainted = Path(pools)
@@ -242,7 +242,7 @@ def test_fail_unschedulable(tutti: Tutti, write: Write, pools: str) -> None:
     run = tutti("recommend", "-f", path, "--pools", pools, "--fail-unschedulable")
     assert (run.code, run.lines) == (
         0,
-        ["1 of 1 pending pod gets a node: 1 on nodes that are there", "nothing has to be bought"],
+        ["1 of 1 pending pod gets a node: 1 on existing nodes", "nothing has to be bought"],
     )
 
 
@@ -300,7 +300,7 @@ def test_the_bound_is_for_the_rest_only_where_kube_scheduler_binds_some_before(
 @pytest.mark.parametrize(
     ("binder", "gap"),
     [
-        ("kube-scheduler", "(gap 20.00 %; more time may close it, or spreading needs it)"),
+        ("kube-scheduler", "(gap 20.00 %; more time may close the gap, unless spread constraints cause it)"),
         ("tutti", "(gap 20.00 %)"),
     ],
 )
@@ -348,6 +348,6 @@ def test_pods_that_take_their_time_to_end_are_told_of(tutti: Tutti, tmp_path: Pa
     steps = tutti(*arguments, "-o", "json").json["scaleDown"]["steps"]
     assert {step["graceSeconds"] for step in steps} == {0, 300}
     waits = sum(bool(step["move"]) for step in steps)
-    line = f"pods may take their time to end: the steps wait for them up to {5 * waits}m"
+    line = f"steps wait for pods to terminate, up to {5 * waits}m"
     assert line in tutti(*arguments).lines
     assert "take their time" not in plain.out

@@ -13,7 +13,7 @@ def test_help_names_the_defaults(tutti) -> None:
     run = tutti("recommender", "--help")
     assert run.code == 0
     text = " ".join(run.out.split())
-    for word in ("127.0.0.1", "8080", "64Mi", "30s", "one to each core", "TUTTI_TOKEN"):
+    for word in ("127.0.0.1", "8080", "64Mi", "30s", "one per core", "TUTTI_TOKEN"):
         assert word in text
 
 
@@ -46,7 +46,7 @@ def test_files_are_read_before_anything_is_served(tutti, tmp_path: Path) -> None
         (["--pools", str(tmp_path / "absent.yaml")], "no such file"),
         (["--pools", str(tmp_path)], "want one file"),
         (["--region", "mars"], '--region: no price is known in region "mars"'),
-        (["--token-file", str(empty)], "no token in it"),
+        (["--token-file", str(empty)], "the file has no token"),
         (["--token-file", str(tmp_path / "absent")], "no such file"),
     ]:
         run = tutti("recommender", "--port", "0", *arguments)
@@ -87,8 +87,8 @@ def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("cert", "cert", "cert: not a private key (PEM)"),
         ("cert", "text", "text: not a private key (PEM)"),
         ("cert", "key2", "key2: not the private key of the certificate in {folder}/cert"),
-        ("broken-CERT", "key", "broken-CERT: not a sound certificate (PEM)"),
-        ("cert", "broken-PRIV", "broken-PRIV: not a sound private key (PEM)"),
+        ("broken-CERT", "key", "broken-CERT: not a valid certificate (PEM)"),
+        ("cert", "broken-PRIV", "broken-PRIV: not a valid private key (PEM)"),
     ],
 )
 def test_the_wrong_file_of_the_two_is_named(tutti, pems: Path, cert: str, key: str, line: str) -> None:

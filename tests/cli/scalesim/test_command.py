@@ -89,7 +89,7 @@ def test_the_whole_story_with_its_own_server(tutti: Tutti):
     assert run.code == 0
     assert run.lines[0] == "virtual cluster: 3 namespaces, 1 priority class, 2 nodes, 16 pods (8 on nodes)"
     for part in (
-        "2 pods get a node that is there:",
+        "2 pods get an existing node:",
         "6 pods wait for new nodes",
         "round 1 (",
         "6 pods get a node, 0 p",
@@ -174,7 +174,7 @@ def test_unknown_prices_and_nodes_that_can_go_are_told(tutti: Tutti, given: Give
     with serving(answer) as (url, _):
         run = tutti("scalesim", "-f", given(tree), "--url", url)
         assert "cost unknown" in run.out
-        assert "1 node could go, the recommender says: old-1" in run.out
+        assert "1 node could be removed, according to the recommender: old-1" in run.out
         table = tmp_path / "prices.csv"
         table.write_text("instance_type,usd_hour\nm5.large,0.5\n")
         assert "$1.5000 an hour" in tutti("scalesim", "-f", given(tree), "--url", url, "--prices", str(table)).out
@@ -206,8 +206,8 @@ def test_tokens(tutti: Tutti, given: Given, tmp_path: Path, monkeypatch: pytest.
         (401, {"error": "no"}, "the server answers 401: give its token with --token-file or in TUTTI_TOKEN"),
         (404, b"", "the server answers 404: there is no recommender at this address"),
         (200, b"hello", "the answer is not a recommendation (want JSON with recommendation.scaleUp)"),
-        (200, b"<html>", "the server answers with a web page: it does not speak the format of recommenders (want JSON"),
-        (501, b"\n<!DOCTYPE HTML>\n<html>", "answers 501 with a web page: it does not speak the format of rec"),
+        (200, b"<html>", "the server answers with a web page: it is not a recommender (want JSON"),
+        (501, b"\n<!DOCTYPE HTML>\n<html>", "answers 501 with a web page: it is not a recommender"),
         (502, b"<html>\nno upstream", "/recommend/: the server answers 502: Bad Gateway"),
         (
             200,
@@ -243,7 +243,7 @@ def test_a_server_that_is_not_there(tutti: Tutti, given: Given):
     assert "want an address like http://127.0.0.1:8080" in run.err
 
 
-def test_a_certificate_that_nobody_knows(tutti: Tutti, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_untrusted_certificate(tutti: Tutti, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
@@ -256,7 +256,9 @@ def test_a_certificate_that_nobody_knows(tutti: Tutti, given: Given, tmp_path: P
     with serving(NOTHING, tls=context) as (url, asked):
         run = tutti("scalesim", "-f", given(smallest()), "--url", url)
         assert (run.code, asked) == (2, [])
-        assert "the certificate is not trusted: self-signed certificate; SSL_CERT_FILE can name the file" in run.err
+        assert (
+            "the certificate is not trusted: self-signed certificate; set SSL_CERT_FILE to the certificate" in run.err
+        )
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
         assert tutti("scalesim", "-f", given(smallest()), "--url", url).code == 0
         run = tutti("scalesim", "-f", given(smallest()), "--url", url.replace("127.0.0.1", "localhost"))
@@ -264,7 +266,7 @@ def test_a_certificate_that_nobody_knows(tutti: Tutti, given: Given, tmp_path: P
         assert "SSL_CERT_FILE" not in run.err
     with serving(NOTHING) as (url, _):
         run = tutti("scalesim", "-f", given(smallest()), "--url", url.replace("http", "https"))
-        assert "no TLS with this server" in run.err
+        assert "the server does not speak TLS" in run.err
 
 
 def test_a_server_that_does_not_answer(tutti: Tutti, given: Given):
@@ -344,4 +346,4 @@ def test_recommend_names_what_is_wrong_and_wants_one_snapshot(tutti: Tutti, give
     run = tutti("recommend", "-f", path)
     assert (run.code, run.err) == (2, f"error: {path}: Pods[1].Spec.priority: want an integer, not text\n")
     run = tutti("recommend", "-f", path, "-f", str(EXAMPLE.parent / "cluster.json"))
-    assert "a Gardener snapshot stands alone: give one -f" in run.err
+    assert "a Gardener snapshot cannot be combined with other files: give one -f" in run.err

@@ -18,7 +18,7 @@ Write = Callable[..., str]
 
 
 def small(write: Write) -> str:
-    """Two nodes; one pod that fits, one that does not, and three that nobody tries."""
+    """Two nodes; one pod that fits, one that does not, and three that are not considered."""
     return write(
         node("a"),
         node("b", taints=[{"key": "gpu", "effect": "NoSchedule"}]),

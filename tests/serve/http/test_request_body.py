@@ -1,4 +1,4 @@
-"""Bodies that nobody should send: each has its answer, and the server goes on."""
+"""Malformed request bodies: each gets an answer, and the server keeps running."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_any_other_opens_nothing_but_health(guarded: Server, headers: dict[str, 
         assert guarded.client.get(path, headers=headers).status_code == 401
     for path in ("/healthz", "/readyz"):
         assert guarded.client.get(path, headers=headers).status_code == 200
-    large = b"[" + b" " * 5_000_000  # the answer is read although nobody takes the body
+    large = b"[" + b" " * 5_000_000  # the client reads the answer although the server does not read the body
     assert guarded.post(large, headers=headers).status_code == 401
 
 

@@ -1,4 +1,4 @@
-"""Slow clients beside quick ones: bodies that come in keep nobody from a plan, and hold a bounded number of bytes."""
+"""Limits on uploads: slow clients do not block plans of other clients, and uploads hold a bounded number of bytes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_number_of_bodies_has_a_limit(start: START) -> None:
         refused = server.post(case())
         assert refused.status_code == 503
         assert int(refused.headers["retry-after"]) > 0
-        assert refused.json()["error"] == "too many bodies come in at once: 3 uploads under way"
+        assert refused.json()["error"] == "too many uploads at once: 3 uploads under way"
         assert server.client.get("/healthz").status_code == 200
         clients[0].close()
         wait_until(lambda: server.metric("tutti_uploads") == 2)
@@ -63,7 +63,7 @@ def test_the_bytes_of_all_bodies_have_a_limit(start: START) -> None:
         wait_until(lambda: server.metric("tutti_upload_bytes") == 240_000)
         refused = server.post(case())
         assert refused.status_code == 503
-        assert refused.json()["error"].startswith("the bodies that come in hold 240,000 bytes")
+        assert refused.json()["error"].startswith("uploads hold 240,000 bytes")
         assert server.metric("tutti_upload_bytes") == 240_000
         clients[0].sendall(b" " * 12_000)
         assert clients[0].recv(1000).startswith(b"HTTP/1.1 503")

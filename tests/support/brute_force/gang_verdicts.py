@@ -40,7 +40,7 @@ def verdict_of(made: Instance) -> Verdict:
         if not state.waiting:
             return Verdict()
     if not state.team.short(crew(state, state.gang)):
-        # Whoever is left must not fit, one by one.
+        # Every remaining pod must not fit alone.
         told = next((t for job in state.waiting if (t := _judged_step(_only(state, job), (), {})) != Verdict()), None)
         return Verdict(wrong=f"left over: {told.wrong}") if told is not None else Verdict()
     return _judged_step(state, (), {}) if not steps else Verdict(wrong="the gang runs in part")

@@ -127,7 +127,7 @@ def cheapest(instance: Instance, counts: Vector) -> int | None:
 
 
 def purchases(instance: Instance) -> list[tuple[int, Purchase]]:
-    """All that could be bought, cheapest first: one node for each pod at most, since no empty node helps anybody.
+    """All that could be bought, cheapest first: one node for each pod at most, since an empty node has no use.
 
     An empty node can only hurt: its zone may then count for the spread, with no pod in it.
     """

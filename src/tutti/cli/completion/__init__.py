@@ -1,1 +1,1 @@
-"""`tutti completion`; `command` is the click command."""
+"""`tutti completion`: `command` prints the completion script for a shell."""

@@ -1,6 +1,6 @@
-"""`tutti completion`: the script that makes a shell complete commands, options and file names.
+"""`tutti completion`: the script with which a shell completes commands, options and file names.
 
-Contract: the script goes to standard output and to nothing else; the help says where each shell wants it.
+Contract: prints the script to standard output and writes no file; the help says where each shell expects the script.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def command(shell: str) -> None:
 
     from tutti.cli.main import COMPLETE, NAME, cli
 
-    maker = get_completion_class(shell)
-    assert maker is not None
-    made = maker(cli, {}, NAME, COMPLETE)
-    # Not made.source(): for bash that runs bash to look at its version, which need not be on this machine.
-    click.echo(made.source_template % made.source_vars())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    completion = completion_class(cli, {}, NAME, COMPLETE)
+    # Not source(): for bash it runs bash to check its version, and bash may be missing on this machine.
+    click.echo(completion.source_template % completion.source_vars())

@@ -1,7 +1,8 @@
-"""`tutti conformance`; recorded cases are read and run by `tutti.conformance`.
+"""`tutti conformance`: compares Tutti with recorded answers; `tutti.conformance` reads and runs the cases.
 
-- `command`           the click command, and the table of decisions
-- `model_agreement`   --model: runs the models of autoscalers; `model_table` is its table
-- `purchase_table`    the table of purchases
-- `case_lines`        the lines of all files, in one process or several; `worker_processes` has the processes
+- `command`           Which options are there, and what does the table of decisions show?
+- `purchase_table`    What does the table of purchases show, and which purchase fails the comparison?
+- `model_agreement`   What does --model do? `model_table` is its table.
+- `case_lines`        How are the lines of all files run, and when in several processes?
+- `worker_processes`  How is work spread over processes with the results in order?
 """

@@ -1,8 +1,8 @@
-"""Recorded cases, line by line, in one process or in several.
+"""Runs a function on every line of files with recorded cases, in one process or in several.
 
-Contract: `of_lines` gives what work makes of every line of every file, in order. More processes are started only where
-that pays. What work raises is raised here. A file whose name does not promise lines of JSON is refused as a whole if
-its first line is no case.
+Contract: `map_lines` yields the result of the function for every line of every file, in order, and raises the errors of
+the function. It starts processes only for enough work. A file whose name does not end in .jsonl is refused if its first
+line is not a case.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import TypeVar
 from tutti.exceptions import InputError
 
 Line = tuple[str, int, bytes]
-"""A file, the number of a line in it, and the line."""
-Made = TypeVar("Made")
-_ENOUGH, _ENOUGH_SLOW = 40, 2
-"""From so many cases on it pays to start more processes."""
+"""A file, a line number, and the line."""
+Result = TypeVar("Result")
+_MANY_CASES, _MANY_SLOW_CASES = 40, 2
+"""From this number of cases on, starting processes is worth its cost; less for slow cases."""
 
 
-def of_lines(
-    work: Callable[[Line], Made], paths: Sequence[str], jobs: int, *, is_slow: Callable[[Line], bool] | None = None
-) -> Iterator[Made]:
-    """Do the work for every line; a line is slow if its work takes seconds."""
+def map_lines(
+    work: Callable[[Line], Result], paths: Sequence[str], jobs: int, *, is_slow: Callable[[Line], bool] | None = None
+) -> Iterator[Result]:
+    """Yield the result of `work` for every line; `is_slow` tells whether the work for a line takes seconds."""
     lines = chain.from_iterable(map(_lines, paths))
-    first = list(islice(lines, _ENOUGH))
-    enough = _ENOUGH_SLOW if is_slow is not None and any(map(is_slow, first)) else _ENOUGH
+    first = list(islice(lines, _MANY_CASES))
+    enough = _MANY_SLOW_CASES if is_slow is not None and any(map(is_slow, first)) else _MANY_CASES
     if jobs == 1 or len(first) < enough:
         yield from map(work, chain(first, lines))
         return
@@ -39,10 +39,10 @@ def _lines(path: str) -> Iterator[Line]:
     from tutti.conformance.case_files import read_lines
     from tutti.conformance.formats import format_of
 
-    is_in_doubt = not path.removesuffix(".gz").endswith(".jsonl")
+    is_unchecked = not path.removesuffix(".gz").endswith(".jsonl")
     for number, line in read_lines(path):
-        if is_in_doubt:
-            is_in_doubt = False
+        if is_unchecked:
+            is_unchecked = False
             try:
                 format_of(path, number, line)
             except InputError as error:

@@ -1,11 +1,11 @@
-"""`tutti conformance`: recorded decisions of real programs, asked again of Tutti.
+"""`tutti conformance`: compares Tutti with recorded decisions of real programs.
 
-Contract: one table with a line per family over all files; a decision is exact when every field is as recorded. Recorded
-purchases have a table of their own (`cli.purchase_table`). Of a recorded scale-down each part is a decision of the
-model of Cluster Autoscaler, and right if some recorded run gave it. Families that are not supported yet are listed and
-not counted. The exit code is 1 on any difference and on any purchase that is worse than the recorded one, 2 for a file
-that cannot be read. With `--model` nothing is Tutti's own: it is measured how often the models of Karpenter and Cluster
-Autoscaler do what the real ones did (`cli.model_table`), and the exit code is 1 only below `--at-least`.
+Contract: prints one table with a line for each family of cases, over all files. A decision is exact if every field is
+as recorded. Recorded purchases have their own table (`purchase_table`). Recorded scale-downs are compared with the
+model of Cluster Autoscaler: each part is a decision, and exact if some recorded run has it. Unsupported families are
+listed and not counted. The exit code is 1 on any difference and on any purchase that is worse than the recorded one, 2
+for a file that cannot be read. `--model` measures the models of Karpenter and Cluster Autoscaler instead of Tutti
+(`model_agreement`); then the exit code is 1 only below `--at-least`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tutti.cli.conformance.case_lines import Line, of_lines
+from tutti.cli.conformance.case_lines import Line, map_lines
 from tutti.cli.conformance.model_agreement import measure_models
 from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class FamilyCounts:
-    """What was counted for one family."""
+    """The counts of one family."""
 
     def __init__(self) -> None:
         self.cases = self.decisions = self.exact = 0
@@ -36,10 +36,11 @@ class FamilyCounts:
 
 
 class ConformanceResults(NamedTuple):
-    """All that was found out."""
+    """The results over all files."""
 
     families: dict[str, FamilyCounts]
     shown: list[Difference]
+    """The first differences, as many as --show allows."""
     purchases: list[PurchaseOutcome]
 
 
@@ -51,7 +52,7 @@ class ConformanceResults(NamedTuple):
     type=click.Choice(["kube-scheduler", "tutti"]),
     default="tutti",
     show_default=True,
-    help="Who puts the pods on bought nodes. With kube-scheduler both purchases are replayed with it.",
+    help="Which scheduler binds pods to bought nodes. With kube-scheduler both purchases are replayed with it.",
 )
 @click.option(
     "--time-limit",
@@ -59,7 +60,7 @@ class ConformanceResults(NamedTuple):
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to think about one purchase.",
+    help="Time limit of the search for one purchase.",
 )
 @click.option("--model", is_flag=True, help="Measure the models of Karpenter and Cluster Autoscaler instead of Tutti.")
 @click.option(
@@ -82,81 +83,81 @@ def command(
     """Compare with recorded answers of kube-scheduler, Karpenter and Cluster Autoscaler.
 
     Each line of a FILE is one case as JSON (gzipped files are unpacked, - is standard input). For kube-scheduler: a
-    cluster, pods to place, and what it answered: feasible nodes, reasons, scores, best nodes, preemption. For the
-    autoscalers: waiting pods, what can be bought, and what was bought; Tutti recommends for the same input, and pods
-    placed and costs are compared. Exits with 1 if any answer differs or any purchase is worse. With --model the models
-    of the autoscalers, which tutti recommend compares itself with, answer instead.
+    cluster, pods to place, and its answer: feasible nodes, reasons, scores, best nodes, preemption. For the
+    autoscalers: waiting pods, node pools, and the nodes bought; Tutti recommends for the same input, and placed pods
+    and costs are compared. Exits with 1 if any answer differs or any purchase is worse. With --model the models of the
+    autoscalers, with which tutti recommend compares itself, answer instead.
     """
     from tutti.conformance.purchase_run import PurchaseSettings
     from tutti.recommend.records.request import Binder
 
     processes = jobs or os.cpu_count() or 1
     if at_least is not None and not model:
-        raise click.UsageError("--at-least is about models: it needs --model")
+        raise click.UsageError("--at-least needs --model")
     if model:
         measure_models(paths, show=show, jobs=processes, at_least=at_least)
         return
     settings = PurchaseSettings(Binder(binder), time_limit)
-    found = _run(paths, show, jobs=processes, settings=settings)
-    if not found.families and not found.purchases:
-        raise InputError("there is no case in it", file=", ".join(paths))
-    wrong = _tell_decisions(found) + _tell_purchases(found.purchases, apart=bool(found.families))
+    results = _run(paths, show, jobs=processes, settings=settings)
+    if not results.families and not results.purchases:
+        raise InputError("no recorded case found", file=", ".join(paths))
+    wrong = _print_decisions(results) + _print_purchases(results.purchases, apart=bool(results.families))
     if wrong:
         raise click.exceptions.Exit(1)
 
 
-def _tell_decisions(found: ConformanceResults) -> int:
-    """Print how decisions went; give how many differ."""
-    if not found.families:
+def _print_decisions(results: ConformanceResults) -> int:
+    """Print the table of decisions and the first differences; return the number of differences."""
+    if not results.families:
         return 0
-    print_text(_table(found.families))
-    for difference in found.shown:
-        click.echo(f"\n{_in_full(difference)}")
-    wrong = sum(family.decisions - family.exact for family in found.families.values() if family.supported)
-    if wrong > len(found.shown):
-        click.echo(f"\n{wrong - len(found.shown):,} more differences are not shown (--show {wrong} shows them)")
+    print_text(_table(results.families))
+    for difference in results.shown:
+        click.echo(f"\n{_difference_text(difference)}")
+    wrong = sum(family.decisions - family.exact for family in results.families.values() if family.supported)
+    if wrong > len(results.shown):
+        click.echo(f"\n{wrong - len(results.shown):,} more differences are not shown (--show {wrong} shows them)")
     return wrong
 
 
-def _tell_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int:
-    """Print how purchases went; give how many are worse."""
-    from tutti.cli.conformance.purchase_table import complaint, is_bad, purchase_table
+def _print_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int:
+    """Print the table of purchases and the failures; return the number of failures."""
+    from tutti.cli.conformance.purchase_table import failure_line, is_failure, purchase_table
 
     if not outcomes:
         return 0
     print_text(("\n" if apart else "") + purchase_table(outcomes))
-    bad = [each for each in outcomes if is_bad(each)]
-    if bad:
+    failures = [each for each in outcomes if is_failure(each)]
+    if failures:
         click.echo()
-    for each in bad:
-        click.echo(complaint(each))
-    return len(bad)
+    for each in failures:
+        click.echo(failure_line(each))
+    return len(failures)
 
 
 def _run(paths: Sequence[str], show: int, *, jobs: int, settings: PurchaseSettings) -> ConformanceResults:
-    """Run all files; give the counts, the first differences, and the purchases."""
-    from tutti.cli.loading import busy
+    """Run all files; return the counts, the first differences, and the purchases."""
+    from tutti.cli.loading import spinner
     from tutti.conformance.purchase_run import PurchaseOutcome
 
-    found = ConformanceResults({}, [], [])
-    with busy("running cases") as tell:
+    results = ConformanceResults({}, [], [])
+    with spinner("running cases") as tell:
         for cases, outcome in enumerate(_outcomes(paths, jobs, settings), start=1):
             if isinstance(outcome, PurchaseOutcome):
-                found.purchases.append(outcome)
+                results.purchases.append(outcome)
             else:
-                family = found.families.setdefault(outcome.family, FamilyCounts())
+                family = results.families.setdefault(outcome.family, FamilyCounts())
                 family.cases += 1
                 family.decisions += outcome.decisions
                 family.supported = outcome.supported
                 family.exact += outcome.decisions - len(outcome.different)
-                found.shown.extend(outcome.different[: max(show - len(found.shown), 0)])
+                results.shown.extend(outcome.different[: max(show - len(results.shown), 0)])
             tell(f"{cases:,} done, {outcome.family}")
-    return found
+    return results
 
 
 def _outcomes(paths: Sequence[str], jobs: int, settings: PurchaseSettings) -> Iterator[CaseOutcome | PurchaseOutcome]:
     """Run every line of every file, in order."""
-    yield from of_lines(partial(_run_line, settings), paths, jobs, is_slow=_is_purchase)
+    yield from map_lines(partial(_run_line, settings), paths, jobs, is_slow=_is_purchase)
 
 
 def _is_purchase(line: Line) -> bool:
@@ -166,7 +167,7 @@ def _is_purchase(line: Line) -> bool:
 
 
 def _run_line(settings: PurchaseSettings, line: Line) -> CaseOutcome | PurchaseOutcome:
-    """Run one case; a scale-down is asked of the model, for Tutti's own is meant to be another."""
+    """Run one case; scale-downs run with the model, because Tutti's own scale-down is meant to differ."""
     from tutti.conformance.formats import CaseOutcome, Difference, run_line
     from tutti.conformance.models import check_line
     from tutti.conformance.scale_down_cases import is_removal
@@ -203,17 +204,20 @@ def _result(family: FamilyCounts) -> str:
     return "ok" if family.exact == family.decisions else "differs"
 
 
-def _in_full(difference: Difference) -> str:
-    """A difference with both answers, field by field."""
+def _difference_text(difference: Difference) -> str:
+    """Return a difference with both answers, field by field."""
     pod = f", decision {difference.place + 1}, pod {difference.pod}" if difference.pod else ""
     lines = [f"case {difference.case}{pod}"]
     for name, (recorded, got) in difference.fields.items():
         lines.append(f"  {name}")
-        lines += [f"    {who:<10}{text}" for who, text in zip(("recorded", "tutti"), _pair(recorded, got), strict=True)]
+        lines += [
+            f"    {program:<10}{text}"
+            for program, text in zip(("recorded", "tutti"), _json_texts(recorded, got), strict=True)
+        ]
     return "\n".join(lines)
 
 
-def _pair(recorded: Any, got: Any) -> Iterator[str]:
+def _json_texts(recorded: Any, got: Any) -> Iterator[str]:
     import msgspec
 
     for value in (recorded, got):

@@ -1,7 +1,7 @@
-"""`tutti conformance --model`: how often the models of autoscalers do what the real ones did.
+"""`tutti conformance --model`: how often the models of autoscalers give the answers of the real programs.
 
-Contract: a table over all files, then the first disagreements. It measures, so it ends well whatever comes out, unless
-a share is asked for: then the exit code is 1 if anything agrees less often, over all families.
+Contract: prints a table over all files, then the first disagreements. The exit code is 0, except with `--at-least`:
+then it is 1 if any model agrees less often than that, over all families.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tutti.cli.conformance.case_lines import Line, of_lines
+from tutti.cli.conformance.case_lines import Line, map_lines
 from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 
 def measure_models(paths: Sequence[str], *, show: int, jobs: int, at_least: float | None) -> None:
-    """Run the models on all files, and tell how they did."""
+    """Run the models on all files; print the table and the first disagreements."""
     from tutti.cli.conformance.model_table import below_percent, disagreement, model_table
 
     checks = _run(paths, jobs)
     print_text(model_table(checks))
-    otherwise = [check for check in checks if not check.agrees]
-    for check in otherwise[:show]:
+    disagreements = [check for check in checks if not check.agrees]
+    for check in disagreements[:show]:
         click.echo(f"\n{disagreement(check)}")
-    if len(otherwise) > show:
-        click.echo(f"\nnot shown: {len(otherwise) - show:,} more (--show {len(otherwise)})")
-    short = [] if at_least is None else below_percent(checks, at_least)
-    if short:
-        click.echo("\n" + "\n".join(short))
+    if len(disagreements) > show:
+        click.echo(f"\nnot shown: {len(disagreements) - show:,} more (--show {len(disagreements)})")
+    failures = [] if at_least is None else below_percent(checks, at_least)
+    if failures:
+        click.echo("\n" + "\n".join(failures))
         raise click.exceptions.Exit(1)
 
 
 def _run(paths: Sequence[str], jobs: int) -> list[ModelCheck]:
-    from tutti.cli.loading import busy
+    from tutti.cli.loading import spinner
 
-    found: list[ModelCheck] = []
-    with busy("running models") as tell:
-        for cases, checks in enumerate(of_lines(_check_line, paths, jobs), start=1):
-            found += checks
+    all_checks: list[ModelCheck] = []
+    with spinner("running models") as tell:
+        for cases, checks in enumerate(map_lines(_check_line, paths, jobs), start=1):
+            all_checks += checks
             tell(f"{cases:,} done, {checks[0].family}")
-    if not found:
-        raise InputError("there is no case in it", file=", ".join(paths))
-    return found
+    if not all_checks:
+        raise InputError("no recorded case found", file=", ".join(paths))
+    return all_checks
 
 
 def _check_line(line: Line) -> tuple[ModelCheck, ...]:

@@ -1,7 +1,8 @@
-"""How often the models of other autoscalers did what the real programs did, as text.
+"""The table of `--model`: how often the models of autoscalers give the answers of the real programs.
 
-Contract: pure. A line for every model, thing that is compared, and family, and one for all families of it. EXACT counts
-the recorded answer, AGREE as well what the real program gave in another run on the same input; the share is of AGREE.
+Contract: pure. The table has a line for every model, kind of answer and family, and one for all families together.
+EXACT counts answers equal to the recorded one; AGREE also counts answers that the real program gave in another run on
+the same input. The percentage is that of AGREE.
 """
 
 from __future__ import annotations
@@ -19,45 +20,45 @@ ALL = "all"
 
 
 class ModelTally:
-    """What was counted for one line of the table."""
+    """The counts of one line of the table."""
 
     def __init__(self) -> None:
         self.cases = self.exact = self.agree = 0
 
     def add(self, check: ModelCheck) -> None:
-        """Count one more."""
+        """Count a check."""
         self.cases += 1
         self.exact += check.exact
         self.agree += check.agrees
 
     @property
     def percent(self) -> float:
-        """How many of a hundred agree."""
+        """Percentage of checks that agree."""
         return 100 * self.agree / self.cases
 
 
 def tallies(checks: Iterable[ModelCheck]) -> dict[tuple[str, str, str], ModelTally]:
-    """Counts by model, thing and family; the family is ``all`` for the sum."""
-    found: dict[tuple[str, str, str], ModelTally] = {}
+    """Return the counts by model, kind of answer and family; the family of the sum is ``all``."""
+    counts: dict[tuple[str, str, str], ModelTally] = {}
     for check in checks:
         for family in (check.family, ALL):
-            found.setdefault((check.model, check.what, family), ModelTally()).add(check)
-    return found
+            counts.setdefault((check.model, check.what, family), ModelTally()).add(check)
+    return counts
 
 
 def model_table(checks: Sequence[ModelCheck]) -> str:
-    """The table, in the order in which models, things and families came, each sum after its families."""
-    counted, rows = tallies(checks), list[Sequence[object]]()
+    """Return the table; models, kinds of answers and families are in the order of `checks`, sums after families."""
+    counts, rows = tallies(checks), list[Sequence[object]]()
     for model, what in dict.fromkeys((check.model, check.what) for check in checks):
         families = dict.fromkeys(check.family for check in checks if (check.model, check.what) == (model, what))
         for family in (*families, ALL):
-            tally = counted[model, what, family]
+            tally = counts[model, what, family]
             rows.append((model, what, family, tally.cases, tally.exact, tally.agree, f"{tally.percent:.1f}%"))
     return table(_HEADERS, rows)
 
 
 def below_percent(checks: Sequence[ModelCheck], percent: float) -> list[str]:
-    """A line for everything, over all families, that agrees less often than it should."""
+    """Return a line for every model and kind of answer that agrees less often than `percent`, over all families."""
     return [
         f"{model}, {what}: {tally.agree:,} of {tally.cases:,} agree, less than {percent:g}%"
         for (model, what, family), tally in tallies(checks).items()
@@ -66,13 +67,16 @@ def below_percent(checks: Sequence[ModelCheck], percent: float) -> list[str]:
 
 
 def disagreement(check: ModelCheck) -> str:
-    """What was recorded and what the model says, in full."""
+    """Return the recorded answer and the model's answer."""
     place = f", {check.place}" if check.place else ""
-    said = [f"  {who:<10}{_text(value)}" for who, value in (("recorded", check.recorded), ("model", check.ours))]
-    return "\n".join((f"{check.model}, {check.what}, case {check.case}{place}", *said))
+    answers = [
+        f"  {program:<10}{_json_text(value)}"
+        for program, value in (("recorded", check.recorded), ("model", check.ours))
+    ]
+    return "\n".join((f"{check.model}, {check.what}, case {check.case}{place}", *answers))
 
 
-def _text(value: Any) -> str:
+def _json_text(value: Any) -> str:
     import msgspec
 
     return "nothing" if value is None else msgspec.json.encode(value, order="sorted").decode()

@@ -1,9 +1,9 @@
-"""Purchases beside those of a peer, as text: a table with a line per family, and a line for each that is worse.
+"""The comparison of purchases with recorded ones: a table with a line per family, and a line for each failure.
 
-Contract: pods and costs are sums over the instances of a family. The saving is over the instances where both place
-equally many pods, because only their costs can be compared; where ours places more pods for more money, that is a
-column of its own and nothing bad. Where kube-scheduler binds, two more columns tell how many purchases hold: all pods
-that the plan gives a node get one.
+Contract: pods and costs are sums over the instances of a family. SAVING covers the instances where both programs place
+the same number of pods, because only their costs can be compared. MORE-PODS counts the instances where Tutti places
+more pods; that is not a failure, even at a higher cost. If kube-scheduler binds, HOLDS counts the purchases with which
+every pod that the plan places gets a node.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _REPLAYED = ("HOLDS", "PEER-HOLDS")
 _UNKNOWN = "-"
 
 
-def is_bad(outcome: PurchaseOutcome) -> bool:
-    """Whether an outcome makes the comparison fail: the peer's is better, or our own plan does not come true."""
+def is_failure(outcome: PurchaseOutcome) -> bool:
+    """Return whether an outcome fails: the peer's purchase is better, or kube-scheduler cannot bind Tutti's plan."""
     return outcome.supported and (outcome.worse or outcome.holds is False)
 
 
 def purchase_table(outcomes: Sequence[PurchaseOutcome]) -> str:
-    """The table over all families, in the order in which they came, with a total for each peer."""
+    """Return the table over all families, in the order of `outcomes`, with a total for each peer."""
     replayed = any(each.bound is not None for each in outcomes)
     rows: list[Sequence[object]] = []
     for peer in dict.fromkeys(each.peer for each in outcomes):
-        mine = [each for each in outcomes if each.peer == peer]
+        compared = [each for each in outcomes if each.peer == peer]
         families: dict[str, list[PurchaseOutcome]] = {}
-        for each in mine:
+        for each in compared:
             families.setdefault(each.family, []).append(each)
         rows += (_row(peer, family, members, replayed=replayed) for family, members in families.items())
-        rows.append(_row(peer, "total", [each for each in mine if each.supported], replayed=replayed))
+        rows.append(_row(peer, "total", [each for each in compared if each.supported], replayed=replayed))
     return table((*_HEADERS, *(_REPLAYED if replayed else ())), rows)
 
 
@@ -66,10 +66,10 @@ def _row(peer: str, family: str, outcomes: Sequence[PurchaseOutcome], *, replaye
 
 def _saving(outcomes: Iterable[PurchaseOutcome]) -> str:
     alike = [each for each in outcomes if each.placed == each.peer_placed and each.cost is not None]
-    theirs = sum(each.peer_cost for each in alike)
-    if not theirs:
+    peer_cost = sum(each.peer_cost for each in alike)
+    if not peer_cost:
         return _UNKNOWN
-    return f"{100 * (1 - sum(each.cost or 0 for each in alike) / theirs):.2f}%"
+    return f"{100 * (1 - sum(each.cost or 0 for each in alike) / peer_cost):.2f}%"
 
 
 def _share(answers: Iterable[bool | None]) -> str:
@@ -77,22 +77,22 @@ def _share(answers: Iterable[bool | None]) -> str:
     return f"{sum(known)}/{len(known)}" if known else _UNKNOWN
 
 
-def complaint(outcome: PurchaseOutcome) -> str:
-    """One line on an instance that came out worse, or whose plan does not come true."""
-    said = []
+def failure_line(outcome: PurchaseOutcome) -> str:
+    """Return one line on an outcome that fails."""
+    problems = []
     if outcome.failed:
-        said.append(f"failed: {outcome.failed}")
+        problems.append(f"failed: {outcome.failed}")
     elif outcome.worse:
-        said.append(
+        problems.append(
             f"places {outcome.placed:,} of {counted(outcome.pods, 'pod')} on {_nodes(outcome.nodes)} "
             f"for {_money(outcome.cost)}/h, {outcome.peer} {outcome.peer_placed:,} on {_nodes(outcome.peer_nodes)} "
             f"for {_money(outcome.peer_cost)}/h{_gap(outcome)}"
         )
     if outcome.holds is False:
-        said.append(
+        problems.append(
             f"kube-scheduler gives a node to {outcome.bound:,} of the {outcome.placed:,} pods that the plan places"
         )
-    return f"{outcome.case}: {'; '.join(said)}"
+    return f"{outcome.case}: {'; '.join(problems)}"
 
 
 def _gap(outcome: PurchaseOutcome) -> str:

@@ -1,8 +1,8 @@
-"""Work in several processes, with the results in order.
+"""Runs a function on items in several processes, with the results in order.
 
-Contract: `results_in_order` gives what a function makes of each item, in the order of the items; what the function
-raises is raised here. An interrupt, or leaving early, ends all processes at once. The processes share no threads and no
-locks, so none can wait for another that is gone.
+Contract: `results_in_order` yields the result of the function for each item, in the order of the items, and raises the
+errors of the function. An interrupt, or closing the generator, ends all processes at once. The processes share no
+threads and no locks, so that a process never waits for one that has ended.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from multiprocessing.connection import Connection, wait
 from typing import TypeVar
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-def results_in_order(work: Callable[[Item], Made], items: Iterable[Item], jobs: int) -> Iterator[Made]:
-    """Do the work for all items in so many processes."""
-    todo = enumerate(items)
-    made: dict[int, Made] = {}
-    at: dict[Connection, int] = {}
+def results_in_order(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    """Yield the result of `work` for every item, computed in `jobs` processes."""
+    remaining = enumerate(items)
+    results: dict[int, Result] = {}
+    busy: dict[Connection, int] = {}
     workers: list[Process] = []
-    turn = 0
+    next_index = 0
     try:
-        with _interrupts_put_off():
+        with _deferred_interrupts():
             for _ in range(jobs):
                 mine, theirs = Pipe()
-                workers.append(Process(target=_serve, args=(work, theirs), daemon=True))
+                workers.append(Process(target=_run_worker, args=(work, theirs), daemon=True))
                 workers[-1].start()
                 theirs.close()
-                _give(mine, todo, at)
-        while at:
-            for ready in wait(list(at)):
+                _send_next(mine, remaining, busy)
+        while busy:
+            for ready in wait(list(busy)):
                 assert isinstance(ready, Connection)
                 result, error = ready.recv()
                 if error is not None:
                     raise error
-                made[at.pop(ready)] = result
-                _give(ready, todo, at)
-            while turn in made:
-                yield made.pop(turn)
-                turn += 1
+                results[busy.pop(ready)] = result
+                _send_next(ready, remaining, busy)
+            while next_index in results:
+                yield results.pop(next_index)
+                next_index += 1
     finally:
         for worker in workers:
             worker.kill()
@@ -52,29 +52,29 @@ def results_in_order(work: Callable[[Item], Made], items: Iterable[Item], jobs: 
 
 
 @contextmanager
-def _interrupts_put_off() -> Iterator[None]:
-    """Raise an interrupt only at the end: one that came while a process starts would leave it behind."""
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+def _deferred_interrupts() -> Iterator[None]:
+    """Raise an interrupt only at the end of the block: an interrupt while a process starts would leave it running."""
+    signals: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if came:
+    if signals:
         raise KeyboardInterrupt
 
 
-def _give(to: Connection, todo: Iterator[tuple[int, Item]], at: dict[Connection, int]) -> None:
-    """Hand the next item to a process, if there is one."""
-    for number, item in todo:
+def _send_next(to: Connection, remaining: Iterator[tuple[int, Item]], busy: dict[Connection, int]) -> None:
+    """Send the next item to a process, or close its connection if there is none."""
+    for index, item in remaining:
         to.send(item)
-        at[to] = number
+        busy[to] = index
         return
     to.close()
 
 
-def _serve(work: Callable[[Item], Made], items: Connection) -> None:
-    """Do the work for what comes, until nothing does."""
+def _run_worker(work: Callable[[Item], Result], items: Connection) -> None:
+    """Answer each item with its result, until the connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
@@ -83,5 +83,5 @@ def _serve(work: Callable[[Item], Made], items: Connection) -> None:
             return
         try:
             items.send((work(item), None))
-        except Exception as error:  # it is raised where the answer is wanted
+        except Exception as error:  # the parent process raises it
             items.send((None, error))

@@ -1,6 +1,8 @@
-"""`tutti demo`: a tour of the main commands on an example.
+"""`tutti demo`: a tour of the main commands on an example cluster.
 
-- `command`    the click command, and the steps of the tour
-- `cluster`    builds the example cluster; `workloads` lists what runs and waits in it
-- pools.yaml and conformance-sample.jsonl.gz are files of the example
+- `command`    Which steps does the tour have?
+- `cluster`    How is the example cluster built?
+- `workloads`  Which pods run and wait in the example cluster?
+
+The files pools.yaml and conformance-sample.jsonl.gz are the example's node pools and recorded cases.
 """

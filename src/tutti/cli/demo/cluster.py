@@ -1,8 +1,8 @@
-"""The cluster that `tutti demo` tours: 480 nodes in three zones, some 5,000 pods, and a queue of pending ones.
+"""The example cluster of `tutti demo`: 480 nodes in three zones, about 5,000 running pods, and pending pods.
 
-Contract: deterministic, the same bytes at every run. Objects are Kubernetes JSON as an API server would store them.
-Running pods stand where the engine puts them, so the picture is one that a scheduler could have made. What runs and
-waits is in `demo_workloads`.
+Contract: deterministic, the same bytes at every run. Objects are Kubernetes JSON as an API server would store them. The
+engine chooses the nodes of the running pods, so that a real scheduler could have made the same cluster. `workloads`
+lists the pods.
 """
 
 from __future__ import annotations
@@ -20,51 +20,53 @@ Object = dict[str, Any]
 _CREATED = "2026-11-02T08:00:00Z"
 _STARTED = "2026-11-02T08:01:00Z"
 _RACK = 4
-"""Nodes of a rack."""
+"""Number of nodes in a rack."""
 _GROUP = "scheduling.x-k8s.io/pod-group"
 
 
 class DemoCluster(NamedTuple):
-    """The cluster as `kubectl get -o json` would print it; how many of its pods the engine placed, and how fast."""
+    """The example cluster, and how fast the engine placed its running pods."""
 
     cluster: Object
+    """A List of objects as `kubectl get -o json` would print them."""
     placed: int
+    """Number of running pods that the engine placed."""
     seconds: float
 
 
 def build_cluster() -> DemoCluster:
-    """Make the cluster."""
-    every = list(workloads())
+    """Build the cluster."""
+    all_workloads = list(workloads())
     nodes = [_node(pool, number) for pool in POOLS for number in range(pool.nodes)]
     daemons = [_daemon(name, node["metadata"]["name"]) for node in nodes for name in ("cni", "node-exporter", "logs")]
-    owners = [owner for each in every for owner in _owners(each)]
-    pods = [_pod(each, number) for each in every for number in range(each.pods)]
+    owners = [owner for each in all_workloads for owner in _owners(each)]
+    pods = [_pod(each, number) for each in all_workloads for number in range(each.pods)]
     others = [*_namespaces(), *_priority_classes(), *_budgets(), *owners]
     running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
-    seconds = _settle([*others, *nodes, *daemons], running)
+    seconds = _place_running_pods([*others, *nodes, *daemons], running)
     placed = [pod for pod in running if pod["spec"].get("nodeName")]
     waiting = [pod for pod in pods if pod["status"]["phase"] == "Pending"]
-    groups = [_group(each) for each in every if each.gang]
+    groups = [_group(each) for each in all_workloads if each.gang]
     items = [*others, *groups, *nodes, *daemons, *placed, *waiting]
     return DemoCluster({"apiVersion": "v1", "kind": "List", "items": items}, len(placed), seconds)
 
 
-def _settle(around: list[Object], pods: list[Object]) -> float:
-    """Let the engine place the pods that run, write down where, and give the seconds that it took."""
+def _place_running_pods(others: list[Object], pods: list[Object]) -> float:
+    """Let the engine place the running pods, and set their nodes; return the seconds for the placement."""
     from tutti.cluster.cluster import Cluster
     from tutti.engine.placement.engine import Engine
     from tutti.kube.objects import KINDS
 
-    objects = [msgspec.convert(obj, KINDS[obj["kind"]]) for obj in (*around, *pods)]
+    objects = [msgspec.convert(obj, KINDS[obj["kind"]]) for obj in (*others, *pods)]
     engine = Engine(Cluster(objects))
     keys = [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods]
-    began = perf_counter()
+    started = perf_counter()
     decisions = engine.place(keys)
-    took = perf_counter() - began
+    seconds = perf_counter() - started
     for pod, decision in zip(pods, decisions, strict=True):
         if decision.node is not None:
             pod["spec"]["nodeName"] = decision.node
-    return took
+    return seconds
 
 
 # Objects --------------------------------------------------------------------------------------------------------------
@@ -160,7 +162,7 @@ def _pod(each: DemoWorkload, number: int) -> Object:
 
 
 def _owners(each: DemoWorkload) -> Iterator[Object]:
-    """The service and the owner of a workload, as far as the scheduler reads them."""
+    """Yield the service and the owner of a workload, with the fields that the scheduler reads."""
     if each.kind not in ("ReplicaSet", "StatefulSet"):
         return
     labels = {"app": each.name}
@@ -179,7 +181,7 @@ def _owners(each: DemoWorkload) -> Iterator[Object]:
 
 
 def _group(each: DemoWorkload) -> Object:
-    """The group of a gang, as the coscheduling plugin has it; the rack is Tutti's addition."""
+    """Return the PodGroup of a gang for the coscheduling plugin; the annotation for racks is Tutti's addition."""
     metadata = _metadata(each.name, each.namespace) | {"annotations": {"tutti.dev/topology-required": "rack"}}
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",

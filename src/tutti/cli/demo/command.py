@@ -1,7 +1,7 @@
-"""`tutti demo`: a narrated tour of the main jobs on an example cluster, in well under a minute.
+"""`tutti demo`: a tour of the main commands on an example cluster, in well under a minute.
 
-Contract: every answer comes from the commands themselves, run here on files in a temporary directory; long answers are
-cut. Anything that goes wrong ends the tour with an error. `--keep DIR` keeps the files to try more on them.
+Contract: runs the real commands on files in a temporary directory, and prints their answers; long answers are
+shortened. Any error ends the tour. `--keep DIR` keeps the files for more experiments.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ CLUSTER, POOLS, CASES = "cluster.json", "pools.yaml", "cases.jsonl.gz"
 
 
 class DemoStep(NamedTuple):
-    """What is told, and the command that shows it."""
+    """An explanation, and the command that it explains."""
 
     text: str
     command: str
     lines: int = 14
-    """How much of the answer is shown."""
+    """Number of lines of the answer that are shown."""
 
 
 STEPS = (
@@ -44,8 +44,8 @@ STEPS = (
         lines=10,
     ),
     DemoStep(
-        "What if there were two more GPU nodes? Nobody is evicted. A what-if is an edit of the picture; the cluster "
-        "itself is never touched.",
+        "What if there were two more GPU nodes? Then no pod is evicted. A what-if changes a copy in memory; the "
+        "cluster itself is never changed.",
         f"tutti schedule -f {CLUSTER} -n ml -l app=llm-pretrain --add gpu-000=2",
     ),
     DemoStep(
@@ -64,24 +64,24 @@ STEPS = (
     ),
     DemoStep(
         "Gangs start whole or not at all, here each in one rack. weather finds none free, so the least important gang "
-        "that fills one is evicted, as a whole. reactor would need one node more in rack-3, and nobody matters less "
-        "than it does: it waits, and holds nothing.",
+        "that fills one is evicted, as a whole. reactor needs one more node in rack-3, and no pod has a lower "
+        "priority: the gang waits, and holds no resources.",
         f"tutti schedule -f {CLUSTER} -n hpc",
     ),
     DemoStep(
-        "What would make reactor start? Every cure that is named has been tried on the picture.",
+        "What would make reactor start? Tutti has tried every cure in the list on a copy of the cluster.",
         f"tutti explain gang/reactor -f {CLUSTER}",
         lines=24,
     ),
     DemoStep(
-        "What should be bought for the pods that wait? Every pool is tried in every zone, and the plan is replayed as "
-        "kube-scheduler would bind. It comes with its price, and with what no plan can cost less than.",
+        "Which nodes should be bought for the pods that wait? Every pool is tried in every zone, and the plan is "
+        "replayed as kube-scheduler would bind. The answer has its price, and a price that no plan can be below.",
         f"tutti recommend -f {CLUSTER} --pools {POOLS} --time-limit 3",
         lines=8,
     ),
     DemoStep(
-        "Are these kube-scheduler's answers? Recorded decisions of its own plugins are asked again: feasible nodes, "
-        "reasons, every score, victims. The project's tests hold some 11,000 of them.",
+        "Are these kube-scheduler's answers? Tutti repeats recorded decisions of its own plugins: feasible nodes, "
+        "reasons, every score, victims. The project's tests have about 11,000 of them.",
         f"tutti conformance {CASES}",
         lines=30,
     ),
@@ -93,68 +93,68 @@ STEPS = (
 def command(keep: str | None) -> None:
     """Tour the main jobs on a packaged example.
 
-    An example cluster of 480 nodes and some 5,000 pods is made, and scheduling, preemption, what-ifs, explanations,
-    gangs, a purchase and a conformance run are shown on it with the commands that you would type.
+    Builds an example cluster of 480 nodes and about 5,000 pods, and shows scheduling, preemption, what-ifs,
+    explanations, gangs, a purchase and a conformance run with the commands that you would type.
     """
     started = perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
-        here = Path(keep or temporary)
-        here.mkdir(parents=True, exist_ok=True)
-        _tell("An example cluster is made: services, Spark jobs and training on 480 nodes in three zones.")
-        click.echo(_make(here))
+        directory = Path(keep or temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        _narrate("Building an example cluster: services, Spark jobs and training on 480 nodes in three zones.")
+        click.echo(_write_example(directory))
         for step in STEPS:
-            _tell(step.text)
-            _show(step, here)
-    _tell(f"That was all, in {perf_counter() - started:.0f} s. Your own cluster: see docs/getting-started.md.")
+            _narrate(step.text)
+            _show(step, directory)
+    _narrate(f"That was all, in {perf_counter() - started:.0f} s. Your own cluster: see docs/getting-started.md.")
     if keep:
         click.echo(f"The example is kept in {keep}.")
 
 
-def _make(here: Path) -> str:
-    """Write the example's files, and say what is in them."""
+def _write_example(directory: Path) -> str:
+    """Write the files of the example; return a description."""
     import msgspec
 
     from tutti.cli.demo.cluster import build_cluster
 
     example = build_cluster()
-    (here / CLUSTER).write_bytes(msgspec.json.encode(example.cluster))
+    (directory / CLUSTER).write_bytes(msgspec.json.encode(example.cluster))
     for name, packaged in ((POOLS, "pools.yaml"), (CASES, "conformance-sample.jsonl.gz")):
-        (here / name).write_bytes(resources.files("tutti.cli.demo").joinpath(packaged).read_bytes())
+        (directory / name).write_bytes(resources.files("tutti.cli.demo").joinpath(packaged).read_bytes())
     return (
         f"{CLUSTER} has {len(example.cluster['items']):,} objects. Its running pods were placed by Tutti itself: "
         f"{example.placed:,} in {example.seconds:.1f} s,\n"
-        f"{example.placed / example.seconds:,.0f} a second, with every node looked at for each."
+        f"{example.placed / example.seconds:,.0f} a second, with every node checked for each pod."
     )
 
 
-def _tell(text: str) -> None:
+def _narrate(text: str) -> None:
     click.echo()
     for line in textwrap.wrap(text, width=100):
         click.secho(f"# {line}", bold=True)
 
 
-def _show(step: DemoStep, here: Path) -> None:
-    """Run a command and show the beginning of what it prints."""
+def _show(step: DemoStep, directory: Path) -> None:
+    """Run a command and print the first lines of its output."""
     from tutti.cli.main import NAME, cli
 
     click.echo(f"$ {step.command}")
     arguments = shlex.split(step.command)[1:]
     printed = io.StringIO()
-    began = perf_counter()
+    started = perf_counter()
     with (
-        contextlib.chdir(here),
+        contextlib.chdir(directory),
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
         cli.make_context(NAME, arguments) as context,
     ):
         cli.invoke(context)
-    for line in _cut(printed.getvalue().rstrip().splitlines(), step.lines):
+    for line in _shortened(printed.getvalue().rstrip().splitlines(), step.lines):
         click.echo(line)
-    click.secho(f"({perf_counter() - began:.1f} s)", dim=True)
+    click.secho(f"({perf_counter() - started:.1f} s)", dim=True)
 
 
-def _cut(lines: list[str], number: int) -> Iterator[str]:
-    """The first lines, the last one, and how many are between."""
+def _shortened(lines: list[str], number: int) -> Iterator[str]:
+    """Yield the first lines, the number of lines left out, and the last line."""
     if len(lines) <= number + 2:
         yield from lines
         return

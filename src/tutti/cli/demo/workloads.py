@@ -1,7 +1,7 @@
-"""What runs and waits in the cluster of `tutti demo`.
+"""The pods that run and wait in the example cluster of `tutti demo`.
 
-It has web services on general nodes, Spark on spot nodes, training on GPU nodes that low-priority experiments fill
-up, and gangs of simulations that each want a rack of their own.
+The cluster has web services on general nodes, Spark jobs on spot nodes, training jobs and low-priority experiments on
+GPU nodes, and gangs of simulations that each need a whole rack.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PRIORITIES = {"experiment": -100, "batch": 0, "service": 1000, "training": 2000}
 
 
 class DemoPool(NamedTuple):
-    """Nodes of one make."""
+    """Equal nodes."""
 
     name: str
     nodes: int
@@ -55,7 +55,7 @@ _SIZES = (("100m", "256Mi"), ("250m", "512Mi"), ("500m", "1Gi"), ("1", "2Gi"), (
 
 
 def workloads() -> Iterator[DemoWorkload]:
-    """Everything that runs or waits."""
+    """Yield all workloads, running ones first."""
     for number in range(120):
         cpu, memory = _SIZES[number * 7 % len(_SIZES)]
         pods = 4 + number * 11 % 37
@@ -72,7 +72,7 @@ def workloads() -> Iterator[DemoWorkload]:
     for name, priority in (("ensemble-a", "experiment"), ("ensemble-b", "experiment"), ("climate", "training")):
         yield DemoWorkload("hpc", name, 4, "60", "200Gi", priority, "Job", pool="hpc", gang=True)
     yield DemoWorkload("hpc", "viewer", 2, "40", "100Gi", kind="StatefulSet", pool="hpc")
-    # The queue. A training job that fits only where experiments make room, and what cannot be placed at all.
+    # Pending pods: a training job that fits only if experiments are evicted, and pods that cannot be placed at all.
     yield DemoWorkload("ml", "llm-pretrain", 2, "80", "600Gi", "training", "Job", gpus=8, pool="gpu", pending=2)
     yield DemoWorkload("ml", "sweep-next", 3, "10", "80Gi", "experiment", "Job", gpus=1, pool="gpu", pending=3)
     yield DemoWorkload("data", "warehouse-load", 1, "24", "96Gi", "batch", "Job", pool="memory", pending=1)

@@ -1,8 +1,8 @@
-"""`tutti recommend`; the use case is `app.recommend`.
+"""`tutti recommend`: prints which nodes to buy and to remove; the use case is `app.recommend`.
 
-- `command`       the click command: options, printing, exit code
-- `down_options`  --down and its settings
-- `inputs`        the files of -f, --pools and --prices as a request
-- `advice`        -o advice: a ScalingAdvice of gardener/scaling-advisor
-- `write_report`  --report: writes the page that `present.report` draws
+- `command`       Which options are there, and what is printed in which format?
+- `down_options`  Which options does --down have?
+- `inputs`        How do the files of -f, --pools and --prices become a request?
+- `advice`        What does -o advice print? A ScalingAdvice of gardener/scaling-advisor.
+- `write_report`  How does --report write the page of `present.report`?
 """

@@ -1,7 +1,7 @@
 """A recommendation as a ScalingAdvice object of gardener/scaling-advisor, for `tutti recommend -o advice`.
 
-Contract: `advice_text` gives the object as YAML. There is one for a ScalingConstraint alone: where none was given,
-`check_constraint` is a usage error.
+Contract: `advice_text` returns the object as YAML. An advice needs a ScalingConstraint; without one `check_constraint`
+raises a usage error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_constraint(constraint: ConstraintText | None) -> ConstraintText:
-    """The constraint; refuse when there is none."""
+    """Return the constraint, or raise a usage error if there is none."""
     if constraint is None:
         wanted = "a planner request, or a ScalingConstraint with -f or --pools"
         raise click.UsageError(f"-o advice answers gardener/scaling-advisor: want {wanted}.")
@@ -27,7 +27,7 @@ def check_constraint(constraint: ConstraintText | None) -> ConstraintText:
 
 
 def advice_text(answer: Recommendation, request: Request, *, constraint: ConstraintText | None) -> str:
-    """The advice for a constraint, as YAML."""
+    """Return the advice for a constraint as YAML."""
     from tutti.wire.scaling_advisor.response import scaling_advice
 
     return structured(scaling_advice(answer, request, constraint=check_constraint(constraint)), "yaml")

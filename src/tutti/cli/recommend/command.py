@@ -1,8 +1,8 @@
-"""`tutti recommend`: which nodes to buy for the pods that wait, what they cost, and what they cannot cost less than.
+"""`tutti recommend`: which nodes to buy for pending pods, what they cost, and a lower bound of the cost.
 
-Contract: nothing is bought and nothing is changed; the answer goes to standard output, remarks to standard error. Pods
-that stay pending are an answer, not a fault: the exit code is 0 unless --fail-unschedulable is given. The clock is read
-here and nowhere below: --time-limit is the budget of the search.
+Contract: buys nothing and changes nothing. The answer goes to standard output, notes to standard error. Pods that stay
+pending are not an error: the exit code is 0 unless --fail-unschedulable is given. Only this module reads the clock; the
+layers below get a work budget made from --time-limit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from tutti.recommend.records.request import RecommendOptions, Request, ResourceWeights
 
 _FILE = click.Path(allow_dash=True)
-_MOST_WEIGHT = 1000
+_MAX_WEIGHT = 1000
 
 
 def _time_limit(context: click.Context, option: click.Parameter, text: str) -> float:
-    """Seconds of a length of time: 5, 0.5, 2s, 1m30s."""
+    """Return the seconds of a duration: 5, 0.5, 2s, 1m30s."""
     from tutti.exceptions import InputError
     from tutti.kube.durations import parse_duration
 
@@ -37,26 +37,26 @@ def _time_limit(context: click.Context, option: click.Parameter, text: str) -> f
     except InputError as error:
         raise click.BadParameter(f"{error.problem}.", context, option) from None
     if not seconds:
-        raise click.BadParameter(f"{text} is not a length of time above 0.", context, option)
+        raise click.BadParameter(f"{text} is not a duration above 0.", context, option)
     return seconds
 
 
 def _weights(context: click.Context, option: click.Parameter, text: str) -> dict[str, int]:
-    """``cpu=6,gpu=20`` as numbers by name; what is not named keeps its default."""
-    found: dict[str, int] = {}
+    """Return ``cpu=6,gpu=20`` as numbers by name; a weight that is not named keeps its default."""
+    given: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = part.partition("=")
         if name not in ("cpu", "memory", "gpu"):
             raise click.BadParameter(f'there is no weight "{name}" (want cpu, memory or gpu).', context, option)
-        if not (number.isascii() and number.isdigit()) or int(number) > _MOST_WEIGHT:
-            problem = f'"{number}" is not a whole number from 0 to {_MOST_WEIGHT:,}.'
+        if not (number.isascii() and number.isdigit()) or int(number) > _MAX_WEIGHT:
+            problem = f'"{number}" is not a whole number from 0 to {_MAX_WEIGHT:,}.'
             raise click.BadParameter(f"{name}: {problem}", context, option)
-        if name in found:
+        if name in given:
             raise click.BadParameter(f"{name} is there twice.", context, option)
-        found[name] = int(number)
-    if len(found) == 3 and not any(found.values()):
+        given[name] = int(number)
+    if len(given) == 3 and not any(given.values()):
         raise click.BadParameter("one of them must be above 0.", context, option)
-    return found
+    return given
 
 
 @click.command("recommend")
@@ -69,13 +69,13 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
     "the NodePools of the input, else pools inferred from its nodes.",
 )
 @click.option("--prices", type=_FILE, metavar="FILE", help="Prices as CSV; they come before the packaged ones of EC2.")
-@click.option("--region", metavar="REGION", help="The cloud's region, where zones and nodes do not tell.")
+@click.option("--region", metavar="REGION", help="The cloud's region, if zones and nodes do not have it.")
 @click.option(
     "--objective",
     type=click.Choice(("cost", "pods", "nodes")),
     default="cost",
     show_default=True,
-    help="What the best plan has least of, once as many pods as possible have a node.",
+    help="What the plan minimises, after it has placed as many pods as possible.",
 )
 @click.option(
     "--strategy",
@@ -89,7 +89,7 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
     type=click.Choice(("kube-scheduler", "tutti")),
     default="kube-scheduler",
     show_default=True,
-    help="Who will put the pods on the new nodes; Tutti puts them where the plan says.",
+    help="Which scheduler binds pods to the new nodes; Tutti binds them as the plan says.",
 )
 @click.option(
     "--weights",
@@ -97,7 +97,7 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
     show_default=True,
     metavar="NAME=N,...",
     callback=_weights,
-    help="What a core, a GiB and a GPU are worth to the scores.",
+    help="Weights of a core, a GiB and a GPU in the scores.",
 )
 @click.option(
     "--time-limit",
@@ -105,13 +105,15 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
     show_default=True,
     metavar="TIME",
     callback=_time_limit,
-    help="How long to look for a better plan: work is counted, so that every run gives the same.",
+    help="How long to search for a better plan, measured by counted work, so that every run gives the same plan.",
 )
 @options.output("table", "wide", "json", "yaml", "name", "advice")
-@click.option("--apply", "applied", is_flag=True, help="Show also which pod is where after the purchase.")
+@click.option("--apply", "applied", is_flag=True, help="Also show which pod is on which node after the purchase.")
 @down_options.down
-@click.option("--compare", "compare", is_flag=True, help="Show also what others would buy, and take away.")
-@click.option("--report", metavar="FILE", help="Write a page with the plan as a picture, and the comparison, as HTML.")
+@click.option(
+    "--compare", "compare", is_flag=True, help="Also show which nodes other autoscalers would buy and remove."
+)
+@click.option("--report", metavar="FILE", help="Write an HTML page with a drawing of the plan, and the comparison.")
 @click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
 def command(
     paths: tuple[str, ...],
@@ -131,11 +133,11 @@ def command(
     report: str | None,
     fail_unschedulable: bool,
 ) -> None:
-    """Say which nodes to buy for pending pods, which can go, and what that costs.
+    """Say which nodes to buy for pending pods, which nodes to remove, and what that costs.
 
-    Reads a cluster as kubectl prints it, tries what each node pool could add in each zone, and prints how many nodes to
-    add where, so that as many pending pods as possible get a node at the least cost: with a bound that no plan can be
-    cheaper than, and the reason for every pod that stays pending. Nothing is bought, and the cluster is not changed.
+    Reads a cluster as kubectl prints it, tries the nodes that each pool could add in each zone, and prints how many
+    nodes to add where, so that as many pending pods as possible get a node at the least cost. The answer has a lower
+    bound of the cost, and the reason for every pod that stays pending. Buys nothing and does not change the cluster.
 
     \b
     tutti recommend -f cluster.json
@@ -176,7 +178,7 @@ def command(
 
 
 def _check(paths: Sequence[str | None], *, form: str, applied: bool, compare: bool, report: str | None) -> None:
-    """Refuse what does not go together, before anything is read."""
+    """Refuse options that exclude each other, before any file is read."""
     if paths.count("-") > 1:
         raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
     if compare and form == "name":
@@ -190,7 +192,7 @@ def _check(paths: Sequence[str | None], *, form: str, applied: bool, compare: bo
 
 
 def _print(result: RecommendationResult, *, form: str, applied: bool) -> None:
-    """Print the answer in any of its forms; what was not asked for leaves no trace."""
+    """Print the answer in one of its formats; parts that were not requested are left out."""
     if form in ("json", "yaml"):
         print_data(result.data(applied=applied), form)
         return
@@ -228,26 +230,26 @@ def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, i
 
 
 def _recommend(request: Request, seconds: float) -> Recommendation:
-    """The recommendation, with its notes told."""
+    """Return the recommendation, and print its notes."""
     from tutti.app.recommend.make_recommendation import make_recommendation
-    from tutti.cli.loading import busy, remark
+    from tutti.cli.loading import print_note, spinner
     from tutti.cluster.work.work_budget import WorkBudget
     from tutti.recommend.pending_pods import waiting
 
-    with busy(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
+    with spinner(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
         answer = make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time), tell=tell)
     for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
-        remark(note)
+        print_note(note)
     return answer
 
 
 def _compare(answer: Recommendation, request: Request, seconds: float) -> ComparisonResult:
     from tutti.app.recommend.compare_with_peers import compare_with_peers
-    from tutti.cli.loading import busy
+    from tutti.cli.loading import spinner
     from tutti.cluster.work.work_budget import WorkBudget
 
     def budget(limit: float) -> WorkBudget:
         return WorkBudget.of_seconds(limit, time.process_time)
 
-    with busy("comparing") as tell:
+    with spinner("comparing") as tell:
         return compare_with_peers(answer, request, seconds, budget=budget, tell=tell)

@@ -1,7 +1,7 @@
-"""The options of a scale-down: `--down`, and how to look for nodes that can go.
+"""The options of a scale-down: `--down` and its settings.
 
-Contract: only click is imported here. The options arrive as ``down`` (whether it is asked for at all) and
-``down_settings``; `down_of` makes the record of them. An option without `--down` is a usage error.
+Contract: imports only click. The command gets the arguments ``down`` (whether the option is given) and
+``down_settings``; `down_of` makes the record of the settings. A setting without `--down` is a usage error.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _NAMES = ("threshold", "unneeded", "unneeded_gpu", "consolidate", "payback", "least", "move_cost")
 
 
-def _length(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """Seconds of a length of time."""
+def _duration(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """Return the seconds of a duration."""
     if text is None:
         return None
     from tutti.exceptions import InputError
@@ -52,28 +52,28 @@ def _share(context: click.Context, option: click.Parameter, share: float | None)
 
 
 def down(command: _Command) -> _Command:
-    """`--down` and its settings."""
+    """Add `--down` and its settings to a command."""
 
     @functools.wraps(command)
-    def gathered(*args: Any, **given: Any) -> Any:
+    def with_settings(*args: Any, **given: Any) -> Any:
         settings = {name: given.pop(f"down_{name}") for name in _NAMES}
         settings = {name: value for name, value in settings.items() if value is not None}
         if settings and not given["down"]:
-            raise click.UsageError("--threshold, --unneeded, --payback and the like go with --down.")
+            raise click.UsageError("--threshold, --unneeded, --payback and similar options need --down.")
         return command(*args, **given, down_settings=settings)
 
     options = (
-        click.option("--down", is_flag=True, help="Say also which nodes can go, and in which steps."),
+        click.option("--down", is_flag=True, help="Also say which nodes to remove, and in which steps."),
         click.option(
             "--threshold", "down_threshold", type=float, callback=_share, metavar="SHARE",
-            help="Up to which share of its cpu, memory or GPUs a node is underused. [default: 0.5]",
+            help="A node is underused up to this share of its cpu, memory or GPUs. [default: 0.5]",
         ),
         click.option(
-            "--unneeded", "down_unneeded", callback=_length, metavar="TIME",
+            "--unneeded", "down_unneeded", callback=_duration, metavar="TIME",
             help="For how long a node must have been unneeded. [default: 10m]",
         ),
         click.option(
-            "--unneeded-gpu", "down_unneeded_gpu", callback=_length, metavar="TIME",
+            "--unneeded-gpu", "down_unneeded_gpu", callback=_duration, metavar="TIME",
             help="The same for nodes with GPUs. [default: 5m]",
         ),
         click.option(
@@ -81,26 +81,26 @@ def down(command: _Command) -> _Command:
             help="Whether nodes may be replaced by cheaper ones. [default: consolidate]",
         ),
         click.option(
-            "--payback", "down_payback", callback=_length, metavar="TIME",
-            help="Within what time a change must have paid for its moves. [default: 24h]",
+            "--payback", "down_payback", callback=_duration, metavar="TIME",
+            help="Time in which a change must pay for its moves. [default: 24h]",
         ),
         click.option(
             "--least-saving", "down_least", type=float, callback=_share, metavar="SHARE",
-            help="What share of the price of replaced nodes must be saved at least. [default: 0.05]",
+            help="Least saving, as a share of the price of the replaced nodes. [default: 0.05]",
         ),
         click.option(
             "--move-cost", "down_move_cost", callback=_money, metavar="DOLLARS",
-            help="What it costs that a pod moves. [default: 0.01]",
+            help="Cost of moving one pod. [default: 0.01]",
         ),
     )  # fmt: skip
-    made: Any = gathered
+    decorated: Any = with_settings
     for option in reversed(options):
-        made = option(made)
-    return cast("_Command", made)
+        decorated = option(decorated)
+    return cast("_Command", decorated)
 
 
 def down_of(settings: dict[str, Any]) -> DownOptions:
-    """The record of the settings, at this moment."""
+    """Return the record of the settings, with the current time."""
     from tutti.recommend.records.request import DownOptions
 
     chosen = dict(settings)

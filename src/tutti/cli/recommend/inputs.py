@@ -1,9 +1,9 @@
-"""From the files of `tutti recommend` to a request.
+"""Reads the files of `tutti recommend` into a request.
 
-Contract: `-f` is a cluster, as for every command, or one document of another format that says itself what can be bought
-(`wire.formats` knows them): a Gardener snapshot, a planner request, a scenario file, the body of a request to the
-server; from a file or from standard input alike. Every file is decoded once. A file that cannot be read raises
-`InputError`; notes about the input go to standard error.
+Contract: `-f` is a cluster, as for every command, or one document of a format with its own node pools (`wire.formats`):
+a Gardener snapshot, a planner request, a scenario file, or the body of a request to the server. Each comes from a file
+or from standard input. Every file is decoded once. A file that cannot be read raises `InputError`; notes about the
+input go to standard error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from tutti.app.missing_kinds import missing_kinds_of_pending
-from tutti.cli.loading import busy, load_parsed_files, remark
+from tutti.cli.loading import load_parsed_files, print_note, spinner
 from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source, read_sources
 from tutti.recommend.build_request import assemble, price_book
@@ -37,13 +37,13 @@ _FORMAT_NAMES = {
 
 
 class RecommendInputs(NamedTuple):
-    """What a recommendation is made from."""
+    """The inputs of a recommendation."""
 
     request: Request
     seconds: float
-    """For how many seconds to search."""
+    """Time limit of the search."""
     constraint: ConstraintText | None = None
-    """The ScalingConstraint that says what can be bought, if one does."""
+    """The ScalingConstraint with the node pools, if the input has one."""
 
 
 def read_inputs(
@@ -55,33 +55,33 @@ def read_inputs(
     options: RecommendOptions,
     seconds: float,
 ) -> RecommendInputs:
-    """Read everything that a recommendation is made from; a document may say otherwise than to search for `seconds`."""
+    """Read all inputs of a recommendation; a document may have its own time limit instead of `seconds`."""
     table = one_source(prices) if prices is not None else None
-    with busy("reading"):
+    with spinner("reading"):
         sources = list(read_sources(paths))
-    documents, whole = _identify(sources)
-    if whole is not None:
+    documents, complete = _identify(sources)
+    if complete is not None:
         for option, value in (("--pools", pools), ("--region", region)):
             if value:
-                name = _FORMAT_NAMES[whole.format]
+                name = _FORMAT_NAMES[complete.format]
                 raise click.UsageError(f"{option} cannot be given with {name}, which has pools of its own.")
-        with busy("reading"):
-            parsed = parse_request(whole)
+        with spinner("reading"):
+            parsed = parse_request(complete)
             request = parsed.read(price_book(table), options=options)
-            return RecommendInputs(request, parsed.seconds(seconds), constraint_of_request(parsed.content, whole))
+            return RecommendInputs(request, parsed.seconds(seconds), constraint_of_request(parsed.content, complete))
     loaded = load_parsed_files(paths, (document.kubernetes_objects() for document in documents))
-    with busy("reading pools and prices"):
+    with spinner("reading pools and prices"):
         pools_file = one_source(pools) if pools is not None else None
         snapshot = loaded.schedulable
         read = read_pools_for(snapshot, price_book(table), pools=pools_file, region=region, option="--region")
         request = assemble(snapshot, read.catalogue, options=options)
     for line in missing_kinds_of_pending(loaded.snapshot):
-        remark(line)
+        print_note(line)
     return RecommendInputs(request, seconds, read.constraint)
 
 
 def one_source(path: str) -> Source:
-    """The one file that a path names."""
+    """Return the one file at a path."""
     if path != "-" and Path(path).is_dir():
         raise InputError("want one file, not a directory", file=path)
     (source,) = read_sources([path])
@@ -89,13 +89,16 @@ def one_source(path: str) -> Source:
 
 
 def _identify(sources: Sequence[Source]) -> tuple[list[WireDocument], WireDocument | None]:
-    """The documents of the sources, and the one that says everything itself, if that is what was given."""
+    """Return the Kubernetes documents of the sources, or the single document with its own node pools."""
     documents: list[WireDocument] = []
     for source in sources:
         document = identify(source)
         if document.format is not WireFormat.KUBERNETES:
             if len(sources) > 1:
-                raise InputError(f"{_FORMAT_NAMES[document.format]} stands alone: give one -f", file=source.name)
+                raise InputError(
+                    f"{_FORMAT_NAMES[document.format]} cannot be combined with other files: give one -f",
+                    file=source.name,
+                )
             return [], document
         documents.append(document)
     return documents, None

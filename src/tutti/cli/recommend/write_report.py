@@ -1,7 +1,8 @@
-"""Writing the page: all of it, or nothing.
+"""Writes the report page completely or not at all.
 
-Contract: the text goes to a file beside the target first, which then takes the target's place; whatever happens before
-that, Ctrl-C included, leaves the target as it was and no other file. What is wrong with the place is an `InputError`.
+Contract: writes the text to a temporary file in the target's directory, and then renames this file to the target. An
+error before that, including Ctrl-C, leaves the target unchanged and no other file. A target that cannot be written
+raises an `InputError`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from tutti.cli.loading import busy, remark
+from tutti.cli.loading import print_note, spinner
 from tutti.exceptions import InputError
 from tutti.present.report.page import Report, page
 
 
 def check_report_path(path: str) -> None:
-    """Refuse early what could not be written after a long search."""
+    """Refuse a path that cannot be written, before the search starts."""
     if path == "-":
         raise InputError("--report wants the name of a file: the page is not written to standard output")
     target = Path(path).resolve()
@@ -33,14 +34,14 @@ def check_report_path(path: str) -> None:
 
 
 def write_report(path: str, report: Report) -> None:
-    """Draw and write the page, and tell where it is."""
-    with busy("drawing"):
+    """Draw and write the page; print a note with its path."""
+    with spinner("drawing"):
         write_page(path, page(report))
-    remark(f"the report is in {path}")
+    print_note(f"the report is in {path}")
 
 
 def write_page(path: str, text: str) -> None:
-    """Write the page; through a link, to where it leads."""
+    """Write the page; if the path is a symbolic link, write to its target."""
     target = Path(path).resolve()
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:60]}.", suffix=".part", dir=target.parent)
@@ -58,7 +59,7 @@ def write_page(path: str, text: str) -> None:
 
 
 def _mode(target: Path) -> int:
-    """Of the file that is replaced, else what a new file would have."""
+    """Return the mode of the file that is replaced, else the mode of a new file."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)

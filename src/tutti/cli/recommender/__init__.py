@@ -1,1 +1,1 @@
-"""`tutti recommender`; `command` is the click command, the service is `tutti.serve`."""
+"""`tutti recommender`: `command` runs the HTTP service of `tutti.serve`."""

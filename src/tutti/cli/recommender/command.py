@@ -1,7 +1,7 @@
 """`tutti recommender`: the recommender as an HTTP service.
 
-Contract: the first line on standard error is the address; after it one line for each request. SIGTERM ends with 0 when
-running requests are answered, Ctrl-C in the same way with 130. Files are read before anything is served.
+Contract: the first line on standard error is the address; one line for each request follows. After SIGTERM the command
+answers running requests and exits with 0, after Ctrl-C with 130. It reads all files before it serves requests.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _TIMES = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class _Measure(click.ParamType[float]):
-    """A number with a unit, as Kubernetes and Go write it; bare numbers are bytes and seconds."""
+    """A number with a unit, as in Kubernetes and Go; numbers without a unit are bytes or seconds."""
 
     def __init__(self, name: str, units: dict[str, float] | dict[str, int]) -> None:
         self.name, self._units = name, units
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read it."""
+        """Return the number in bytes or seconds."""
         parts = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", str(value))
         if parts is None or parts[2] not in self._units:
             units = ", ".join(filter(None, self._units))
@@ -50,24 +50,31 @@ _SIZE, _TIME = _Measure("size", _SIZES), _Measure("time", _TIMES)
 
 
 @click.command("recommender")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
-    help="Where to listen; 0 takes a free one.",
+    help="Port to listen on; 0 means any free port.",
 )
-@click.option("--workers", type=click.IntRange(1, 256), help="Processes that plan.  [default: one to each core]")
+@click.option("--workers", type=click.IntRange(1, 256), help="Number of worker processes.  [default: one per core]")
 @click.option(
     "--queue", type=click.IntRange(0, 10_000), default=16, show_default=True, help="How many requests may wait."
 )
 @click.option(
-    "--uploads", type=click.IntRange(1, 10_000), default=64, show_default=True, help="Bodies that may come in at once."
+    "--uploads", type=click.IntRange(1, 10_000), default=64, show_default=True, help="Bodies received at once."
 )
-@click.option("--time-limit", type=_TIME, default="5s", show_default=True, metavar="TIME", help="Budget of a search.")
 @click.option(
-    "--max-time-limit", type=_TIME, default="60s", show_default=True, metavar="TIME", help="What requests may ask for."
+    "--time-limit", type=_TIME, default="5s", show_default=True, metavar="TIME", help="Time limit of a search."
+)
+@click.option(
+    "--max-time-limit",
+    type=_TIME,
+    default="60s",
+    show_default=True,
+    metavar="TIME",
+    help="Largest time limit of a request.",
 )
 @click.option(
     "--timeout", type=_TIME, default="120s", show_default=True, metavar="TIME", help="From request to answer."
@@ -76,14 +83,19 @@ _SIZE, _TIME = _Measure("size", _SIZES), _Measure("time", _TIMES)
     "--read-timeout", type=_TIME, default="10s", show_default=True, metavar="TIME", help="How long a client may pause."
 )
 @click.option(
-    "--grace", type=_TIME, default="30s", show_default=True, metavar="TIME", help="For requests that run at SIGTERM."
+    "--grace",
+    type=_TIME,
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="Time for running requests after SIGTERM.",
 )
 @click.option(
-    "--max-body", type=_SIZE, default="64Mi", show_default=True, metavar="SIZE", help="Of a request, unpacked."
+    "--max-body", type=_SIZE, default="64Mi", show_default=True, metavar="SIZE", help="Largest body, decompressed."
 )
-@click.option("--pools", type=_FILE, metavar="FILE", help="What can be bought, for requests that do not say it.")
+@click.option("--pools", type=_FILE, metavar="FILE", help="Node pools for requests that have none.")
 @click.option("--prices", type=_FILE, metavar="FILE", help="Prices as CSV; they come before the packaged ones of EC2.")
-@click.option("--region", default="", metavar="REGION", help="The cloud's region, where zones and nodes do not tell.")
+@click.option("--region", default="", metavar="REGION", help="The cloud's region, if zones and nodes do not have it.")
 @click.option(
     "--token-file", type=_FILE, metavar="FILE", help=f"The bearer token that clients need; else ${_TOKEN} if it is set."
 )
@@ -110,8 +122,8 @@ def command(
 ) -> None:
     """Run the recommender as an HTTP service.
 
-    Takes snapshots of clusters and answers with plans for growing and shrinking them. It listens on this machine alone
-    unless --host says otherwise, reads no files for its clients, and talks to nobody.
+    Takes snapshots of clusters and answers with plans for growing and shrinking them. Listens on this machine only,
+    unless --host says otherwise. Reads no files for clients, and opens no connections.
 
     \b
     tutti recommender
@@ -169,7 +181,7 @@ def _serve(settings: ServerSettings) -> None:
 
 
 def _check(settings: ServerSettings) -> None:
-    """Read prices, pools and region once: what is wrong with them is said now, and not to the first client."""
+    """Check prices, pools and region now, so that errors are reported at startup and not to the first client."""
     if settings.prices is None and settings.pools is None and not settings.region:
         return
     from tutti.exceptions import PoolError
@@ -178,7 +190,7 @@ def _check(settings: ServerSettings) -> None:
     from tutti.recommend.build_request import build_request, price_book
 
     check_region(settings.region, price_book(settings.prices), called="--region")
-    with contextlib.suppress(PoolError):  # some pools are sound only beside a cluster's nodes
+    with contextlib.suppress(PoolError):  # some pools are valid only together with the nodes of a cluster
         build_request(Snapshot(), pools=settings.pools, prices=settings.prices, region=settings.region)
 
 
@@ -205,5 +217,5 @@ def _token(path: str | None) -> str:
         reason = error.strerror if isinstance(error, OSError) else None
         raise InputError((reason or "not text in UTF-8").lower(), file=path) from None
     if not token:
-        raise InputError("there is no token in it", file=path)
+        raise InputError("the file has no token", file=path)
     return token

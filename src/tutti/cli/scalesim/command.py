@@ -1,8 +1,8 @@
-"""`tutti scalesim`: a scaling simulation from a Gardener snapshot, round by round, against a recommender's endpoint.
+"""`tutti scalesim`: a scaling simulation from a Gardener snapshot, round by round, with a recommender over HTTP.
 
-Contract: nothing real is bought or changed: the cluster is a picture of the snapshot. The recommender is asked over
-HTTP as any client would: one of Tutti's own, started on a free port for the while, unless --url names another. Pods
-that stay pending are an answer, not a fault: the exit code is 0 unless --fail-unschedulable is given.
+Contract: buys and changes nothing: the simulation runs on a copy of the snapshot. The recommender is the server at
+--url, or else a Tutti server that the command starts on a free port for this run. Pods that stay pending are not an
+error: the exit code is 0 unless --fail-unschedulable is given.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FILE = click.Path(allow_dash=True)
     "-f", "--filename", "path", required=True, type=_FILE, metavar="SNAPSHOT",
     help="A Gardener ClusterSnapshot (JSON, also gzipped), or - for standard input.",
 )  # fmt: skip
-@click.option("--url", metavar="URL", help="A recommender that is running; without it one is started for the while.")
+@click.option("--url", metavar="URL", help="A running recommender; without it the command starts one for this run.")
 @click.option("--token-file", type=click.Path(), metavar="FILE", help="The recommender's token; else TUTTI_TOKEN.")
 @click.option("--prices", type=_FILE, metavar="FILE", help="Prices as CSV; they come before the packaged ones of EC2.")
 @click.option(
@@ -40,7 +40,7 @@ _FILE = click.Path(allow_dash=True)
     default=10,
     show_default=True,
     metavar="N",
-    help="How often to ask at most.",
+    help="Largest number of rounds.",
 )
 @click.option(
     "--timeout", type=click.FloatRange(0, min_open=True), default=600.0, show_default=True, metavar="SECONDS",
@@ -60,15 +60,15 @@ def command(
 ) -> None:
     """Play a scaling simulation from a Gardener snapshot, round by round.
 
-    Builds the virtual cluster of the snapshot, schedules what can be scheduled, posts the snapshot to a recommender,
-    lets the nodes of the answer join, schedules again, and asks again, until nobody waits or nothing more is bought.
+    Builds the virtual cluster of the snapshot, schedules the pods that fit, posts the snapshot to a recommender,
+    lets the nodes of the answer join, schedules again, and asks again, until no pod waits or nothing more is bought.
 
     \b
     tutti scalesim -f snapshot.json
     tutti scalesim -f snapshot.json --url http://127.0.0.1:8080 --rounds 3 -o json
     """
     from tutti.app.simulate_scaling import simulate_scaling
-    from tutti.cli.loading import busy, remark
+    from tutti.cli.loading import print_note, spinner
     from tutti.cli.recommend.inputs import one_source
     from tutti.cli.scalesim.client import ask_recommender
     from tutti.recommend.build_request import price_book
@@ -78,16 +78,19 @@ def command(
         raise click.UsageError("only one of -f and --prices can be - (standard input).")
     token = _token(token_file)
     source, table = one_source(path), one_source(prices) if prices is not None else None
-    document = _identified(source)
-    with busy("reading"):
+    document = _gardener_document(source)
+    with spinner("reading"):
         request = read_gardener(parse_gardener(document), price_book(table), file=source.name)
     for note in (*request.notes, *request.catalogue.notes):
-        remark(note)
-    with _recommender(url, table, token=token) as (address, bears), busy("asking the recommender") as tell:
+        print_note(note)
+    with (
+        _running_recommender(url, table, token=token) as (address, bearer_token),
+        spinner("asking the recommender") as tell,
+    ):
         result = simulate_scaling(
             source,
             request,
-            partial(ask_recommender, address, timeout=timeout, token=bears),
+            partial(ask_recommender, address, timeout=timeout, token=bearer_token),
             rounds=rounds,
             tell=lambda number: tell(f"round {number}"),
         )
@@ -99,8 +102,8 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _identified(source: Source) -> WireDocument:
-    """The document, refused if it is sound and not a Gardener snapshot."""
+def _gardener_document(source: Source) -> WireDocument:
+    """Return the document; refuse well-formed documents of other formats."""
     from tutti.exceptions import InputError
     from tutti.wire.document import WireFormat
     from tutti.wire.formats import identify
@@ -116,7 +119,7 @@ def _identified(source: Source) -> WireDocument:
 
 
 def _is_malformed(source: Source) -> bool:
-    """Whether a document is no JSON at all, so that the reader can say where."""
+    """Return whether a document is malformed JSON; then the reader reports where."""
     import msgspec
 
     if source.data.lstrip()[:1] != b"{":
@@ -129,7 +132,7 @@ def _is_malformed(source: Source) -> bool:
 
 
 def _token(path: str | None) -> str:
-    """The token that a recommender wants, from a file or from the environment."""
+    """Return the token for the recommender, from a file or from the environment."""
     from tutti.exceptions import InputError
 
     if path is None:
@@ -144,8 +147,8 @@ def _token(path: str | None) -> str:
 
 
 @contextmanager
-def _recommender(url: str | None, prices: Source | None, *, token: str) -> Iterator[tuple[str, str]]:
-    """The endpoint to ask, and the token that it wants."""
+def _running_recommender(url: str | None, prices: Source | None, *, token: str) -> Iterator[tuple[str, str]]:
+    """Yield the endpoint of the recommender, and the token for it."""
     from tutti.cli.scalesim.client import endpoint
 
     if url is not None:

@@ -1,8 +1,8 @@
 """`tutti schedule`: where every pending pod goes, and why the rest cannot.
 
-Contract: all pending pods of the input are scheduled together (`app.schedule`); `-n` and `-l` only choose which of them
-are shown. The answer goes to standard output, remarks (what-ifs, missing kinds) to standard error. Pods that stay
-pending do not fail the command: the exit code is 0 unless --fail-unschedulable is given.
+Contract: schedules all pending pods of the input together (`app.schedule`); `-n` and `-l` only choose which pods are
+shown. The answer goes to standard output, notes (what-ifs, missing kinds) to standard error. Pods that stay pending are
+not an error: the exit code is 0 unless --fail-unschedulable is given.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--add", multiple=True, metavar="NODE=COUNT", help="What if there were COUNT more nodes like this one?")
 @click.option("--scale", multiple=True, metavar="KIND/NAME=COUNT", help="What if this workload had COUNT pods?")
 @options.profile
-@click.option("--no-preemption", is_flag=True, help="Evict nobody: what does not fit stays pending.")
+@click.option("--no-preemption", is_flag=True, help="Evict no pods: pods that do not fit stay pending.")
 @click.option("--consolidation", is_flag=True, help="Move running pods to make room before evicting any.")
 @click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod or gang that is shown is not placed.")
 def command(
@@ -53,9 +53,9 @@ def command(
     """Say where pending pods go, and why the rest cannot.
 
     Reads a cluster as kubectl prints it, places its pending pods exactly as kube-scheduler would, and prints one line
-    for each: its node, or why there is none. A pod that can push others away does so, and the evictions are shown.
-    Gangs, pods that name a common group, are placed whole or not at all and have a line each; -o wide lists their
-    members. Nothing is ever changed in the cluster.
+    for each: its node, or why there is none. Pods may evict pods of lower priority; the evictions are shown. Gangs,
+    pods that name a common group, are placed whole or not at all and have a line each; -o wide lists their members.
+    Never changes the cluster.
 
     \b
     tutti schedule -f cluster.json
@@ -66,7 +66,7 @@ def command(
     if consolidation and no_preemption:
         raise click.UsageError("--consolidation and --no-preemption exclude each other.")
     from tutti.app.schedule import pending_count, schedule_pods, selector_of
-    from tutti.cli.loading import busy, load_cluster, load_profile, remark
+    from tutti.cli.loading import load_cluster, load_profile, print_note, spinner
     from tutti.cli.schedule.what_if_options import what_if_of
 
     profile = load_profile(profile_path, scheduler_name)
@@ -76,8 +76,8 @@ def command(
     if any(what_if):
         loaded = loaded.changed(what_if, namespace=namespace)
         for note in loaded.notes:
-            remark(note)
-    with busy(f"placing {pending_count(loaded):,} pods"):
+            print_note(note)
+    with spinner(f"placing {pending_count(loaded):,} pods"):
         result = schedule_pods(
             loaded,
             profile,
@@ -87,7 +87,7 @@ def command(
             selector=query,
         )
     for note in result.notes:
-        remark(note)
+        print_note(note)
     _print(result, form=form, namespaced=True if all_namespaces else False if namespace else None)
     if fail_unschedulable and (result.unschedulable or result.nominated):
         raise click.exceptions.Exit(1)

@@ -1,6 +1,6 @@
-"""The options `--add`, `--scale`, `--cordon` and `--drain` as a `WhatIf`; `app.what_if` turns that into edits.
+"""Turns the options `--add`, `--scale`, `--cordon` and `--drain` into a `WhatIf`; `app.what_if` turns it into edits.
 
-Contract: text that cannot be read raises `InputError` with the name of its option.
+Contract: an invalid value raises an `InputError` with the name of its option.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tutti.exceptions import InputError
 
 
 def what_if_of(*, add: Sequence[str], scale: Sequence[str], cordon: Sequence[str], drain: Sequence[str]) -> WhatIf:
-    """The what-if that the options ask for."""
+    """Return the what-if of the options."""
     return WhatIf(
         add=tuple(name_and_count(text, "--add") for text in add),
         scale=tuple(name_and_count(text, "--scale") for text in scale),
@@ -22,7 +22,7 @@ def what_if_of(*, add: Sequence[str], scale: Sequence[str], cordon: Sequence[str
 
 
 def name_and_count(text: str, option: str) -> tuple[str, int]:
-    """The two sides of ``NAME=COUNT``."""
+    """Return the two sides of ``NAME=COUNT``."""
     shape = "KIND/NAME" if option == "--scale" else "NODE"
     name, _, count = text.rpartition("=")
     if not name or not count.isascii() or not count.isdigit():

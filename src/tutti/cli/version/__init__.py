@@ -1,1 +1,1 @@
-"""`tutti version`; `command` is the click command."""
+"""`tutti version`: `command` prints the versions of Tutti and of the kube-scheduler that it follows."""

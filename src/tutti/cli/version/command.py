@@ -1,4 +1,4 @@
-"""`tutti version`."""
+"""`tutti version`: prints the versions of Tutti and of the kube-scheduler that it follows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 
 @click.command("version")
 def command() -> None:
-    """Print the version of Tutti, and of the Kubernetes whose scheduler it follows."""
+    """Print the version of Tutti, and the version of kube-scheduler that it follows."""
     from tutti import __version__
 
     click.echo(f"tutti {__version__} (follows kube-scheduler 1.37)")

@@ -1,11 +1,12 @@
-"""The report: one page about a recommendation that opens from a file, without a network and without a server.
+"""The HTML report of a recommendation: one page that opens from a file, without a network and without a server.
 
-Contract: pure functions from records to HTML text; `cli.recommend.write_report` writes the file. Every text that comes
-from the input goes through `markup`, which escapes it: names of pods are written by strangers. The page's policy
-forbids all requests, and all scripts and styles but its own two.
+Contract: pure functions from records to HTML text. `markup` escapes every text from the input, because anybody who can
+create pods chooses their names. The page's Content-Security-Policy forbids all requests, and all scripts and styles
+except the two that are part of the page.
 
-- `page`           the whole page; `headline` its top, `markup` escaped elements
-- `drawing_data`   which nodes and pods are drawn; `node_boxes` draws nodes, `node_resources` their pods,
-                   `treemap` divides rectangles, `amounts` words amounts
-- `charts`         bars of costs; `scale_down_section`, `report_tables` the other sections
+- `page`                 Which sections does the page have? `headline` is its top, `report_tables` has tables.
+- `markup`               How are elements built and texts escaped?
+- `drawing_data`         Which nodes and pods are drawn? `node_boxes` draws nodes, `node_resources` the pods on a node.
+- `treemap`, `amounts`   How is a rectangle divided among pods, and how are amounts written?
+- `charts`               How do the bars of costs look? `scale_down_section`: which nodes can be removed?
 """

@@ -1,4 +1,4 @@
-"""Amounts of resources as people read them in a picture: rounded, in cores and GiB."""
+"""Resource amounts as text for the report: rounded, in cores and GiB."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _UNITS = (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """An amount as `kube.resources` counts it: ``1.5``, ``7.2 Gi``."""
+    """Return an amount in the units of `kube.resources` as text: ``1.5``, ``7.2 Gi``."""
     if resource == "cpu":
         return _rounded(amount / 1000)
     if resource in _BYTES or resource.startswith("hugepages-"):
@@ -18,7 +18,7 @@ def amount_text(resource: str, amount: int) -> str:
 
 
 def resource_text(resource: str) -> str:
-    """A resource's name without the vendor's domain: ``gpu`` of ``nvidia.com/gpu``."""
+    """Return the name of a resource without the vendor's domain: ``gpu`` for ``nvidia.com/gpu``."""
     return resource.rpartition("/")[2]
 
 

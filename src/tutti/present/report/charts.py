@@ -1,6 +1,6 @@
-"""Bars: the comparison with peers, and the cost by pool.
+"""Bar charts: the comparison with peers, and the cost by pool.
 
-Contract: pure. A bar is an image of its own that stretches with the page; names and numbers stand beside it as text, so
+Contract: pure. Every bar is an SVG image that stretches with the page. Names and numbers are text next to the bar, so
 that they stay readable on a phone and can be selected.
 """
 
@@ -30,29 +30,29 @@ _NONE = "–"
 
 
 def comparison_section(compared: Sequence[ComparedPurchase], answer: Recommendation) -> Markup:
-    """The bars, the table and the remarks."""
+    """Return the bars, the table and the remarks."""
     by_nodes = answer.objective == Objective.NODES or any(each.cost is None for each in compared if not each.problem)
     ours = compared[0]
     most = max((_measure(each, by_nodes) for each in compared), default=0) or 1
     bound = answer.bound if by_nodes == (answer.objective == Objective.NODES) else None
     bars = [_bar_row(each, ours, most=most, bound=bound, by_nodes=by_nodes) for each in compared]
     label = bound_label(answer)
-    what = label.replace("fewer", "fewer nodes")
-    mark = el("p", el("span", class_="mark"), f"{what} this", class_="key")
+    meaning = label.replace("fewer", "fewer nodes")
+    mark = el("p", el("span", class_="mark"), f"{meaning} this", class_="key")
     rows = [_row(each, ours) for each in compared]
     if bound and by_nodes:
         rows.append([label, f"{bound:,}", *("–",) * 7])
     elif bound:
         less = change_text(bound / answer.cost - 1 if answer.cost else None)
         rows.append([label, "–", monthly_text(bound), less, *("–",) * 5])
-    notes = el("ul", *(el("li", _with_heads(line)) for line in remarks(compared, answer)), class_="remarks")
+    notes = el("ul", *(el("li", _with_page_columns(line)) for line in remarks(compared, answer)), class_="remarks")
     is_bought = any(each.nodes for each in compared)
-    chart = el("div", *bars, class_="bars") if is_bought else el("p", "Nobody buys anything.", class_="quiet")
+    chart = el("div", *bars, class_="bars") if is_bought else el("p", "No purchase has a node.", class_="quiet")
     return joined((chart, mark if bound and is_bought else None, data_table(_COLUMNS, rows), notes))
 
 
-def _with_heads(line: str) -> str:
-    """A remark on the table, with the columns as they are called here."""
+def _with_page_columns(line: str) -> str:
+    """Return a remark with the column names of this page."""
     return line.replace("HOLDS", "Holds").replace("AGREES", "Agrees")
 
 
@@ -67,14 +67,14 @@ def _bar_row(each: ComparedPurchase, ours: ComparedPurchase, *, most: int, bound
     short = ours.real - each.real
     value = counted(each.nodes, "node") if by_nodes else monthly_text(each.cost)
     change = None if each.who == OURS or by_nodes else el("small", change_text(each.change))
-    lacks = el("small", f"{counted(short, 'pod')} fewer placed", class_="short") if short > 0 else None
+    missing = el("small", f"{counted(short, 'pod')} fewer placed", class_="short") if short > 0 else None
     kind = "ours" if each.who == OURS else "short" if short > 0 else "peer"
     bar = _bar(_measure(each, by_nodes) / most, kind, None if bound is None else bound / most)
-    return el("div", name, bar, el("span", el("b", value), " ", change, " ", lacks, class_="what"), class_="bar-row")
+    return el("div", name, bar, el("span", el("b", value), " ", change, " ", missing, class_="what"), class_="bar-row")
 
 
 def _bar(share: float, kind: str, mark: float | None = None) -> Markup:
-    """A bar of a share of the width; a line where the bound is."""
+    """Return a bar that fills `share` of the width, with a line at the share `mark`."""
     line = None if mark is None else el("rect", x=100 * mark - 0.2, y=0, width=0.4, height=10, class_="mark")
     fill = el("rect", x=0, y=1, width=100 * share, height=8, class_=kind)
     return el("svg", fill, line, viewBox="0 0 100 10", preserveAspectRatio="none", class_="bar", aria_hidden="true")
@@ -101,7 +101,7 @@ def _row(each: ComparedPurchase, ours: ComparedPurchase) -> list[str | Markup]:
 
 
 def cost_section(answer: Recommendation) -> Markup:
-    """A bar for each pool, and the scale-ups."""
+    """Return a bar for each pool, and the table of scale-ups."""
     totals: dict[str, int] = {}
     for each in answer.scale_up:
         totals[each.pool] = totals.get(each.pool, 0) + (each.price or 0) * each.increment

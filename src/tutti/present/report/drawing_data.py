@@ -1,8 +1,8 @@
-"""What is to be drawn: every node that takes pods, with what it has, what runs there and what comes.
+"""The data of the drawing: every node that takes pods, with its resources, its running pods and its new pods.
 
-Contract: pure. Pods are counted by workload: their controller, or what their names have in common. Nodes that cannot be
-told apart in a picture (same pool, zone and type, the same numbers of the same pods) are one box with a count. Boxes
-come by pool and zone, those with new nodes first.
+Contract: pure. Pods are grouped by workload: their controller, or the common part of their names. Nodes that look the
+same (same pool, zone and type, the same numbers of the same pods) share one box with a count. Boxes are grouped by pool
+and zone, groups of new nodes first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 
 COLOURS = 12
-"""The workloads with most pods have a colour of their own; the others share one."""
+"""Number of workloads with a colour of their own, those with most pods; all other workloads share one colour."""
 OTHERS = COLOURS
 _ORDINAL = re.compile(r"-[0-9]+$")
 _HASH = "pod-template-hash"
@@ -33,24 +33,25 @@ Amounts = Mapping[str, int]
 
 
 class DrawnWorkload(NamedTuple):
-    """Pods of one making."""
+    """A workload: pods with the same controller."""
 
     name: str
-    """With its namespace."""
+    """``NAMESPACE/NAME``."""
     pods: int
     colour: int
 
 
 class DrawnPod(NamedTuple):
-    """A pod on a node."""
+    """A new pod on a node."""
 
     key: str
     workload: int
+    """Index of the workload in `DrawingData.workloads`."""
     requests: Amounts
 
 
 class NodeBox(NamedTuple):
-    """A node that takes pods, and how many more look like it."""
+    """Nodes that take pods and look the same."""
 
     names: tuple[str, ...]
     new: bool
@@ -58,12 +59,13 @@ class NodeBox(NamedTuple):
     capacity_type: str
     price: int | None
     room: Amounts
-    """What pods can have."""
+    """Allocatable resources."""
     before: Amounts
-    """What runs there already, or comes with the node, takes."""
+    """Requests of the pods that run on the node already, or of the daemons of a new node."""
     running: int
-    """How many pods that are."""
+    """Number of these pods."""
     loads: tuple[DrawnPod, ...]
+    """The new pods."""
 
 
 class PoolZone(NamedTuple):
@@ -75,40 +77,45 @@ class PoolZone(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """How many nodes its boxes stand for."""
+        """Number of nodes in all boxes."""
         return sum(len(box.names) for box in self.boxes)
 
 
 class DrawingData(NamedTuple):
-    """See the module's contract."""
+    """All data of the drawing."""
 
     workloads: tuple[DrawnWorkload, ...]
-    """The ones with most pods first."""
+    """Workloads with most pods first."""
     places: tuple[PoolZone, ...]
     resources: tuple[str, ...]
-    """What is drawn: cpu and memory, and what else the pods ask for by name."""
+    """The resources that are drawn: cpu, memory, and the extended resources that the pods request."""
     untouched: int
-    """How many nodes are there that take none of the pods."""
+    """Number of existing nodes that take none of the pods."""
 
 
 def drawing_data_of(request: Request, answer: Recommendation) -> DrawingData:
-    """Everything that a picture of the plan shows."""
+    """Return the data of the drawing of a plan."""
     pods = {obj.key: obj for obj in request.objects if isinstance(obj, Pod)}
     nodes = {obj.metadata.name: obj for obj in request.objects if isinstance(obj, Node)}
-    there: dict[str, list[str]] = {}
+    on_existing: dict[str, list[str]] = {}
     for each in answer.on_existing:
-        there.setdefault(each.node, []).append(each.pod)
+        on_existing.setdefault(each.node, []).append(each.pod)
     placed = [key for node in answer.nodes for key in node.pods] + [each.pod for each in answer.on_existing]
-    workloads, number = _workloads(pods[key] for key in placed)
-    loads = {key: DrawnPod(key, number[workload_of(pods[key])], incoming_requests(pods[key])) for key in placed}
-    known = {name: nodes[name] for name in sorted(there)}
-    boxes = [*_new(request, answer, loads=loads), *_existing(request, known, there=there, loads=loads)]
-    wanted = {name for load in loads.values() for name, amount in load.requests.items() if amount and "/" in name}
-    return DrawingData(workloads, _places(boxes), (*_BASICS, *sorted(wanted)), len(nodes) - len(there))
+    workloads, index_of = _workloads(pods[key] for key in placed)
+    loads = {key: DrawnPod(key, index_of[workload_of(pods[key])], incoming_requests(pods[key])) for key in placed}
+    existing = {name: nodes[name] for name in sorted(on_existing)}
+    boxes = [
+        *_new_boxes(request, answer, loads=loads),
+        *_existing_boxes(request, existing, placed=on_existing, loads=loads),
+    ]
+    extended = {name for load in loads.values() for name, amount in load.requests.items() if amount and "/" in name}
+    return DrawingData(
+        workloads, _group_by_pool_and_zone(boxes), (*_BASICS, *sorted(extended)), len(nodes) - len(on_existing)
+    )
 
 
 def workload_of(pod: Pod) -> str:
-    """The name of a pod's workload; that of a Deployment where a ReplicaSet made the pod for it."""
+    """Return the name of a pod's workload: its controller, or the Deployment of its ReplicaSet."""
     owner = controller_of(pod)
     if owner is None:
         name = _ORDINAL.sub("", pod.metadata.name)
@@ -119,78 +126,79 @@ def workload_of(pod: Pod) -> str:
 
 
 def _workloads(pods: Iterable[Pod]) -> tuple[tuple[DrawnWorkload, ...], dict[str, int]]:
-    """The workloads, and the place of each by its name."""
+    """Return the workloads, and the index of each workload by its name."""
     counts: dict[str, int] = {}
     for pod in pods:
         name = workload_of(pod)
         counts[name] = counts.get(name, 0) + 1
     ordered = sorted(counts, key=lambda name: (-counts[name], name))
-    found = tuple(DrawnWorkload(name, counts[name], min(place, OTHERS)) for place, name in enumerate(ordered))
-    return found, {name: place for place, name in enumerate(ordered)}
+    drawn = tuple(DrawnWorkload(name, counts[name], min(index, OTHERS)) for index, name in enumerate(ordered))
+    return drawn, {name: index for index, name in enumerate(ordered)}
 
 
-Located = tuple[str, str, NodeBox]
+LocatedBox = tuple[str, str, NodeBox]
 
 
-def _new(request: Request, answer: Recommendation, *, loads: Mapping[str, DrawnPod]) -> list[Located]:
-    """The bought nodes."""
+def _new_boxes(request: Request, answer: Recommendation, *, loads: Mapping[str, DrawnPod]) -> list[LocatedBox]:
+    """Return a box for each bought node."""
     offered = OfferingIndex(request.catalogue)
-    known: dict[int, tuple[Amounts, Amounts, int]] = {}
-    found = []
+    by_offering: dict[int, tuple[Amounts, Amounts, int]] = {}
+    boxes = []
     for node in answer.nodes:
         offering = offered.of(node)
-        if id(offering) not in known:
+        if id(offering) not in by_offering:
             daemons = daemon_pods_for(request.daemon_sets, offering.node)
-            known[id(offering)] = allocatable(offering.node), _sum(map(incoming_requests, daemons)), len(daemons)
-        room, before, running = known[id(offering)]
+            used = _sum(map(incoming_requests, daemons))
+            by_offering[id(offering)] = allocatable(offering.node), used, len(daemons)
+        room, before, running = by_offering[id(offering)]
         box = NodeBox(
             (node.name,), True, node.instance_type, node.capacity_type, node.price, room, before, running,
             tuple(loads[key] for key in node.pods),
         )  # fmt: skip
-        found.append((node.pool, node.zone, box))
-    return found
+        boxes.append((node.pool, node.zone, box))
+    return boxes
 
 
-def _existing(
-    request: Request, nodes: Mapping[str, Node], *, there: Mapping[str, Sequence[str]], loads: Mapping[str, DrawnPod]
-) -> list[Located]:
-    """The nodes that are there and take some of the pods."""
+def _existing_boxes(
+    request: Request, nodes: Mapping[str, Node], *, placed: Mapping[str, Sequence[str]], loads: Mapping[str, DrawnPod]
+) -> list[LocatedBox]:
+    """Return a box for each existing node that takes some of the pods."""
     running: dict[str, list[Amounts]] = {name: [] for name in nodes}
     for obj in request.objects:
         if isinstance(obj, Pod) and obj.spec.node_name in running and obj.status.phase not in ("Succeeded", "Failed"):
             running[obj.spec.node_name].append(placed_requests(obj).requests)
     prices = {member.node: member.price for pool in request.catalogue.pools for member in pool.members}
-    found = []
+    boxes = []
     for name, node in nodes.items():
         box = NodeBox(
             (name,), False, label_of(node, INSTANCE_TYPE) or "", capacity_type_of(node), prices.get(name),
-            allocatable(node), _sum(running[name]), len(running[name]), tuple(loads[key] for key in there[name]),
+            allocatable(node), _sum(running[name]), len(running[name]), tuple(loads[key] for key in placed[name]),
         )  # fmt: skip
-        found.append(((pool_of(node) or ("", ""))[1], label_of(node, ZONE) or "", box))
-    return found
+        boxes.append(((pool_of(node) or ("", ""))[1], label_of(node, ZONE) or "", box))
+    return boxes
 
 
-def _places(boxes: Sequence[Located]) -> tuple[PoolZone, ...]:
-    """Boxes by pool and zone, with like ones put together."""
+def _group_by_pool_and_zone(boxes: Sequence[LocatedBox]) -> tuple[PoolZone, ...]:
+    """Return the boxes by pool and zone; nodes that look the same share a box."""
     groups: dict[tuple[bool, str, str], dict[object, NodeBox]] = {}
     for pool, zone, box in boxes:
         alike = groups.setdefault((not box.new, pool, zone), {})
-        looks = _looks(box)
-        if looks in alike:
-            box = alike[looks]._replace(names=(*alike[looks].names, *box.names))
-        alike[looks] = box
+        appearance = _appearance(box)
+        if appearance in alike:
+            box = alike[appearance]._replace(names=(*alike[appearance].names, *box.names))
+        alike[appearance] = box
     return tuple(
-        PoolZone(pool, zone, tuple(alike.values())) for (_, pool, zone), alike in sorted(groups.items(), key=_key)
+        PoolZone(pool, zone, tuple(alike.values())) for (_, pool, zone), alike in sorted(groups.items(), key=_group_key)
     )
 
 
-def _key(item: tuple[tuple[bool, str, str], object]) -> tuple[bool, str, str]:
+def _group_key(item: tuple[tuple[bool, str, str], object]) -> tuple[bool, str, str]:
     return item[0]
 
 
-def _looks(box: NodeBox) -> object:
+def _appearance(box: NodeBox) -> object:
     loads = sorted((load.workload, tuple(sorted(load.requests.items()))) for load in box.loads)
-    size = tuple(sorted(box.room.items())) if box.new else ()  # templates of one type may differ
+    size = tuple(sorted(box.room.items())) if box.new else ()  # templates of one instance type may differ
     return box.instance_type, box.capacity_type, box.price, size, tuple(sorted(box.before.items())), tuple(loads)
 
 

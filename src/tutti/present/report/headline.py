@@ -1,6 +1,6 @@
-"""The top of the page: what to buy, what it costs, how good that is, and for whom.
+"""The top of the page: the purchase, its cost, its lower bound, and the number of placed pods.
 
-Contract: pure. The same words as the summary of the table, as a headline and a few numbers.
+Contract: pure. A headline and a few numbers, with the same words as the summary of `recommendation_text`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Objective
 
 _TOLERANCE = 1e-6
-"""A smaller gap is the solver's rounding."""
+"""A smaller gap is a rounding error of the solver."""
 
 
 def headline(answer: Recommendation, compared: Sequence[ComparedPurchase], sources: Sequence[str]) -> Markup:
-    """The header of the page."""
-    source = el("p", "from ", *_listed(sources), class_="source") if sources else None
+    """Return the header of the page."""
+    source = el("p", "from ", *_source_names(sources), class_="source") if sources else None
     return el(
         "header",
         el("p", "Tutti · what to buy and what to give back", class_="eyebrow"),
@@ -34,7 +34,7 @@ def headline(answer: Recommendation, compared: Sequence[ComparedPurchase], sourc
 
 
 def title_of(answer: Recommendation) -> str:
-    """The plan in one line."""
+    """Return the plan in one line."""
     down = answer.down
     if not answer.nodes and down is not None and down.removals:
         less = f": {monthly_text(down.saving)} a month less" if down.saving else ""
@@ -49,7 +49,7 @@ def title_of(answer: Recommendation) -> str:
 
 
 def bound_sentence(answer: Recommendation) -> str:
-    """How much better a plan could be, in a sentence; empty when nothing is bought."""
+    """Return a sentence on how much better a plan could be; empty if nothing is bought."""
     if not answer.nodes:
         return ""
     by_nodes = answer.objective == Objective.NODES
@@ -62,25 +62,25 @@ def bound_sentence(answer: Recommendation) -> str:
         if by_nodes
         else f"costs less than {monthly_text(answer.bound)}"
     )
-    said = bound_statement(answer, least)
-    return f"{said[0].upper()}{said[1:]}."
+    statement = bound_statement(answer, least)
+    return f"{statement[0].upper()}{statement[1:]}."
 
 
 def _sentences(answer: Recommendation) -> Iterator[str]:
     if answer.pods:
         verb = "gets" if answer.placed == 1 else "get"
         yield f"{answer.placed:,} of {counted(answer.pods, 'pending pod')} {verb} a node. "
-    if said := bound_sentence(answer):
-        yield f"{said} "
+    if sentence := bound_sentence(answer):
+        yield f"{sentence} "
     if answer.minimal and answer.nodes:
         yield "Every new node is needed."
 
 
 def _cards(answer: Recommendation, compared: Sequence[ComparedPurchase]) -> Iterator[Markup]:
     if answer.pods:
-        yield from _bought(answer)
-    if compared and (said := _saving(answer, compared[1:])) is not None:
-        yield said
+        yield from _purchase_cards(answer)
+    if compared and (card := _best_peer(answer, compared[1:])) is not None:
+        yield card
     down = answer.down
     if down is not None and down.before is not None and down.after is not None:
         if down.purchase:
@@ -88,11 +88,11 @@ def _cards(answer: Recommendation, compared: Sequence[ComparedPurchase]) -> Iter
                 "Bill with the purchase", monthly_text(down.before), f"{monthly_text(down.purchase)} of it is bought"
             )
         else:
-            yield _card("Bill now", monthly_text(down.before), "of the nodes that are there")
+            yield _card("Bill now", monthly_text(down.before), "of the existing nodes")
         yield _card("Bill afterwards", monthly_text(down.after), _changes(down))
 
 
-def _bought(answer: Recommendation) -> Iterator[Markup]:
+def _purchase_cards(answer: Recommendation) -> Iterator[Markup]:
     on_new = sum(len(node.pods) for node in answer.nodes)
     if answer.cost is None:
         yield _card("Cost", "unknown", "some price is not known")
@@ -108,7 +108,7 @@ def _bought(answer: Recommendation) -> Iterator[Markup]:
 
 
 def _changes(down: DownPlan) -> str:
-    """How many nodes go and come."""
+    """Return how many nodes are removed and added."""
     if not down.removals:
         return "no node can go"
     come = f", {len(down.nodes):,} {'comes' if len(down.nodes) == 1 else 'come'}" if down.nodes else ""
@@ -120,8 +120,8 @@ def _pools(answer: Recommendation) -> str:
     return f"from {counted(pools, 'pool')}" if pools else "none needed"
 
 
-def _saving(answer: Recommendation, peers: Sequence[ComparedPurchase]) -> Markup | None:
-    """Beside the cheapest peer whose purchase gives as many pods a node, if there is one."""
+def _best_peer(answer: Recommendation, peers: Sequence[ComparedPurchase]) -> Markup | None:
+    """Return a card with the cheapest peer whose purchase places as many pods, or None."""
     alike = [each for each in peers if not each.problem and each.cost is not None and each.real >= answer.placed]
     best = min((each.cost for each in alike if each.cost is not None), default=None)
     if best is None or answer.cost is None or not answer.nodes:
@@ -136,7 +136,7 @@ def _card(name: str, value: str, note: str) -> Markup:
     return el("div", el("dt", name), el("dd", value, class_="value"), el("dd", note, class_="note"))
 
 
-def _listed(sources: Sequence[str]) -> Iterator[Markup | str]:
+def _source_names(sources: Sequence[str]) -> Iterator[Markup | str]:
     for place, source in enumerate(sources):
         if place:
             yield ", "

@@ -1,8 +1,8 @@
-"""Elements of a page as text, escaped by construction.
+"""HTML elements as text, escaped by construction.
 
-Contract: `el` gives `Markup`; a child that is `Markup` is taken as it is, any other is text and is escaped, and so is
-the value of every attribute. Nothing else makes `Markup` but `joined` and `trusted`, which is for the page's own style
-and script. Characters that no page may have are replaced.
+Contract: `el` and `joined` return `Markup`. They escape every child that is not `Markup`, and every attribute value.
+`trusted` makes `Markup` without escaping; only the page's own style and script use it. Characters that are not allowed
+in HTML are replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SPECIAL = re.compile(r"""[&<>"']""")
 _FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]|[\ud800-\udfff]"
 )
-"""Control characters, marks that turn the direction of a line, and what is not a character."""
+"""Control characters, marks that change the text direction, and code points that are not characters."""
 
 
 class Markup(str):
@@ -29,34 +29,34 @@ Child = Markup | str | int | None
 
 
 def escaped(text: str) -> Markup:
-    """A text as it may stand anywhere in a page."""
+    """Return a text escaped for any place in a page."""
     clean = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
-    return Markup(_SPECIAL.sub(lambda found: _ESCAPES[found[0]], clean))
+    return Markup(_SPECIAL.sub(lambda match: _ESCAPES[match[0]], clean))
 
 
 def el(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Markup:
-    """An element. ``class_`` is the attribute class, ``data_pool`` is data-pool; None and False leave one out."""
-    said = "".join(
+    """Return an element; ``data_pool`` is the attribute data-pool, ``class_`` is class; None and False are left out."""
+    attribute_text = "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
     )
     if name in _VOID:
-        return Markup(f"<{name}{said}>")
-    return Markup(f"<{name}{said}>{joined(children)}</{name}>")
+        return Markup(f"<{name}{attribute_text}>")
+    return Markup(f"<{name}{attribute_text}>{joined(children)}</{name}>")
 
 
 def joined(children: Iterable[Child]) -> Markup:
-    """Children one after the other."""
+    """Return all children in sequence."""
     parts = (child if isinstance(child, Markup) else escaped(str(child)) for child in children if child is not None)
     return Markup("".join(parts))
 
 
 def trusted(text: str) -> Markup:
-    """The page's own text; never anything from the input."""
+    """Return a text of the page itself as `Markup`; never use this for text from the input."""
     return Markup(text)
 
 
 def number(value: float) -> str:
-    """A coordinate: a tenth of a pixel is enough."""
+    """Return a coordinate with one decimal place."""
     text = f"{value:.1f}"
     return text.removesuffix(".0")
 

@@ -1,8 +1,9 @@
-"""Tanks: what pods can have of a node's resources, filled with the pods that have it.
+"""The resources of a node as tanks: one tank for each allocatable resource, filled with tiles for pods.
 
-Contract: pure. A tank's height is what pods can have of a resource; what runs there already is at its bottom, the new
-pods above it, tiles of an area that is their share, coloured by workload; what stays empty is free. Every tile has a
-title with the pod and its requests; where tiles would be too small to point at, the pods of a workload share one.
+Contract: pure. The height of a tank is the allocatable amount. Running pods are one tile at the bottom; above it each
+new pod has a tile, coloured by workload, whose area is proportional to its request; the rest of the tank is free. Every
+tile has a title with the pod and its requests. Pods of a workload share a tile if their tiles would be too small to
+point at.
 """
 
 from __future__ import annotations
@@ -17,31 +18,31 @@ from tutti.present.tables import counted
 
 _WIDTH, _HEIGHT, _GAP = 180.0, 116.0, 8.0
 _SMALLEST = 30.0
-"""Tiles of a smaller area are put together."""
+"""Tiles with a smaller area are merged."""
 _LETTER, _LINE = 5.4, 12.0
-"""How wide a letter is, and how high a line."""
+"""Width of a letter, and height of a line."""
 
 
 def node_resources(box: NodeBox, resources: Sequence[str], workloads: Sequence[DrawnWorkload]) -> Markup:
-    """A tank for each resource, side by side."""
+    """Return a tank for each resource, side by side."""
     width = (_WIDTH - _GAP * (len(resources) - 1)) / max(len(resources), 1)
     parts: list[Markup] = []
-    for place, resource in enumerate(resources):
-        tank = Rect(place * (width + _GAP), 0.0, width, _HEIGHT)
+    for index, resource in enumerate(resources):
+        tank = Rect(index * (width + _GAP), 0.0, width, _HEIGHT)
         parts.append(_rect(tank, "tank"))
-        parts += _filled(box, resource, tank=tank, workloads=workloads)
-    said = f"{box.names[0]}: {counted(len(box.loads), 'pod')}"
-    return el("svg", *parts, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", role="img", aria_label=said)
+        parts += _tiles(box, resource, tank=tank, workloads=workloads)
+    label = f"{box.names[0]}: {counted(len(box.loads), 'pod')}"
+    return el("svg", *parts, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", role="img", aria_label=label)
 
 
-def _filled(box: NodeBox, resource: str, *, tank: Rect, workloads: Sequence[DrawnWorkload]) -> Iterator[Markup]:
-    """The tiles of a tank, from the bottom up."""
+def _tiles(box: NodeBox, resource: str, *, tank: Rect, workloads: Sequence[DrawnWorkload]) -> Iterator[Markup]:
+    """Yield the tiles of a tank, from the bottom up."""
     room = box.room[resource]
     before = min(box.before.get(resource, 0) / room, 1.0) * tank.height
     bottom = tank.y + tank.height
     if before > 0:
-        said = "coming with the node" if box.new else "running there already"
-        title = f"{counted(box.running, 'pod')} {said}\n{_asked({resource: box.before[resource]})}"
+        kind = "coming with the node" if box.new else "running there already"
+        title = f"{counted(box.running, 'pod')} {kind}\n{_requests_text({resource: box.before[resource]})}"
         yield _rect(Rect(tank.x, bottom - before, tank.width, before), "t before", title)
     wanted = sum(load.requests.get(resource, 0) for load in box.loads)
     height = min(wanted / room * tank.height, tank.height - before)
@@ -53,25 +54,27 @@ def _filled(box: NodeBox, resource: str, *, tank: Rect, workloads: Sequence[Draw
     ordered = sorted(groups.items(), key=lambda item: (-_total(item[1], resource), item[0]))
     parts = tile_rectangles(filled, [_total(loads, resource) for _, loads in ordered])
     for (number, loads), part in zip(ordered, parts, strict=True):
-        yield from _workload(workloads[number], loads, part=part, resource=resource)
+        yield from _workload_tiles(workloads[number], loads, part=part, resource=resource)
 
 
-def _workload(workload: DrawnWorkload, loads: Sequence[DrawnPod], *, part: Rect, resource: str) -> Iterator[Markup]:
-    """The tiles of a workload's pods on one node."""
+def _workload_tiles(
+    workload: DrawnWorkload, loads: Sequence[DrawnPod], *, part: Rect, resource: str
+) -> Iterator[Markup]:
+    """Yield the tiles of a workload's pods on one node."""
     colour = f"t c{workload.colour}"
     if part.area / len(loads) < _SMALLEST and len(loads) > 1:
-        said = f"{counted(len(loads), 'pod')} of {workload.name}\n{_asked(_added(loads))} together"
-        yield _rect(part, colour, said)
-        yield from _label(f"{len(loads)} × {_short(workload.name)}", part)
+        title = f"{counted(len(loads), 'pod')} of {workload.name}\n{_requests_text(_sum_requests(loads))} together"
+        yield _rect(part, colour, title)
+        yield from _label(f"{len(loads)} × {_workload_name(workload.name)}", part)
         return
     ordered = sorted(loads, key=lambda load: (-load.requests[resource], load.key))
     for load, tile in zip(ordered, tile_rectangles(part, [load.requests[resource] for load in ordered]), strict=True):
-        yield _rect(tile, colour, f"{load.key}\n{_asked(load.requests)}")
-        yield from _label(_short(workload.name), tile)
+        yield _rect(tile, colour, f"{load.key}\n{_requests_text(load.requests)}")
+        yield from _label(_workload_name(workload.name), tile)
 
 
 def _rect(rect: Rect, kind: str, title: str | None = None) -> Markup:
-    """A rectangle, with a hair's breadth around it."""
+    """Return a rectangle with a narrow gap around it."""
     inset = 0.4 if kind != "tank" and min(rect.width, rect.height) > 2 else 0.0
     return el(
         "rect", el("title", title) if title else None,
@@ -80,24 +83,24 @@ def _rect(rect: Rect, kind: str, title: str | None = None) -> Markup:
 
 
 def _label(text: str, tile: Rect) -> Iterator[Markup]:
-    """A name on a tile that has room for it."""
+    """Yield a name on a tile, if the tile is large enough."""
     letters = int((tile.width - 6) / _LETTER)
     if letters < 3 or tile.height < _LINE:
         return
-    said = text if len(text) <= letters else f"{text[: letters - 1]}…"
-    yield el("text", said, x=tile.x + 4, y=tile.y + tile.height / 2 + 3)
+    shown = text if len(text) <= letters else f"{text[: letters - 1]}…"
+    yield el("text", shown, x=tile.x + 4, y=tile.y + tile.height / 2 + 3)
 
 
-def _short(workload: str) -> str:
+def _workload_name(workload: str) -> str:
     return workload.partition("/")[2]
 
 
-def _asked(requests: Amounts) -> str:
-    said = [f"{amount_text(name, amount)} {resource_text(name)}" for name, amount in requests.items() if amount]
-    return ", ".join(said) or "no requests"
+def _requests_text(requests: Amounts) -> str:
+    amounts = [f"{amount_text(name, amount)} {resource_text(name)}" for name, amount in requests.items() if amount]
+    return ", ".join(amounts) or "no requests"
 
 
-def _added(loads: Sequence[DrawnPod]) -> Amounts:
+def _sum_requests(loads: Sequence[DrawnPod]) -> Amounts:
     total: dict[str, int] = {}
     for load in loads:
         for name, amount in load.requests.items():

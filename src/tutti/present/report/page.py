@@ -1,7 +1,7 @@
-"""The page as a whole.
+"""The whole HTML page.
 
-Contract: pure; the same records give the same bytes. Style and script stand in the page, and its policy allows those
-two by their hashes and nothing else: no request, no frame, no form, no other script, even if some text were not
+Contract: pure; the same records give the same bytes. Style and script are part of the page. The Content-Security-Policy
+allows these two by their hashes and nothing else: no request, frame, form or other script, even if a text were not
 escaped.
 """
 
@@ -30,23 +30,23 @@ from tutti.recommend.records.request import Request
 
 
 class Report(NamedTuple):
-    """What a page is made of."""
+    """The input of a page."""
 
     request: Request
     answer: Recommendation
     compared: Sequence[ComparedPurchase] = ()
-    """Ours first; empty when nobody compared."""
+    """Purchases, Tutti's first; empty without a comparison."""
     others: Sequence[NotConsidered] = ()
-    """Pods that nobody tries to place."""
+    """Pods that were not considered."""
     sources: Sequence[str] = ()
-    """The names of the files that were read."""
+    """Names of the input files."""
     removals: PeerScaleDown | None = None
-    """What Cluster Autoscaler would take away; None when nobody compared."""
+    """Cluster Autoscaler's scale-down; None without a comparison."""
 
 
 def page(report: Report) -> str:
-    """The HTML text."""
-    style, script = _own("page.css"), _own("page.js")
+    """Return the HTML text."""
+    style, script = _packaged_file("page.css"), _packaged_file("page.js")
     allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
     head = el(
@@ -67,37 +67,39 @@ def page(report: Report) -> str:
 
 def _sections(report: Report) -> list[Markup]:
     answer = report.answer
-    found: list[Markup] = []
+    sections: list[Markup] = []
     if report.compared:
-        found.append(_section("compare", "Beside the others", charts.comparison_section(report.compared, answer)))
+        sections.append(
+            _section("compare", "Comparison with other autoscalers", charts.comparison_section(report.compared, answer))
+        )
     if answer.pods:
-        found.append(_section("plan", "Where the pods go", plan_section(drawing_data_of(report.request, answer))))
+        sections.append(_section("plan", "Where the pods go", plan_section(drawing_data_of(report.request, answer))))
     if answer.scale_up:
-        found.append(_section("cost", "Cost by pool", charts.cost_section(answer)))
+        sections.append(_section("cost", "Cost by pool", charts.cost_section(answer)))
     if answer.down is not None:
-        found.append(_section("down", "What can be given back", scale_down_section(answer.down, report.removals)))
+        sections.append(_section("down", "What can be given back", scale_down_section(answer.down, report.removals)))
     if answer.left or report.others:
         stay = "stays pending" if len(answer.left) == 1 else "stay pending"
         title = f"{counted(len(answer.left), 'pod')} {stay}" if answer.left else "Not considered"
-        found.append(_section("pending", title, tables.pending_table(answer.left, report.others)))
+        sections.append(_section("pending", title, tables.pending_table(answer.left, report.others)))
     if any(each.reason for each in answer.pools):
-        found.append(_section("pools", "Pools", tables.pools_table(answer.pools)))
+        sections.append(_section("pools", "Pools", tables.pools_table(answer.pools)))
     if answer.alternatives:
-        found.append(_section("instead", "Instead of buying", tables.evictions_table(answer.alternatives)))
+        sections.append(_section("instead", "Instead of buying", tables.evictions_table(answer.alternatives)))
     if answer.notes:
-        found.append(_section("notes", "Notes", tables.notes_list(answer.notes)))
-    return found
+        sections.append(_section("notes", "Notes", tables.notes_list(answer.notes)))
+    return sections
 
 
 def _section(name: str, title: str, *content: Child) -> Markup:
     return el("section", el("h2", title), joined(content), id=name)
 
 
-def _own(name: str) -> str:
-    """A file that comes with this package."""
+def _packaged_file(name: str) -> str:
+    """Return the text of a file in this package."""
     return files("tutti.present.report").joinpath(name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:
-    """What a policy names a style or a script by."""
+    """Return the hash that identifies a style or script in a Content-Security-Policy."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

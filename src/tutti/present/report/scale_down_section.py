@@ -1,4 +1,4 @@
-"""What can be given back: the nodes that go, what that saves, the steps, and why the others stay.
+"""The scale-down section: removed nodes, the saving, the steps, and the reasons why other nodes stay.
 
 Contract: pure.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from tutti.market.money import NANO
 from tutti.present.recommendation_text import monthly_text
 from tutti.present.report.markup import Child, Markup, el, joined
-from tutti.present.report.report_tables import data_table, names_text, word
+from tutti.present.report.report_tables import data_table, names_text, unbroken
 from tutti.present.scale_down_comparison_text import OURS, THEIRS, hourly_text, node_rows, remarks, totals
 from tutti.present.scale_down_text import duration_text
 from tutti.present.tables import counted
@@ -18,43 +18,43 @@ from tutti.recommend.down.compare_cluster_autoscaler import PeerScaleDown
 from tutti.recommend.records.down_plan import DownPlan, Removal, ScaleDownStep, StayingNode
 from tutti.recommend.records.new_nodes import ScaleUp
 
-_STEPS, _ROWS = 60, 200
+_MAX_STEPS, _MAX_ROWS = 60, 200
 
 
 def scale_down_section(plan: DownPlan, theirs: PeerScaleDown | None = None) -> Markup:
-    """The whole section, with Cluster Autoscaler's choice if it is known."""
+    """Return the whole section; `theirs` is Cluster Autoscaler's scale-down, if it was computed."""
     parts: list[Child] = [el("p", _sentence(plan), class_="lead")]
     if plan.removals:
         columns = ("Node", "Pool", "Zone", "Type", "Because", "#Used", "#Pods move", "#After", "#Saves a month")
-        going = data_table(columns, [_removal(each) for each in plan.removals[:_ROWS]])
-        parts += (el("h3", "Nodes that can go"), going, _more(len(plan.removals) - _ROWS, "node"))
+        going = data_table(columns, [_removal(each) for each in plan.removals[:_MAX_ROWS]])
+        parts += (el("h3", "Nodes that can go"), going, _more(len(plan.removals) - _MAX_ROWS, "node"))
     if plan.scale_up:
         heads = ("Pool", "Zone", "Type", "Capacity", "#Nodes", "#Price a month")
         bought = data_table(heads, [_bought(each) for each in plan.scale_up])
         parts += (el("h3", "Bought in their place"), bought)
     if plan.steps:
-        steps = [el("li", *_step(each)) for each in plan.steps[:_STEPS]]
-        parts += (el("h3", "Steps"), el("ol", *steps, class_="steps"), _more(len(plan.steps) - _STEPS, "step"))
+        steps = [el("li", *_step(each)) for each in plan.steps[:_MAX_STEPS]]
+        parts += (el("h3", "Steps"), el("ol", *steps, class_="steps"), _more(len(plan.steps) - _MAX_STEPS, "step"))
     if plan.stays:
         kinds = _stays(plan.stays)
-        stays = data_table(("#Nodes", "Reason", "Why", "Which"), kinds[:_ROWS])
-        parts += (el("h3", "Nodes that stay"), stays, _more(len(kinds) - _ROWS, "reason"))
+        stays = data_table(("#Nodes", "Reason", "Why", "Which"), kinds[:_MAX_ROWS])
+        parts += (el("h3", "Nodes that stay"), stays, _more(len(kinds) - _MAX_ROWS, "reason"))
     if theirs is not None:
         parts += _comparison(plan, theirs)
     return joined((*parts, *(el("p", note, class_="quiet") for note in plan.notes)))
 
 
 def _comparison(plan: DownPlan, theirs: PeerScaleDown) -> Iterator[Child]:
-    yield el("h3", "Beside Cluster Autoscaler")
+    yield el("h3", "Comparison with Cluster Autoscaler")
     heads = ("Scale-down by", "#Nodes", "#Saves an hour", "#Saves a month", "#Vs ours", "Agrees")
     yield data_table(heads, totals(plan, theirs))
-    if apart := [each for each in node_rows(plan, theirs) if each.because]:
+    if differing := [each for each in node_rows(plan, theirs) if each.because]:
         columns = ("Node", "Pool", "Goes with", "#Saves an hour", "Because")
         rows = [
             (each.node, each.pool, OURS if each.theirs is None else THEIRS, hourly_text(each.price), each.because)
-            for each in apart
+            for each in differing
         ]
-        yield from (el("p", "Nodes that only one of the two lets go:"), data_table(columns, rows))
+        yield from (el("p", "Nodes that only one of the two removes:"), data_table(columns, rows))
     lines = [el("li", line.replace("AGREES", "Agrees")) for line in remarks(plan, theirs)]
     yield el("ul", *lines, class_="remarks")
 
@@ -67,17 +67,17 @@ def _sentence(plan: DownPlan) -> str:
     if not plan.removals:
         return "No node can go."
     moves = f"{counted(plan.moves, 'pod')} {'moves' if plan.moves == 1 else 'move'}"
-    said = f"{counted(len(plan.removals), 'node')} can go, {moves}"
+    sentence = f"{counted(len(plan.removals), 'node')} can go, {moves}"
     if plan.saving is None:
-        return f"{said}."
-    said += f": {monthly_text(plan.saving)} a month less"
+        return f"{sentence}."
+    sentence += f": {monthly_text(plan.saving)} a month less"
     if plan.before is not None and plan.after is not None:
-        said += f", {monthly_text(plan.after)} instead of {monthly_text(plan.before)}"
-        said += " with the purchase" if plan.purchase else ""
+        sentence += f", {monthly_text(plan.after)} instead of {monthly_text(plan.before)}"
+        sentence += " with the purchase" if plan.purchase else ""
     if plan.payback is not None and plan.churn:
         after = duration_text(round(plan.payback * 3600))
-        said += f"; the way there costs ${plan.churn / NANO:,.2f} once, paid back after {after}"
-    return f"{said}."
+        sentence += f"; the moves cost ${plan.churn / NANO:,.2f} once, paid back after {after}"
+    return f"{sentence}."
 
 
 def _removal(each: Removal) -> Sequence[Child]:
@@ -93,7 +93,7 @@ def _bought(each: ScaleUp) -> Sequence[Child]:
 
 
 def _step(step: ScaleDownStep) -> Iterator[Child]:
-    """What is done at once, and where each pod goes."""
+    """Yield the actions of a step: added nodes, moved pods with their targets, removed nodes."""
     if step.adds:
         yield from ("add ", names_text(step.adds))
     if step.moves:
@@ -104,8 +104,8 @@ def _step(step: ScaleDownStep) -> Iterator[Child]:
 
 
 def _stays(stays: Sequence[StayingNode]) -> list[Sequence[Child]]:
-    """Nodes that stay, a row for each reason."""
+    """Return the nodes that stay, with a row for each reason."""
     groups: dict[tuple[str, str], list[str]] = {}
     for each in stays:
         groups.setdefault((each.reason, each.message), []).append(each.node)
-    return [(f"{len(nodes):,}", word(reason), why, names_text(nodes)) for (reason, why), nodes in groups.items()]
+    return [(f"{len(nodes):,}", unbroken(reason), why, names_text(nodes)) for (reason, why), nodes in groups.items()]

@@ -1,6 +1,6 @@
-"""Tiles: a rectangle divided among weights, each as near to a square as it goes (a squarified treemap).
+"""A squarified treemap: divides a rectangle into tiles that are as close to squares as possible.
 
-Contract: pure. The areas are proportional to the weights, in their order; a weight of nothing gets no area.
+Contract: pure. Areas are proportional to the weights, in the same order; a weight of 0 gets no area.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ class Rect(NamedTuple):
 
     @property
     def area(self) -> float:
-        """Its area."""
+        """Width times height."""
         return self.width * self.height
 
 
 def tile_rectangles(room: Rect, weights: Sequence[float]) -> list[Rect]:
-    """A rectangle for each weight; large weights should come first."""
+    """Return a rectangle for each weight; large weights should come first."""
     total = sum(weights)
     if total <= 0 or room.area <= 0:
         return [Rect(room.x, room.y, 0.0, 0.0) for _ in weights]
     areas = [weight * room.area / total for weight in weights]
-    found: list[Rect] = []
-    while len(found) < len(areas):
-        row = _row(areas[len(found) :], min(room.width, room.height))
+    tiles: list[Rect] = []
+    while len(tiles) < len(areas):
+        row = _row(areas[len(tiles) :], min(room.width, room.height))
         placed, room = _place_row(room, row)
-        found += placed
-    return found
+        tiles += placed
+    return tiles
 
 
 def _row(areas: Sequence[float], side: float) -> list[float]:
-    """As many areas as can stand along a side before the worst of them gets thinner."""
+    """Return the first areas for a row along a side: as many as do not make the thinnest tile thinner."""
     row: list[float] = []
     worst = float("inf")
     for area in areas:
-        thinness = _worst_aspect([*row, area], side)
-        if row and thinness > worst:
+        aspect = _worst_aspect([*row, area], side)
+        if row and aspect > worst:
             break
         row.append(area)
-        worst = thinness
+        worst = aspect
     return row
 
 
 def _worst_aspect(row: Sequence[float], side: float) -> float:
-    """How much longer than wide the worst of a row is."""
+    """Return the largest aspect ratio of the tiles in a row."""
     total, least, most = sum(row), min(row), max(row)
     if not least or not side:
         return float("inf")
@@ -59,18 +59,18 @@ def _worst_aspect(row: Sequence[float], side: float) -> float:
 
 
 def _place_row(room: Rect, row: Sequence[float]) -> tuple[list[Rect], Rect]:
-    """The rectangles of a row along the shorter side, and the room that is left."""
-    total, found = sum(row), []
+    """Return the rectangles of a row along the shorter side, and the rest of the rectangle."""
+    total, tiles = sum(row), []
     if room.width >= room.height:
         width, y = (total / room.height if room.height else 0.0), room.y
         for area in row:
             height = area / width if width else 0.0
-            found.append(Rect(room.x, y, width, height))
+            tiles.append(Rect(room.x, y, width, height))
             y += height
-        return found, Rect(room.x + width, room.y, max(room.width - width, 0.0), room.height)
+        return tiles, Rect(room.x + width, room.y, max(room.width - width, 0.0), room.height)
     height, x = (total / room.width if room.width else 0.0), room.x
     for area in row:
         width = area / height if height else 0.0
-        found.append(Rect(x, room.y, width, height))
+        tiles.append(Rect(x, room.y, width, height))
         x += width
-    return found, Rect(room.x, room.y + height, room.width, max(room.height - height, 0.0))
+    return tiles, Rect(room.x, room.y + height, room.width, max(room.height - height, 0.0))

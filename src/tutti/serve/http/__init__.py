@@ -1,7 +1,12 @@
-"""HTTP: the application, its routes, limits and refusals.
+"""The HTTP side of the server: application, routes, limits and refusals.
 
-- `application`, `routes`, `middleware`  the application, its handlers, what every request passes first
-- `plan_requests`  a plan request from its body to its answer; `query` its options
-- `request_body`, `upload_limits`, `header_timeout`, `tls`  bodies, limits, slow clients, certificates
-- `refusals`       every answer without a plan
+- `application`     Which routes and error handlers does the ASGI application have?
+- `routes`          Which handler answers which path?
+- `middleware`      Where are request ids, tokens, metrics and the log?
+- `plan_requests`   How does a plan request go from its body to its answer, and when is it cancelled?
+- `query`           Which parameters does the query of a plan request have?
+- `request_body`    How is a body received? `upload_limits`: how many bodies at once, and how many bytes?
+- `header_timeout`  How long may a client take for its headers?
+- `tls`             What is wrong with a certificate or a key?
+- `refusals`        Which status and body does an answer without a plan have?
 """

@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 
 from tutti.serve.http.middleware import RequestMiddleware, log_of
 from tutti.serve.http.plan_requests import PlanRequests
-from tutti.serve.http.refusals import INTERNAL, RefusedError, refusal_body, route_of
+from tutti.serve.http.refusals import INTERNAL, RefusedError, internal_error, refusal_body, route_of
 from tutti.serve.http.routes import HANDLERS, PLAN_REQUESTS
 from tutti.serve.openapi.document import openapi_config
 
@@ -25,7 +25,7 @@ _Request = Request[Any, Any, State]
 
 
 def application(plan_requests: PlanRequests) -> RequestMiddleware:
-    """The whole application; it starts the workers at startup and ends them at shutdown."""
+    """Return the application; it starts the workers at startup and ends them at shutdown."""
     settings = plan_requests.settings
 
     async def stop_workers() -> None:
@@ -51,11 +51,11 @@ def _refused(request: _Request, refusal: RefusedError) -> Response[bytes]:
 
 
 def _http_error(request: _Request, error: HTTPException) -> Response[bytes]:
-    """Errors of Litestar itself: no such route, no such method."""
+    """Return the refusal for an error of Litestar itself: no such route, no such method."""
     return _refused(request, RefusedError(error.status_code, error.detail, headers=error.headers))
 
 
 def _internal_error(request: _Request, error: Exception) -> Response[bytes]:
     request_id = log_of(request.scope).id
     _LOG.error("request %s", request_id, exc_info=error)
-    return _refused(request, RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {request_id}"))
+    return _refused(request, RefusedError(INTERNAL, internal_error(request_id)))

@@ -18,7 +18,7 @@ _CLOSE_TIMEOUT = 1.0
 
 
 class HeaderTimeoutProtocol(H11Protocol):
-    """See the module's contract."""
+    """uvicorn's protocol with a timer for headers."""
 
     read_timeout = 10.0
     """In seconds."""
@@ -79,5 +79,5 @@ class HeaderTimeoutProtocol(H11Protocol):
 
 
 def header_timeout_protocol(seconds: float) -> type[HeaderTimeoutProtocol]:
-    """The protocol with this read timeout."""
+    """Return the protocol class with this read timeout."""
     return type("HeaderTimeoutProtocol", (HeaderTimeoutProtocol,), {"read_timeout": seconds})

@@ -31,7 +31,7 @@ _LONGEST_PATH = 200
 
 
 class RequestLog(msgspec.Struct):
-    """What the line in the log says about a request."""
+    """The data of a request's line in the log."""
 
     id: str
     started: float
@@ -50,13 +50,13 @@ class RequestLog(msgspec.Struct):
 
 
 def log_of(scope: Any) -> RequestLog:
-    """The log entry of the request with this ASGI scope."""
-    found: RequestLog = scope[_SCOPE_KEY]
-    return found
+    """Return the log entry of the request with this ASGI scope."""
+    log: RequestLog = scope[_SCOPE_KEY]
+    return log
 
 
 class RequestMiddleware:
-    """See the module's contract."""
+    """The ASGI application around the real one."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, *, token: str = "") -> None:
         self._app, self._metrics, self._token = app, metrics, token.encode()
@@ -105,7 +105,7 @@ def _request_id(headers: Mapping[bytes, bytes]) -> str:
 
 
 async def _refuse(send: Send, log: RequestLog, path: str) -> None:
-    refusal = RefusedError(UNAUTHORIZED, "a bearer token is needed, and it must be the right one")
+    refusal = RefusedError(UNAUTHORIZED, "the bearer token is missing or wrong")
     body = refusal_body(route_of(path), refusal, request_id=log.id, millis=log.millis)
     headers = [
         (b"content-type", b"application/json"),

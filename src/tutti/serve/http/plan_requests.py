@@ -1,4 +1,4 @@
-"""A plan request from its body to its answer: receive the body, wait for a worker, plan, cancel when it is useless.
+"""A plan request from its body to its answer: receive the body, wait for a worker, plan, cancel if necessary.
 
 Contract: a plan is cancelled when its client disconnects (there is no answer), when the request's time is over (504;
 503 if it never had a worker) and when the server's grace period is over (503). Each time the worker is killed: no work
@@ -54,7 +54,7 @@ class PlanRequests:
         self._cancelled.set()
 
     async def answer(self, incoming: IncomingRequest, route: Route, options: QueryOptions) -> tuple[Reply, bytes]:
-        """The reply of a worker, or a `RefusedError`."""
+        """Return the reply of a worker, or raise a `RefusedError`."""
         compressed = is_gzip(incoming.headers)
         deadline = asyncio.get_running_loop().time() + self.settings.timeout
         self.pool.check_room()
@@ -74,8 +74,8 @@ class PlanRequests:
                 pause=settings.read_timeout,
                 reserve=reserve,
             )
-            late = RefusedError(REQUEST_TIMEOUT, f"the body was not there within {settings.timeout:g} seconds")
-            return await self._before(deadline, reading, late=late)
+            late = RefusedError(REQUEST_TIMEOUT, f"the body did not arrive within {settings.timeout:g} seconds")
+            return await self._result_before(deadline, reading, late=late)
 
     async def _plan(self, job: PlanJob, body: list[bytes], *, deadline: float, receive: Receive) -> tuple[Reply, bytes]:
         started = asyncio.Event()
@@ -106,8 +106,10 @@ class PlanRequests:
             cancelled.cancel()
             await asyncio.gather(planning, disconnect, cancelled, return_exceptions=True)
 
-    async def _before(self, deadline: float, work: Coroutine[Any, Any, _Result], *, late: RefusedError) -> _Result:
-        """The result of `work`, unless the deadline or the end of the grace period comes first."""
+    async def _result_before(
+        self, deadline: float, work: Coroutine[Any, Any, _Result], *, late: RefusedError
+    ) -> _Result:
+        """Return the result of `work`; raise if the deadline or the end of the grace period comes first."""
         working = asyncio.create_task(work)
         cancelled = asyncio.create_task(self._cancelled.wait())
         try:
@@ -123,4 +125,4 @@ class PlanRequests:
 
 
 def _shutting_down() -> RefusedError:
-    return unavailable("the server is about to end", _RETRY_AFTER)
+    return unavailable("the server is shutting down", _RETRY_AFTER)

@@ -27,31 +27,33 @@ class QueryParameter(NamedTuple):
     """A parameter of the query."""
 
     read: Callable[[str], Any]
-    """Gives the value of a text, or raises a ValueError that says which values are allowed."""
+    """Returns the value of a text, or raises a ValueError that says which values are allowed."""
     schema: dict[str, Any]
     description: str
 
 
 def query_parameters(max_time_limit: float) -> dict[str, QueryParameter]:
-    """All parameters by name; `max_time_limit` is the largest `timeLimit` in seconds."""
+    """Return all parameters by name; `max_time_limit` is the largest `timeLimit` in seconds."""
     return {
-        "objective": _words(Objective, "Of the plans with most pods, the best has least of this."),
-        "strategy": _words(Strategy, "How nodes are chosen: all at once, or one by one by a score."),
-        "binder": _words(Binder, "Who will put the pods on the new nodes."),
+        "objective": _choice(Objective, "What the plan minimises, after it has placed as many pods as possible."),
+        "strategy": _choice(Strategy, "How nodes are chosen: all at once, or one by one by a score."),
+        "binder": _choice(Binder, "Which scheduler binds pods to the new nodes."),
         "weights": QueryParameter(
-            _weights, {"type": "string", "pattern": _WEIGHTS}, "What a core, a GiB and a GPU are worth."
+            _weights,
+            {"type": "string", "pattern": _WEIGHTS},
+            "Weight of a core, a GiB and a GPU in the scores.",
         ),
         "timeLimit": QueryParameter(
             partial(_seconds, max_time_limit),
             {"type": "number", "exclusiveMinimum": 0, "maximum": max_time_limit},
-            "Seconds for the search, by counting its work.",
+            "Seconds for the search, measured by counted work.",
         ),
-        "down": QueryParameter(_boolean, {"type": "boolean"}, "Whether to look for nodes that can go."),
+        "down": QueryParameter(_boolean, {"type": "boolean"}, "Whether to look for nodes that can be removed."),
     }
 
 
 def query_options(query: bytes, max_time_limit: float) -> QueryOptions:
-    """The options of a query."""
+    """Return the options of a query."""
     parameters = query_parameters(max_time_limit)
     texts: dict[str, str] = {}
     for name, text in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
@@ -77,7 +79,7 @@ def query_options(query: bytes, max_time_limit: float) -> QueryOptions:
     )
 
 
-def _words(kind: type[StrEnum], description: str) -> QueryParameter:
+def _choice(kind: type[StrEnum], description: str) -> QueryParameter:
     def read(text: str) -> StrEnum:
         if text not in list(kind):
             raise ValueError(f"want one of {', '.join(kind)}")
@@ -100,16 +102,16 @@ def _boolean(text: str) -> bool:
 
 
 def _weights(text: str) -> ResourceWeights:
-    """``cpu=6,gpu=20``; a weight that the text does not name keeps its default."""
+    """Return the weights of ``cpu=6,gpu=20``; a weight that the text does not name keeps its default."""
     if re.fullmatch(_WEIGHTS, text) is None:
         raise ValueError("want cpu=6,memory=1,gpu=20, or some of these")
     pairs = [part.split("=") for part in text.split(",")]
-    found = {name: int(number) for name, number in pairs}
-    if len(found) < len(pairs):
-        raise ValueError("one of them is there twice")
-    if max(found.values()) > _MAX_WEIGHT:
+    given = {name: int(number) for name, number in pairs}
+    if len(given) < len(pairs):
+        raise ValueError("a weight is given twice")
+    if max(given.values()) > _MAX_WEIGHT:
         raise ValueError(f"want at most {_MAX_WEIGHT:,}")
-    weights = ResourceWeights(**found)
+    weights = ResourceWeights(**given)
     if not (weights.cpu or weights.memory or weights.gpu):
         raise ValueError("one of them must be above 0")
     return weights

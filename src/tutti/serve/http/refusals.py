@@ -35,17 +35,22 @@ class RefusedError(TuttiError):
 
 
 def too_large(limit: int) -> RefusedError:
-    """The refusal of a body that is larger than the limit."""
+    """Return the refusal of a body that is larger than the limit."""
     return RefusedError(TOO_LARGE, f"the body is larger than {limit:,} bytes (--max-body)")
 
 
 def unavailable(problem: str, seconds: int) -> RefusedError:
-    """The refusal of a request that may be repeated after so many seconds."""
+    """Return the refusal of a request that the client may repeat after `seconds`."""
     return RefusedError(UNAVAILABLE, problem, headers={"Retry-After": str(seconds)})
 
 
+def internal_error(request_id: str) -> str:
+    """Return the message for an error in Tutti itself; the traceback is in the server log only."""
+    return f"internal error; see request {request_id} in the server log"
+
+
 def refusal_of(error: TuttiError) -> RefusedError:
-    """The refusal for an error in the request."""
+    """Return the refusal for an error in the request."""
     if isinstance(error, RefusedError):
         return error
     status = UNPROCESSABLE if isinstance(error, PoolError) else BAD_REQUEST
@@ -55,14 +60,14 @@ def refusal_of(error: TuttiError) -> RefusedError:
 
 
 def route_of(path: str) -> Route:
-    """The route whose format the answer to a path has."""
+    """Return the route whose format the answer to a path has."""
     return _ROUTES.get(path.removesuffix("/"), Route.TUTTI)
 
 
 def refusal_body(
     route: Route, refusal: RefusedError, *, request_id: str, millis: int, planner: PlannerText | None = None
 ) -> bytes:
-    """The encoded body of an answer without a plan; `planner` is the planner request, where it can be read."""
+    """Return the encoded body of an answer without a plan; `planner` is the planner request, if it can be read."""
     line = ": ".join(part for part in (refusal.obj, refusal.field, refusal.problem) if part)
     body: msgspec.Struct
     if route is Route.GARDENER:

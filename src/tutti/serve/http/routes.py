@@ -1,8 +1,8 @@
 """The routes and their handlers.
 
 Contract: handlers neither decode nor encode; a body goes to a worker as the client sent it (`plan_requests`), and the
-bytes of the worker go to the client. The handlers ignore Content-Type, as the server does that clients of
-``/recommend`` know: the body is JSON.
+bytes of the worker go to the client. The handlers ignore Content-Type, because Gardener's recommender, whose
+clients use ``/recommend``, ignores it: the body is JSON.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PLAN_REQUESTS = "plan_requests"
 
 
 def _plan_requests(request: _Request) -> PlanRequests:
-    found: PlanRequests = request.app.state[PLAN_REQUESTS]
-    return found
+    plan_requests: PlanRequests = request.app.state[PLAN_REQUESTS]
+    return plan_requests
 
 
 async def _plan(request: _Request, route: Route) -> Response[bytes]:
@@ -95,7 +95,7 @@ async def plans(request: _Request) -> Response[bytes]:
     media_type=MediaType.TEXT,
 )
 async def healthz() -> str:
-    """Whether the event loop runs; does not look at workers."""
+    """Answer if the event loop runs; do not check workers."""
     return "ok\n"
 
 
@@ -108,7 +108,7 @@ async def healthz() -> str:
     responses=openapi.READY_RESPONSES,
 )
 async def readyz(request: _Request) -> Response[str]:
-    """Whether the server has a worker and is not shutting down."""
+    """Answer whether the server has a worker and is not shutting down."""
     text, status = ("ok\n", 200) if _plan_requests(request).is_ready else ("not ready\n", 503)
     return Response(text, status_code=status, media_type=MediaType.TEXT)
 
@@ -121,7 +121,7 @@ async def readyz(request: _Request) -> Response[str]:
     responses=openapi.NEEDS_TOKEN,
 )
 async def metrics(request: _Request) -> str:
-    """Counters, and the gauges of this moment."""
+    """Answer with counters and current gauges."""
     plan_requests = _plan_requests(request)
     pool = plan_requests.pool
     gauges = {

@@ -18,7 +18,7 @@ _MISMATCH = "KEY_VALUES_MISMATCH"
 
 
 def tls_error(cert: str, key: str, error: OSError) -> InputError:
-    """The error that names the wrong file; `error` is OpenSSL's."""
+    """Return the error that names the wrong file; `error` is OpenSSL's."""
     texts = []
     for path in (cert, key):
         try:
@@ -37,9 +37,9 @@ def tls_error(cert: str, key: str, error: OSError) -> InputError:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=chain.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError):
-        return InputError("not a sound certificate (PEM)", file=cert)
+        return InputError("not a valid certificate (PEM)", file=cert)
     return InputError(
-        "not a sound private key (PEM), or its passphrase is another" if b"ENCRYPTED" in secret
-        else "not a sound private key (PEM)",
+        "not a valid private key (PEM), or its passphrase is wrong" if b"ENCRYPTED" in secret
+        else "not a valid private key (PEM)",
         file=key,
     )  # fmt: skip

@@ -1,9 +1,9 @@
 """Limits on request bodies that are being received: their number, and the bytes that the server holds of them.
 
 Contract: runs on the server's event loop only. A body that is being received takes no place in the queue for plans, so
-slow clients do not keep out fast ones until `max_count` of them are slow at once. All bodies together hold at most
-`max_bytes`, whatever they declare; the body that would exceed this is refused, so that the others can finish. Both
-refusals are 503 with Retry-After.
+slow clients do not block fast clients until `max_count` clients are slow at once. All bodies together hold at most
+`max_bytes`, whatever they declare; the body that would exceed this limit is refused, so that other bodies can finish.
+Both refusals are 503 with Retry-After.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class UploadLimits:
         """Count one body until it is complete."""
         if self.count >= self._max_count:
             uploads = counted(self.count, "upload")
-            raise unavailable(f"too many bodies come in at once: {uploads} under way", _RETRY_AFTER)
+            raise unavailable(f"too many uploads at once: {uploads} under way", _RETRY_AFTER)
         self.count += 1
         reserved = 0
 
         def reserve(size: int) -> None:
             nonlocal reserved
             if self.held + size > self._max_bytes:
-                problem = f"the bodies that come in hold {self.held:,} bytes, and there is no room for more"
+                problem = f"uploads hold {self.held:,} bytes, and there is no room for more"
                 raise unavailable(problem, _RETRY_AFTER)
             reserved += size
             self.held += size

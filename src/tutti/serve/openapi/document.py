@@ -1,4 +1,4 @@
-"""The OpenAPI document: what Litestar finds in the handlers, with the schemas of bodies, queries and refusals.
+"""The OpenAPI document: Litestar's description of the handlers, with schemas of bodies, queries and refusals added.
 
 Contract: schemas of answers are made from the types that are encoded (`tutti.wire.*.response`). The document is served
 at ``/openapi.json`` only; no page loads scripts from the network.
@@ -28,7 +28,7 @@ Tree = dict[str, Any]
 
 GARDENER_TEXT = (
     "The body is a ClusterSnapshot as Gardener's scaling recommender takes it: Go's names, in any case. The pods are "
-    "those of the body. Nodes that can go are looked for unless `down=false`."
+    "those of the body. The answer has nodes that can be removed unless `down=false`."
 )
 TUTTI_TEXT = (
     "The body is a cluster in any form that Tutti reads, told apart by its first level: `cluster` with optional "
@@ -37,8 +37,8 @@ TUTTI_TEXT = (
 )
 PLANS_TEXT = (
     "The body is a planner request of gardener/scaling-advisor, or Kubernetes objects with a ScalingConstraint among "
-    "them. `AdviceGenerationTimeout` is the most time that the search takes. Nodes that can go are looked for if "
-    "`down=true`; the scale-out plan then has also the nodes that replace some of them."
+    "them. `AdviceGenerationTimeout` is the time limit of the search. The answer has nodes that can be removed if "
+    "`down=true`; the scale-out plan then also has the nodes that replace some of them."
 )
 _REFUSALS = {
     400: "The body or the query cannot be read; object and field say where.",
@@ -46,9 +46,9 @@ _REFUSALS = {
     408: "The body came too slowly.",
     413: "The body is larger than the server allows.",
     415: "The Content-Encoding is neither gzip nor identity.",
-    422: "The node pools can be read, and nothing can be bought from them, or they contradict themselves.",
-    500: "A fault of the server's own; its log has it under the request's id.",
-    503: "All workers are busy and the queue is full, or the server is about to end: see Retry-After.",
+    422: "The node pools are well-formed, but nothing can be bought from them, or they contradict themselves.",
+    500: "An internal error; see the request's id in the server log.",
+    503: "All workers are busy and the queue is full, or the server is shutting down: see Retry-After.",
     504: "There was no plan in time.",
 }
 
@@ -71,17 +71,22 @@ PLANS_RESPONSES = {
 }
 NEEDS_TOKEN = {401: _response(ApiProblem, _REFUSALS[401])}
 READY_RESPONSES = {
-    503: ResponseSpec(str, generate_examples=False, media_type="text/plain", description="Not yet, or no more.")
+    503: ResponseSpec(
+        str,
+        generate_examples=False,
+        media_type="text/plain",
+        description="No worker is ready, or the server is shutting down.",
+    )
 }
 
 
 def probe_id(handler: HTTPRouteHandler, method: Method, _: object) -> str:
-    """The operation id of a handler for GET and HEAD."""
+    """Return the operation id of a handler for GET and HEAD."""
     return handler.handler_name if method == HttpMethod.GET else f"{handler.handler_name}{method.title()}"
 
 
 class DocumentPlugin(JsonRenderPlugin):
-    """Adds to the document what Litestar cannot see in the handlers, and renders it once."""
+    """Adds bodies, parameters and security to Litestar's document, and renders the document once."""
 
     def __init__(self, max_time_limit: float) -> None:
         super().__init__(path="/", media_type=MediaType.JSON)
@@ -92,7 +97,7 @@ class DocumentPlugin(JsonRenderPlugin):
         self._text = b""
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: Tree) -> bytes:
-        """The document as JSON."""
+        """Return the document as JSON."""
         self._text = self._text or super().render(request, self._completed(openapi_schema))
         return self._text
 
@@ -105,20 +110,20 @@ class DocumentPlugin(JsonRenderPlugin):
                 paths[path][method]["security"] = []
             for response in paths[path]["head"]["responses"].values():
                 response.pop("content", None)
-        found = {_component_name(name): schema for name, schema in document["components"]["schemas"].items()}
-        answers = {name: found[name] | {"title": name} for name in sorted(found)}
+        schemas = {_component_name(name): schema for name, schema in document["components"]["schemas"].items()}
+        answers = {name: schemas[name] | {"title": name} for name in sorted(schemas)}
         document["components"]["schemas"] = answers | body_components()
         renamed: Tree = _with_component_names(document)
         return renamed
 
 
 def _component_name(type_name: str) -> str:
-    """The name of a type in the document."""
+    """Return the name of a type in the document."""
     return type_name.removeprefix("Api")
 
 
 def _with_component_names(tree: Any) -> Any:
-    """The tree with references to components by their names in the document."""
+    """Return the tree with references to components by their names in the document."""
     if isinstance(tree, dict):
         return {name: _with_component_names(each) for name, each in tree.items()}
     if isinstance(tree, list):
@@ -129,12 +134,12 @@ def _with_component_names(tree: Any) -> Any:
 
 
 def openapi_config(max_time_limit: float, *, with_token: bool) -> OpenAPIConfig:
-    """The settings of the document; `max_time_limit` is the largest `timeLimit` of a query, in seconds."""
+    """Return the settings of the document; `max_time_limit` is the largest `timeLimit` of a query, in seconds."""
     scheme = SecurityScheme(type="http", scheme="bearer")
     return OpenAPIConfig(
         title="Tutti recommender",
         version=__version__,
-        description="Which nodes to buy for pods that wait, and which can go.",
+        description="Which nodes to buy for pods that wait, and which nodes to remove.",
         components=Components(security_schemes={"token": scheme}) if with_token else Components(),
         security=[{"token": []}] if with_token else None,
         path="/openapi.json",

@@ -1,8 +1,8 @@
 """Request bodies in the OpenAPI document: their schemas, made from the types that read them, and examples.
 
 Contract: the schema of a ``/v1/recommendations`` body is that of `Body`. The readers of the other two formats accept
-names in any case and names that they do not know, so their schemas stay open and have the fields of `_SHOWN` only; the
-types of these fields come from the reader's types.
+names in any case and names that they do not know, so their schemas stay open and have the fields of `_SHOWN_FIELDS`
+only; the types of these fields come from the reader's types.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES: dict[type[inspect.Type], str] = {
     inspect.DictType: "object",
     inspect.StructType: "object",
 }
-_SHOWN: dict[type[msgspec.Struct], str] = {
+_SHOWN_FIELDS: dict[type[msgspec.Struct], str] = {
     gardener.GardenerSnapshotText: "ID SnapshotTime AutoscalerConfig WorkerPools PriorityClasses Pods Nodes",
     gardener.AutoscalerText: "NodeTemplates NodeGroups CASettings",
     gardener.WorkerPoolText: "Name MachineType Minimum Maximum Zones",
@@ -39,10 +39,9 @@ _SHOWN: dict[type[msgspec.Struct], str] = {
     scaling_advisor.PlannerPodText: "name namespace",
     scaling_advisor.PlannerNodeText: "name labels",
 }
-"""The fields of a type that the document has; a type that is not here is an object of any content."""
+"""The fields of each type that the document shows; any other type is an object with any content."""
 _CONSTRAINT: Tree = {"type": "object", "description": "A ScalingConstraint of sa.gardener.cloud/v1alpha1."}
-"""The type allows null, because a constraint may also be one of several Kubernetes objects; a planner request needs it.
-"""
+"""A planner request needs a constraint; the type allows null because Kubernetes objects can hold the constraint."""
 _ANY_FORMAT: Tree = {
     "description": "A cluster in one of the forms that Tutti reads, told apart by the first level.",
     "anyOf": [
@@ -57,8 +56,8 @@ _ANY_FORMAT: Tree = {
 
 
 def body_components() -> Tree:
-    """The schemas of all bodies by name, with the schemas that they refer to."""
-    _, found = msgspec.json.schema_components((Body,), ref_template=f"{COMPONENTS}{{name}}")
+    """Return the schemas of all bodies by name, with the schemas that they refer to."""
+    _, components = msgspec.json.schema_components((Body,), ref_template=f"{COMPONENTS}{{name}}")
     snapshot = _described(
         gardener.GardenerSnapshotText, "What Gardener's scaling recommender takes: Go's names, in any case."
     )
@@ -67,7 +66,7 @@ def body_components() -> Tree:
         "What the planner of gardener/scaling-advisor takes: Go's names, in any case.",
     )
     planner["properties"]["constraint"] = _CONSTRAINT
-    return {**found, "ClusterSnapshot": snapshot, "PlannerRequest": planner | {"required": ["constraint"]}}
+    return {**components, "ClusterSnapshot": snapshot, "PlannerRequest": planner | {"required": ["constraint"]}}
 
 
 def _described(kind: type[msgspec.Struct], description: str) -> Tree:
@@ -77,8 +76,8 @@ def _described(kind: type[msgspec.Struct], description: str) -> Tree:
 
 def _schema(info: inspect.Type) -> Tree:
     if isinstance(info, inspect.UnionType):
-        (some,) = (each for each in info.types if not isinstance(each, inspect.NoneType))
-        schema = _schema(some)
+        (value_type,) = (each for each in info.types if not isinstance(each, inspect.NoneType))
+        schema = _schema(value_type)
         return schema | {"type": [schema["type"], "null"]}
     schema = {"type": _TYPES[type(info)]}
     if isinstance(info, inspect.IntType):
@@ -86,9 +85,9 @@ def _schema(info: inspect.Type) -> Tree:
         return schema | {name: bound for name, bound in bounds.items() if bound is not None}
     if isinstance(info, inspect.ListType):
         return schema | {"items": _schema(info.item_type)}
-    if isinstance(info, inspect.StructType) and info.cls in _SHOWN:
+    if isinstance(info, inspect.StructType) and info.cls in _SHOWN_FIELDS:
         fields = {each.encode_name: each.type for each in info.fields}
-        return schema | {"properties": {name: _schema(fields[name]) for name in _SHOWN[info.cls].split()}}
+        return schema | {"properties": {name: _schema(fields[name]) for name in _SHOWN_FIELDS[info.cls].split()}}
     return schema
 
 

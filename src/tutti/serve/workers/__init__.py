@@ -1,6 +1,12 @@
-"""Worker processes: they plan, one request at a time.
+"""Worker processes that plan, each one request at a time.
 
-- `worker_pool`, `worker_process`  in the server: all workers, and one of them
-- `worker_main`, `planning`  in a worker: its main loop, and from the bytes of a request to the bytes of its answer
-- `messages`  what the two sides send each other; `memory` measures a process
+In the server:
+- `worker_pool`     Which worker gets a request, and when is a worker replaced?
+- `worker_process`  How does the server start, ask and kill one worker?
+
+In a worker:
+- `worker_main`     What does the worker do from its start to its end?
+- `planning`        How do the bytes of a request become the bytes of its answer?
+
+In both: `messages` are what the two sides send each other; `memory` measures the memory of a process.
 """

@@ -10,7 +10,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def resident_memory() -> int:
-    """Resident memory in bytes; the maximum so far on systems without /proc."""
+    """Return the resident memory in bytes, or the maximum so far on systems without /proc."""
     try:
         return int(_STATM.read_text("ascii").split()[1]) * resource.getpagesize()
     except OSError:

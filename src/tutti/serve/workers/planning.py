@@ -1,8 +1,9 @@
-"""From the bytes of a request to the bytes of its answer: all that a worker does.
+"""The planner of a worker: from the bytes of a request to the bytes of its answer.
 
-Contract: `answer` never raises. What the user can mend is a 4xx with its object and field; anything else is a 500 with
-the request's id, and the traceback, without values, goes back for the log. The search's limit counts work, with the CPU
-time of this process as its clock: a plan is the same whether the machine is idle or busy with others.
+Contract: `Planner.answer` never raises. An error that the client can fix is a 4xx with its object and field. Any other
+error is a 500 with the request's id; the reply has the traceback, without values, for the server log. The time limit of
+the search counts work, with the CPU time of this process as its clock, so that the plan does not depend on the load of
+the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from tutti.kube.reading.sources import Source
 from tutti.kube.reading.yaml_text import parse_yaml
 from tutti.recommend.build_request import price_book
 from tutti.recommend.records.request import Binder, DownOptions, Objective, RecommendOptions, Request, ResourceWeights
-from tutti.serve.http.refusals import BAD_REQUEST, INTERNAL, RefusedError, refusal_body, refusal_of, too_large
+from tutti.serve.http.refusals import (
+    BAD_REQUEST,
+    INTERNAL,
+    RefusedError,
+    internal_error,
+    refusal_body,
+    refusal_of,
+    too_large,
+)
 from tutti.serve.workers.messages import PlanJob, QueryOptions, Reply, Route, WorkerSetup
 from tutti.wire.document import WireFormat, has_kubernetes_fields
 from tutti.wire.formats import ParsedRequest, identify, parse_request
@@ -38,9 +47,9 @@ _FORMATS = {Route.GARDENER: WireFormat.GARDENER, Route.ADVISOR: WireFormat.ADVIS
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 _MALFORMED = "JSON is malformed"
-"""So begins what decoders say of text that is not JSON."""
+"""The start of the decoders' message about text that is not JSON."""
 _BODY = "body.json"
-"""The name promises JSON, so that YAML is not tried; it is not told to anybody."""
+"""A name that ends in .json, so that the body is not read as YAML; no message has this name."""
 _WARM_UP = (
     b'{"nodePools": [{"name": "p", "zones": ["eu-west-1a"], "max": 2, "current": 0, "instanceType": "m5.large"}],'
     b' "pods": [{"namePrefix": "a", "requests": {"cpu": "1", "memory": "1Gi"}, "count": 3}]}'
@@ -48,29 +57,29 @@ _WARM_UP = (
 
 
 class Planner:
-    """See the module's contract."""
+    """Answers plan jobs with the settings of one server."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         self._setup = setup
         self._book = price_book(setup.prices)
         self._pools = None if setup.pools is None else _as_json(setup.pools)
-        """The server's pools as a body would have them."""
+        """The server's pools in the format of a body."""
 
     def warm_up(self) -> None:
-        """Make a small plan, so that the first client does not wait for imports and tables."""
+        """Make a small plan, so that the first client does not wait for imports and price tables."""
         reply, _ = self.answer(PlanJob(id="", route=Route.TUTTI), _WARM_UP)
         if reply.fault:
             raise RuntimeError(reply.fault)
 
     def answer(self, job: PlanJob, body: bytes) -> tuple[Reply, bytes]:
-        """The answer to a job."""
+        """Return the reply to a job, and the body of the answer."""
         started = time.monotonic()
         planner: PlannerText | None = None
         pods: int | None = None
         fault = ""
         try:
-            with _reading():
-                parsed = parse_request(identify(self._opened(job, body), _FORMATS.get(job.route)))
+            with _body_errors():
+                parsed = parse_request(identify(self._body_source(job, body), _FORMATS.get(job.route)))
                 planner = reference_of(parsed.content) if isinstance(parsed.content, PlannerText) else None
                 request, seconds = self._read(job, parsed)
                 del parsed  # its records need as much memory as the request
@@ -88,15 +97,15 @@ class Planner:
             refusal = refusal_of(error)
         except MemoryError:
             refusal = RefusedError(INTERNAL, "the request needs more memory than there is")
-        except Exception as error:  # a fault of Tutti's: it is the server's log that tells
-            fault = _account(error)
-            refusal = RefusedError(INTERNAL, f"a fault of Tutti's own; the server's log has it as {job.id}")
+        except Exception as error:  # an error in Tutti: only the server log has the details
+            fault = _traceback_text(error)
+            refusal = RefusedError(INTERNAL, internal_error(job.id))
         text = refusal_body(job.route, refusal, request_id=job.id, millis=_millis(started), planner=planner)
         return Reply(status=refusal.status, pods=pods, fault=fault), text
 
-    def _opened(self, job: PlanJob, body: bytes) -> Source:
-        """The body as a document."""
-        data = unpacked(body, self._setup.max_body) if job.is_gzip else body
+    def _body_source(self, job: PlanJob, body: bytes) -> Source:
+        """Return the decompressed body."""
+        data = decompressed(body, self._setup.max_body) if job.is_gzip else body
         if not data.strip():
             raise InputError("the body is empty")
         if data.startswith(_GZIP_MAGIC):
@@ -104,7 +113,7 @@ class Planner:
         return Source(_BODY, data)
 
     def _read(self, job: PlanJob, parsed: ParsedRequest) -> tuple[Request, float]:
-        """The request of a decoded body, and for how many seconds to search."""
+        """Return the request of a decoded body, and the time limit of its search in seconds."""
         document, query = parsed.document, job.options
         is_down = query.down is not False if job.route is Route.GARDENER else query.down is True
         seconds = self._seconds(parsed.seconds(self._seconds(query.time_limit)))
@@ -119,13 +128,13 @@ class Planner:
         request = parsed.read(self._book, options=_options(query, is_down=is_down), pools=pools, region=region)
         return request, seconds
 
-    def _seconds(self, asked: float | None) -> float:
-        if asked is None:
+    def _seconds(self, requested: float | None) -> float:
+        if requested is None:
             return self._setup.time_limit
-        if not 0 < asked <= self._setup.max_time_limit:
+        if not 0 < requested <= self._setup.max_time_limit:
             most = self._setup.max_time_limit
             raise RefusedError(BAD_REQUEST, f"want seconds above 0 and up to {most:g}", field="timeLimit")
-        return asked
+        return requested
 
 
 def _options(query: QueryOptions, *, is_down: bool) -> RecommendOptions:
@@ -139,8 +148,8 @@ def _options(query: QueryOptions, *, is_down: bool) -> RecommendOptions:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """Put faults of a body's text into the words of the service."""
+def _body_errors() -> Iterator[None]:
+    """Turn errors in the text of a body into messages of the service."""
     try:
         yield
     except RecursionError:
@@ -154,22 +163,22 @@ def _reading() -> Iterator[None]:
 
 
 def _as_json(source: Source) -> msgspec.Raw:
-    """A YAML file as JSON: its only document, or the list of its documents."""
+    """Return a YAML file as JSON: its only document, or the list of its documents."""
     trees = [tree for tree in parse_yaml(source) if tree is not None]
     return msgspec.Raw(msgspec.json.encode(trees[0] if len(trees) == 1 else trees))
 
 
-def unpacked(data: bytes, limit: int) -> bytes:
-    """What was packed with gzip, unless it is more than the limit: then no more than that is unpacked."""
-    opened = zlib.decompressobj(_GZIP)
+def decompressed(data: bytes, limit: int) -> bytes:
+    """Return gzipped data decompressed; refuse data above the limit without decompressing more than the limit."""
+    decompressor = zlib.decompressobj(_GZIP)
     try:
-        text = opened.decompress(data, limit + 1)
+        text = decompressor.decompress(data, limit + 1)
     except zlib.error:
         raise InputError("not gzip, though Content-Encoding says so") from None
     if len(text) > limit:
         raise too_large(limit)
-    if not opened.eof or opened.unused_data:
-        raise InputError("not one whole gzip stream")
+    if not decompressor.eof or decompressor.unused_data:
+        raise InputError("not one complete gzip stream")
     return text
 
 
@@ -177,6 +186,6 @@ def _millis(started: float) -> int:
     return round((time.monotonic() - started) * 1000)
 
 
-def _account(error: Exception) -> str:
-    """A traceback without the error's own words, which may be a client's."""
+def _traceback_text(error: Exception) -> str:
+    """Return a traceback without the error's message, which may contain data of a client."""
     return "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__

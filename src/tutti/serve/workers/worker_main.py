@@ -1,9 +1,9 @@
 """The main loop of a worker process: take a job, plan, answer, free memory, one job at a time.
 
 Contract: the worker reads jobs from standard input and writes answers to standard output (`messages`). The end of the
-input ends the worker at once, also in the middle of a plan: so a server stops a worker, and so a worker notices that
-its server was killed. The worker ignores SIGINT and SIGTERM, which the server handles. What libraries print goes to
-standard error.
+input ends the worker at once, also in the middle of a plan: the server stops a worker this way, and the worker notices
+this way that its server was killed. The worker ignores SIGINT and SIGTERM, which the server handles. Output of
+libraries goes to standard error.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def _listen(source: BinaryIO, jobs: queue.SimpleQueue[tuple[PlanJob, bytes]]) ->
 
 
 def _answers_output() -> BinaryIO:
-    """Standard output for answers only: anything else that is printed goes to standard error."""
+    """Return standard output for answers only; redirect all other output to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers
 
 
 def _end_with_server() -> None:
-    """On Linux: end with the server even inside a long call, and be killed before it when memory runs out."""
+    """On Linux: end when the server ends, even inside a long call; be killed before the server if memory runs out."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """The worker processes: one plan at a time in each; a worker that dies, is killed or grows too large is replaced.
 
 Contract: runs on the server's event loop only. `admit` admits a request, or refuses it if all workers are busy and the
-queue is full. `run` gives the worker's answer; cancelling it kills the worker, because nothing else stops a plan, and
+queue is full. `run` returns the worker's answer; cancelling it kills the worker, because nothing else stops a plan, and
 the message of the cancellation is the reason that is counted. A slot whose worker ended gets a new worker at once; if
 workers fail to start, the slot waits longer each time.
 """
@@ -21,13 +21,13 @@ from tutti.serve.workers.worker_process import WorkerDiedError, WorkerProcess
 
 _LOG = logging.getLogger("tutti.serve")
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
-"""Seconds between two tries to start a worker."""
+"""Seconds between two attempts to start a worker."""
 _IDLE_TIMEOUT = 30.0
-"""Seconds that a worker has to become idle after its answer."""
+"""Seconds after its answer in which a worker must become idle."""
 
 
 class WorkerPool:
-    """See the module's contract."""
+    """All worker processes of one server."""
 
     def __init__(self, setup: WorkerSetup, *, size: int, queue: int, max_memory: int, metrics: Metrics) -> None:
         self._setup, self.size, self._queue = setup, size, queue
@@ -64,8 +64,8 @@ class WorkerPool:
     def check_room(self) -> None:
         """Refuse a request that `admit` would refuse now."""
         if self.admitted >= self.size + self._queue:
-            said = f"{counted(self.running, 'plan')} under way, {counted(self.waiting, 'request')} waiting"
-            raise unavailable(f"all workers are busy: {said}", 1 + self._queue // 4)
+            load = f"{counted(self.running, 'plan')} under way, {counted(self.waiting, 'request')} waiting"
+            raise unavailable(f"all workers are busy: {load}", 1 + self._queue // 4)
 
     @contextlib.contextmanager
     def admit(self) -> Iterator[None]:
@@ -78,8 +78,8 @@ class WorkerPool:
             self.admitted -= 1
 
     async def run(self, job: PlanJob, body: Chunks, *, started: Callable[[], None]) -> tuple[Reply, bytes]:
-        """The answer of a worker, 500 if the worker dies; `started` is called when a worker takes the job."""
-        worker = await self._free()
+        """Return the answer of a worker; refuse with 500 if it dies; call `started` when a worker takes the job."""
+        worker = await self._idle_worker()
         started()
         self.running += 1
         try:
@@ -100,7 +100,7 @@ class WorkerPool:
         becoming_idle.add_done_callback(self._becoming_idle.discard)
         return reply, text
 
-    async def _free(self) -> WorkerProcess:
+    async def _idle_worker(self) -> WorkerProcess:
         while True:
             worker = await self._idle.get()
             if worker.is_alive:
@@ -127,7 +127,7 @@ class WorkerPool:
             try:
                 worker = await WorkerProcess.start(self._setup)
             except OSError as error:  # no memory or no process left
-                _LOG.error("no worker could be started (%s); the next try is in %.1f s", error.strerror, pause)
+                _LOG.error("cannot start a worker (%s); next attempt in %.1f s", error.strerror, pause)
                 await asyncio.sleep(pause)
                 pause, why = min(pause * 2, _LONGEST_PAUSE), "failed"
                 continue
@@ -138,7 +138,7 @@ class WorkerPool:
                     self._idle.put_nowait(worker)
                     why = await worker.ended()
                 else:
-                    _LOG.error("worker %d could not start; the next try is in %.1f s", worker.pid, pause)
+                    _LOG.error("worker %d did not start; next attempt in %.1f s", worker.pid, pause)
                     await asyncio.sleep(pause)
                     pause, why = min(pause * 2, _LONGEST_PAUSE), "failed"
             finally:

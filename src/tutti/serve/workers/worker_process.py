@@ -1,4 +1,4 @@
-"""A worker in the server: a process, and the two pipes to it.
+"""The server's side of a worker: a process, and the two pipes to it.
 
 Contract: never blocks the event loop. `kill` may be called at any time and more than once; the first reason counts.
 Workers never see the server's token, use one thread each, and do not get the terminal's Ctrl-C.
@@ -24,7 +24,7 @@ class WorkerDiedError(Exception):
 
 
 class WorkerProcess:
-    """See the module's contract."""
+    """One worker process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -51,7 +51,7 @@ class WorkerProcess:
             start_new_session=True,
         )
         worker = cls(process)
-        with contextlib.suppress(OSError):  # it has died already: `is_ready` tells
+        with contextlib.suppress(OSError):  # the worker has died already: `is_ready` returns False
             await send(worker._to, setup)
         return worker
 
@@ -71,7 +71,7 @@ class WorkerProcess:
         return True
 
     async def ask(self, job: PlanJob, body: Chunks) -> tuple[Reply, bytes]:
-        """The answer to a job."""
+        """Send a job; return the worker's reply and the body of the answer."""
         try:
             await send(self._to, job, body)
             message, text = await receive(self._from)
@@ -81,7 +81,7 @@ class WorkerProcess:
         return message, text
 
     async def idle(self) -> int:
-        """Wait until the worker can take another job; give its resident memory."""
+        """Wait until the worker can take another job; return its resident memory."""
         try:
             message, _ = await receive(self._from)
         except (EOFError, OSError):
@@ -96,10 +96,10 @@ class WorkerProcess:
             self._why = why
             if self._process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.pid, signal.SIGKILL)  # Popen's own would take the exit status that asyncio waits for
+                    os.kill(self.pid, signal.SIGKILL)  # Popen.kill would take the exit status that asyncio waits for
             self._to.close()
 
     async def ended(self) -> str:
-        """Wait until the worker has ended; give the reason."""
+        """Wait until the worker has ended; return the reason."""
         await self._process.wait()
         return self._why or "died"
