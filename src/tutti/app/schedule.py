@@ -17,9 +17,9 @@ from tutti.app.result import Result
 from tutti.cluster.cluster import Cluster
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.passes import pending
+from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, NotConsidered, Plan, Turn, Unschedulable
-from tutti.engine.session.queue_order import not_considered, turns
+from tutti.engine.session.queue_order import not_considered, sort_into_turns
 from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import Pod
 from tutti.kube.selectors import Selector
@@ -97,7 +97,7 @@ def schedule_pods(
     """Place all pending pods, and show those of a namespace with certain labels."""
     cluster = loaded.cluster
     profile = profile or Profile.default()
-    waiting = [cluster.pod(key) for key in pending(cluster)]
+    waiting = [cluster.pod(key) for key in pending_pods(cluster)]
     chosen = {pod.key for pod in waiting if _is_shown(pod, namespace, selector)}
     queue = [turn for turn in _queue(cluster, waiting, profile) if not chosen.isdisjoint(turn.pods)]
     plan = place_pending(cluster, profile, preemption=preemption, consolidation=consolidation)
@@ -114,7 +114,7 @@ def place_pending(cluster: Cluster, profile: Profile, *, preemption: bool = True
 
 def pending_count(loaded: LoadedCluster) -> int:
     """How many pods have no node."""
-    return len(pending(loaded.cluster))
+    return len(pending_pods(loaded.cluster))
 
 
 def selector_of(query: str | None) -> Selector | None:
@@ -131,7 +131,7 @@ def _queue(cluster: Cluster, waiting: Sequence[Pod], profile: Profile) -> list[T
     """The turns of gangs and of single pods, in order; none where there are no gangs."""
     if not cluster.groups.keys:
         return []
-    found, _ = turns(cluster, Gangs(cluster), [pod.key for pod in waiting], profile=profile)
+    found, _ = sort_into_turns(cluster, Gangs(cluster), [pod.key for pod in waiting], profile=profile)
     return [turn for turn in found if not turn.surplus]
 
 

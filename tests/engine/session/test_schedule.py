@@ -16,8 +16,8 @@ from tutti.engine.gangs.gang_state import created
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.preemption.default_preemption import preempt
-from tutti.engine.reasons.pod_failure import failure
-from tutti.engine.session.passes import pending
+from tutti.engine.reasons.pod_failure import pod_failure
+from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.queue_order import not_considered
 from tutti.engine.session.schedule import schedule
@@ -123,7 +123,7 @@ def test_only_the_pods_that_are_asked_for() -> None:
     cluster = Cluster((node("a"), pod("x"), pod("y"), pod("z")))
     plan = schedule(cluster, ["default/z", "default/x"])
     assert [each.pod for each in plan.binds] == ["default/x", "default/z"]
-    assert pending(cluster) == ["default/y"]
+    assert pending_pods(cluster) == ["default/y"]
 
 
 def test_like_pods_fail_together_until_something_changes() -> None:
@@ -180,7 +180,7 @@ def settled(cluster: Cluster) -> dict[str, str | None]:
 def one_by_one(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
     """Place the pending pods with single decisions."""
     engine = Engine(cluster)
-    waiting = [cluster.pod(key) for key in pending(cluster)]
+    waiting = [cluster.pod(key) for key in pending_pods(cluster)]
     queue = sorted(waiting, key=lambda each: (-(each.spec.priority or 0), created(each), each.key))
     for key in [pod.key for pod in queue if not_considered(pod, engine.profile) is None]:
         (decision,) = engine.place([key])
@@ -220,9 +220,9 @@ def test_a_plan_is_what_single_decisions_give(seed: int) -> None:
 def test_asking_why_changes_nothing(seed: int) -> None:
     cluster = Cluster(crowd(seed))
     engine = Engine(cluster)
-    waiting = [key for key in pending(cluster) if not cluster.pod(key).spec.scheduling_gates]
+    waiting = [key for key in pending_pods(cluster) if not cluster.pod(key).spec.scheduling_gates]
     decisions = {key: engine.decide(key) for key in waiting}
-    messages = {key: failure(engine, d).message for key, d in decisions.items() if d.node is None}
+    messages = {key: pod_failure(engine, d).message for key, d in decisions.items() if d.node is None}
     assert {key: engine.decide(key) for key in waiting} == decisions
-    assert {key: failure(engine, d).message for key, d in decisions.items() if d.node is None} == messages
-    assert pending(cluster) == pending(Cluster(crowd(seed)))
+    assert {key: pod_failure(engine, d).message for key, d in decisions.items() if d.node is None} == messages
+    assert pending_pods(cluster) == pending_pods(Cluster(crowd(seed)))

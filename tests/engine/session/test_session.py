@@ -15,7 +15,7 @@ from tutti.cluster.edits import Put, Remove
 from tutti.cluster.work.meter import POD_TRIED
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Plan
-from tutti.engine.session.policy import SECOND, Patience, Policy
+from tutti.engine.session.policy import SECOND, Policy, RetryPolicy
 from tutti.engine.session.queue import Queue, QueueRecord
 from tutti.engine.session.session import session
 from tutti.kube import objects as k
@@ -101,10 +101,10 @@ def test_backoff_doubles() -> None:
     for number in range(6):
         cluster.apply(Put(node(f"small-{number}", cpu="1")))
         entry = queue.waiting["gang/default/g"]
-        early = run(queue, entry.backoff_ends(Patience()) - 1)
+        early = run(queue, entry.backoff_ends(RetryPolicy()) - 1)
         assert not early.gangs
-        waits.append((entry.backoff_ends(Patience()) - now) // SECOND)
-        now = entry.backoff_ends(Patience())
+        waits.append((entry.backoff_ends(RetryPolicy()) - now) // SECOND)
+        now = entry.backoff_ends(RetryPolicy())
         tried = run(queue, now)
         assert tried.gangs
     assert waits == [1, 2, 4, 8, 10, 10]
@@ -437,7 +437,7 @@ _SURPLUS = "gang/default/high above its minimum"
 def test_policies_that_need_a_clock_say_so() -> None:
     cluster = starving()
     with pytest.raises(ValueError, match="clock"):
-        session(Engine(cluster), None, None, Policy(patience=None))
+        session(Engine(cluster), None, None, Policy(retry=None))
     with pytest.raises(ValueError, match="queue and a clock"):
         session(Engine(cluster), None, START, Policy())
     with pytest.raises(ValueError, match="another cluster"):
@@ -447,6 +447,6 @@ def test_policies_that_need_a_clock_say_so() -> None:
 def test_only_some_pods() -> None:
     cluster = Cluster((node("a"), pod("one", cpu="1"), pod("two", cpu="1")))
     queue = Queue(cluster)
-    plan = session(Engine(cluster), queue, START, Policy(), only=["default/two", "default/none-such"])
+    plan = session(Engine(cluster), queue, START, Policy(), only_pods=["default/two", "default/none-such"])
     assert bound(plan) == {"two": "a"}
     assert cluster.pods.node_names[cluster.pod_row("default/one")] is None

@@ -20,9 +20,9 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, GangState
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.passes import pending
+from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Plan, Turn
-from tutti.engine.session.queue_order import turns
+from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import Object, Pod
 
@@ -77,7 +77,7 @@ class CureTrials:
     def earlier(self) -> list[Turn]:
         """The turns of all that waits and comes before the gang."""
         mine = self.turn()
-        every, _ = turns(self.cluster, self.gangs, pending(self.cluster), profile=self.engine.profile)
+        every, _ = sort_into_turns(self.cluster, self.gangs, pending_pods(self.cluster), profile=self.engine.profile)
         return [turn for turn in every if mine is not None and turn.order < mine.order]
 
     @contextmanager
@@ -97,7 +97,7 @@ class CureTrials:
 
         Where very much waits, only what comes before the gang.
         """
-        waiting = set(pending(self.cluster))
+        waiting = set(pending_pods(self.cluster))
         if waiting.issubset(self.pending()):
             return cure
         if any(isinstance(edit, Remove) and edit.kind == Pod.KIND and edit.key in waiting for edit in cure.edits):
@@ -121,7 +121,7 @@ class CureTrials:
 
     def turn(self) -> Turn | None:
         """The gang's turn; None when no pod of it waits."""
-        found, _ = turns(self.cluster, self.gangs, self.pending(), profile=self.engine.profile)
+        found, _ = sort_into_turns(self.cluster, self.gangs, self.pending(), profile=self.engine.profile)
         return found[0] if found else None
 
     def standing(self) -> GangState:

@@ -18,7 +18,7 @@ from tutti.engine.explain.cures import Tell, find_cures
 from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.placement.engine import Engine
 from tutti.engine.reasons.domain_fits import DomainFit, domain_fits
-from tutti.engine.reasons.gang_shortage import why
+from tutti.engine.reasons.gang_shortage import gang_shortage
 from tutti.engine.session.plan import GangPlan, Plan, Turn
 from tutti.engine.session.queue_order import not_considered
 from tutti.engine.session.schedule import schedule
@@ -239,7 +239,7 @@ def _scheduled(trials: CureTrials, standing: GangState, need: Need) -> GangOutco
         return _told("leaving", plan, told, told.message)
     if need.least > len(standing.waiting):
         return _told("waits", plan, told, told.message)
-    lack = why(trials.placer, need)
+    lack = gang_shortage(trials.placer, need)
     outcome = _told("waits", plan, told, told.message or lack.message)
     return replace(outcome, best=lack.best, wanted=lack.wanted, where=dict(lack.where), reasons=lack.reasons)
 

@@ -14,7 +14,7 @@ from tutti.engine.explain.gang_explanation import GangOutcome, gang_outcome
 from tutti.engine.explain.node_verdicts import NodeVerdicts, node_verdicts
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
-from tutti.engine.reasons.pod_failure import PodFailure, failure
+from tutti.engine.reasons.pod_failure import PodFailure, pod_failure
 from tutti.engine.session.queue_order import not_considered
 
 _LEFT_OUT = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
@@ -68,7 +68,7 @@ def explain_pod(engine: Engine, key: str) -> PodExplanation:
         if node is not None:
             cluster.apply(Unbind(key))
         verdicts, decision = node_verdicts(engine, key), engine.decide(key)
-        found = None if decision.node is not None else failure(engine, decision)
+        found = None if decision.node is not None else pod_failure(engine, decision)
     finally:
         cluster.rollback(mark)
     gang = Gangs(cluster).key_of(cluster.pod_row(key))
