@@ -151,8 +151,7 @@ def test_a_what_if_leaves_the_cluster_as_it_is() -> None:
         assert places(changed) == {"default/new": "a-new-1"}
         assert places(cluster) == {"default/new": "b"}
         with changed.what_if(drain=["a"]) as both:
-            assert both.notes == ("a is drained of 1 pod, of which 1 without a controller would not come back "
-                                  "by themselves",)  # fmt: skip
+            assert both.notes == ("a is drained of 1 pod, of which 1 without a controller would not be created again",)
             assert len(tutti.schedule(both).unschedulable) == 1
         assert places(changed) == {"default/new": "a-new-1"}
     assert places(cluster) == {"default/new": "b"}

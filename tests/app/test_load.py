@@ -56,7 +56,7 @@ def test_notes_tell_what_was_left_out_and_which_pods_are_nowhere():
     one = load_objects([other, pod("p", on="gone"), finished])
     assert one.snapshot.skipped == {"ConfigMap": 1}
     assert one.notes == (
-        "objects of kinds that do not matter here were left out: 1 ConfigMap",
+        "ignored objects of kinds that do not affect scheduling: 1 ConfigMap",
         "1 pod is on a node that is not in the input, and counts nowhere",
     )
     two = load_objects([pod("p", on="gone"), pod("q", on="gone")])

@@ -29,8 +29,8 @@ def test_nothing_is_said_when_nothing_mattered(tutti: Tutti, write: Write) -> No
 def test_owners_and_services(tutti: Tutti, write: Write) -> None:
     pods = [pod(f"p-{number}", labels={"app": "x"}, owner=("ReplicaSet", "r")) for number in range(3)]
     assert notes(tutti("schedule", "-f", write(node("a"), *pods))) == [
-        "note: there are no ReplicaSets in the input: 3 pods of such owners may be spread otherwise than here",
-        "note: there are no Services in the input: 3 pods may be spread otherwise than here",
+        "note: there are no ReplicaSets in the input: 3 pods of such owners may be spread differently",
+        "note: there are no Services in the input: 3 pods may be spread differently",
     ]
 
 
@@ -74,5 +74,5 @@ def test_classes_of_new_pods(tutti: Tutti, write: Write) -> None:
 def test_kinds_that_do_not_matter_are_counted(tutti: Tutti, write: Write) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
     assert notes(tutti("schedule", "-f", write(node("a"), other, other, pod("p")))) == [
-        "note: objects of kinds that do not matter here were left out: 2 ConfigMap"
+        "note: ignored objects of kinds that do not affect scheduling: 2 ConfigMap"
     ]

@@ -51,7 +51,7 @@ def test_drain_moves_pods_and_closes_the_node(tutti: Tutti, write: Write) -> Non
     )
     run = tutti("schedule", "-f", path, "--drain", "a", "-o", "json")
     assert binds(run) == {"default/owned": "b", "default/alone": "b"}
-    assert "note: a is drained of 2 pods, of which 1 without a controller would not come back by themselves" in run.err
+    assert "note: a is drained of 2 pods, of which 1 without a controller would not be created again" in run.err
 
 
 def test_a_drained_pod_is_newer_than_all_that_wait(tutti: Tutti, write: Write) -> None:
