@@ -27,9 +27,9 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put, Remove
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.context import Options
-from tutti.engine.session.passes import pending
+from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Plan
-from tutti.engine.session.queue_order import turns
+from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.schedule import schedule
 from tutti.kube.gangs.coscheduling import LABEL
 from tutti.kube.gangs.tutti_annotations import DISRUPTION, REQUIRED
@@ -280,7 +280,7 @@ def all_there(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float
     """Decide on gangs that wait from the beginning: a turn each."""
     cluster = Cluster([*full(), *(obj for gang in new for obj in gang)])
     attempts = Attempts(Engine(cluster), Options())
-    todo, _ = turns(cluster, attempts.gangs, pending(cluster), profile=attempts.engine.profile)
+    todo, _ = sort_into_turns(cluster, attempts.gangs, pending_pods(cluster), profile=attempts.engine.profile)
     settle_memory()
     return [watch.once(lambda turn=turn: attempts.gang(turn))[0] for turn in todo if not turn.surplus], attempts
 
@@ -291,7 +291,7 @@ def arriving(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float]
     attempts = Attempts(Engine(cluster), Options())
 
     def decide() -> None:
-        todo, _ = turns(cluster, attempts.gangs, pending(cluster), profile=attempts.engine.profile)
+        todo, _ = sort_into_turns(cluster, attempts.gangs, pending_pods(cluster), profile=attempts.engine.profile)
         for turn in todo:
             if not turn.surplus:
                 attempts.gang(turn)
@@ -372,7 +372,7 @@ def knavigator(watch: Watch) -> Iterator[Line]:
             cluster.apply(Remove(Pod.KIND, pod))
             del ends[pod]
         assert_whole(cluster)
-    left = len(pending(cluster))
+    left = len(pending_pods(cluster))
     outcome = (
         f"occupancy {busy / (32 * 8 * now):.1%}, no gang partial in {rounds} rounds, {left} pods left; "
         f"{1000 * spent:.0f} ms in the engine"

@@ -45,7 +45,7 @@ def listed(*objects: Document) -> Document:
         pytest.param(["\n---\n".join(map(json.dumps, SMALL))], id="YAML"),
     ],
 )
-def test_whatever_is_loaded_is_the_same_cluster(sources: list[Any]) -> None:
+def test_all_kinds_of_sources_load_the_same_cluster(sources: list[Any]) -> None:
     assert places(tutti.load(*sources)) == {"default/new": "b"}
 
 
@@ -63,7 +63,7 @@ def test_a_later_source_replaces_objects() -> None:
 
 
 class V1PodList:
-    """As the official client has it: snake case, None for what is absent, times as datetimes, items without kind."""
+    """A list as the official client returns it: snake case, None for absent fields, datetimes, items without kind."""
 
     def to_dict(self) -> Document:
         created = datetime.datetime(2026, 11, 2, 8, tzinfo=datetime.UTC)
@@ -136,7 +136,7 @@ def test_objects_of_the_official_client() -> None:
         (['{"kind": "Node",\n'], "source 1: "),
     ],
 )
-def test_faults_name_the_source(sources: list[Any], message: str) -> None:
+def test_errors_name_the_source(sources: list[Any], message: str) -> None:
     with pytest.raises(tutti.TuttiError) as fault:
         tutti.load(*sources)
     assert str(fault.value).startswith(message)
@@ -151,15 +151,14 @@ def test_a_what_if_leaves_the_cluster_as_it_is() -> None:
         assert places(changed) == {"default/new": "a-new-1"}
         assert places(cluster) == {"default/new": "b"}
         with changed.what_if(drain=["a"]) as both:
-            assert both.notes == ("a is drained of 1 pod, of which 1 without a controller would not come back "
-                                  "by themselves",)  # fmt: skip
+            assert both.notes == ("a is drained of 1 pod, of which 1 without a controller would not be created again",)
             assert len(tutti.schedule(both).unschedulable) == 1
         assert places(changed) == {"default/new": "a-new-1"}
     assert places(cluster) == {"default/new": "b"}
     assert repr(cluster) == "<cluster of 2 nodes and 2 pods>"
 
 
-def test_everything_works_on_a_changed_cluster() -> None:
+def test_all_functions_accept_a_changed_cluster() -> None:
     cluster = tutti.load(listed(*SMALL))
     with cluster.what_if(drain=["b"]) as changed:
         assert "1 node(s) were unschedulable" in str(tutti.explain(changed, "pod/new"))
@@ -192,7 +191,7 @@ def test_scaled_workloads_have_pods_that_can_be_explained(write: Write) -> None:
         ({"scale": {"web": 1}}, "--scale: want KIND/NAME=COUNT"),
     ],
 )
-def test_what_ifs_that_cannot_be(asked: Any, message: str) -> None:
+def test_invalid_what_ifs(asked: Any, message: str) -> None:
     cluster = tutti.load(listed(*SMALL))
     with pytest.raises(tutti.TuttiError) as fault, cluster.what_if(**asked):
         pass

@@ -1,9 +1,8 @@
 """The Python API: load a cluster, schedule, explain, recommend and compare; docs/python.md has examples.
 
-Contract: what commands print, these functions return as frozen records, which print as the command's table and have the
-same as data. Faults are `TuttiError` with the command's messages. Nothing that is returned changes anything, and no
-function changes the cluster that it is given. Files are read and clocks are looked at here, so that the use cases below
-(`tutti.app`) are pure.
+Contract: each function returns as a frozen record what a command prints; ``str()`` of the record is the command's
+table, and ``data()`` the same as plain data. Errors are `TuttiError` with the command's messages. No function or result
+changes the cluster that it is given. This module reads files and clocks, so that the use cases (`tutti.app`) are pure.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ __all__ = [
 ]
 
 Text = str | bytes | PathLike[str]
-"""A path, or text: a string with a newline in it, or one that begins with ``{`` or ``[``, is text."""
-_LIMIT = 5.0
-"""Seconds of a search, as for the command."""
+"""A path, or text: bytes, a string that contains a newline, or a string that begins with ``{`` or ``[``, is text."""
+_TIME_LIMIT = 5.0
+"""The default time limit of a search in seconds, the same as the command's."""
 
 
 def load(*sources: Text | Mapping[str, Any] | Iterable[Mapping[str, Any]] | object) -> LoadedCluster:
@@ -64,7 +63,7 @@ def load(*sources: Text | Mapping[str, Any] | Iterable[Mapping[str, Any]] | obje
 
     A path names a file or a directory; text is JSON or YAML. A dict is one object, or a list as the API gives it
     (``PodList``), with Kubernetes' own names or with those of the client's ``to_dict()``. Objects of a later source
-    replace those of an earlier one. ``notes`` of the result has remarks on what was ambiguous.
+    replace those of an earlier source. ``notes`` of the result reports ambiguous input.
     """
     if not sources:
         raise InputError("there is nothing to load: want paths, text, or Kubernetes objects")
@@ -86,16 +85,16 @@ def schedule(
     profile: Text | None = None,
     scheduler_name: str | None = None,
 ) -> ScheduleResult:
-    """Place all pending pods; `namespace` and `selector` choose which of them the result shows.
+    """Place all pending pods; `namespace` and `selector` choose the pods that the result shows.
 
-    `profile` is a KubeSchedulerConfiguration. With `consolidation`, running pods are moved before any is evicted.
+    `profile` is a KubeSchedulerConfiguration. With `consolidation`, running pods are moved before any pod is evicted.
     """
     if consolidation and not preemption:
         raise InputError("consolidation=True and preemption=False exclude each other")
-    chosen = scheduler_profile(_one_source(profile, "profile"), scheduler_name)
+    parsed_profile = scheduler_profile(_one_source(profile, "profile"), scheduler_name)
     return schedule_pods(
         cluster.copy(),
-        chosen,
+        parsed_profile,
         preemption=preemption,
         consolidation=consolidation,
         namespace=namespace,
@@ -111,9 +110,9 @@ def explain(
     profile: Text | None = None,
     scheduler_name: str | None = None,
 ) -> ExplainResult:
-    """Say what every node answers to ``pod/NAME``, or why ``gang/NAME`` waits; ``gang`` alone lists all gangs."""
-    chosen = scheduler_profile(_one_source(profile, "profile"), scheduler_name)
-    return explain_cluster(cluster, what, profile=chosen, namespace=namespace)
+    """Explain the verdict of every node on ``pod/NAME``, or why ``gang/NAME`` waits; ``gang`` alone lists all gangs."""
+    parsed_profile = scheduler_profile(_one_source(profile, "profile"), scheduler_name)
+    return explain_cluster(cluster, what, profile=parsed_profile, namespace=namespace)
 
 
 def recommend(
@@ -126,22 +125,27 @@ def recommend(
     strategy: str = "optimal",
     binder: str = "kube-scheduler",
     weights: Mapping[str, int] | None = None,
-    time_limit: float = _LIMIT,
+    time_limit: float = _TIME_LIMIT,
     down: bool | Mapping[str, Any] = False,
 ) -> RecommendationResult:
-    """Say which nodes to buy for the pods that wait, what they cost, and with `down` which nodes can go.
+    """Recommend which nodes to buy for the pending pods, with their cost, and with `down` which nodes to remove.
 
-    `pools` and `prices` are paths or text; without pools, the NodePools of the cluster count, else pools inferred from
-    its nodes. `down` may have settings, named as in docs/service.md or in snake case: ``down={"threshold": 0.4}``.
-    `time_limit` counts seconds of work, so that every run gives the same answer.
+    `pools` and `prices` are paths or text. Without `pools`, the NodePools of the cluster are used, or else pools that
+    are inferred from its nodes. `down` may be a dict of settings, named as in docs/service.md or in snake case:
+    ``down={"threshold": 0.4}``. `time_limit` counts seconds of work, so that every run gives the same answer.
     """
-    asked: dict[str, Any] = {"objective": objective, "strategy": strategy, "binder": binder, "timeLimit": time_limit}
+    option_values: dict[str, Any] = {
+        "objective": objective,
+        "strategy": strategy,
+        "binder": binder,
+        "timeLimit": time_limit,
+    }
     if weights is not None:
-        asked["weights"] = dict(weights)
+        option_values["weights"] = dict(weights)
     if down is not False:
-        asked["down"] = down if down is True else {_camel_case(key): value for key, value in down.items()}
+        option_values["down"] = down if down is True else {_camel_case(key): value for key, value in down.items()}
     now = DownOptions(now=time.time_ns() // 1000)
-    options = read_options(asked, RecommendOptions(strategy=Strategy.OPTIMAL, down=now))
+    options = read_options(option_values, RecommendOptions(strategy=Strategy.OPTIMAL, down=now))
     if down is False:
         options = replace(options, down=None)
     request = recommendation_request(
@@ -151,7 +155,7 @@ def recommend(
         region=region,
         options=options,
     )
-    request = with_snapshot_time(request, asked=None if down is False else now)
+    request = with_snapshot_time(request, down_options=None if down is False else now)
     answer = make_recommendation(request, _budget(time_limit))
     notes = (*missing_kinds_of_pending(cluster.input), *answer.notes)
     if answer.down is not None:
@@ -159,13 +163,13 @@ def recommend(
     return RecommendationResult(recommendation=answer, request=request, notes=notes)
 
 
-def compare(recommended: RecommendationResult, *, time_limit: float = _LIMIT) -> ComparisonResult:
-    """Say what Cluster Autoscaler, Karpenter and the original recommender would do in place of a recommendation."""
+def compare(recommended: RecommendationResult, *, time_limit: float = _TIME_LIMIT) -> ComparisonResult:
+    """Return what Cluster Autoscaler, Karpenter and the original recommender would do for the same request."""
     return compare_with_peers(recommended.recommendation, recommended.request, time_limit, budget=_budget)
 
 
 def _budget(seconds: float) -> WorkBudget:
-    """So much work; the CPU time of this process is the clock for what nobody counted."""
+    """Return a work budget of some seconds; the CPU time of this process limits work that is not counted."""
     return WorkBudget.of_seconds(seconds, time.process_time)
 
 
@@ -184,7 +188,7 @@ def _files(source: object, name: str) -> Iterator[ParsedFile]:
 
 
 def _one_source(source: Text | None, name: str) -> Source | None:
-    """The one file, or the text, that an argument gives."""
+    """Return the one file or the text that an argument names; None if the argument is None."""
     if source is None:
         return None
     text = _path_or_text(source, name)
@@ -209,9 +213,9 @@ def _camel_case(name: str) -> str:
 
 
 class _CallablePackage(ModuleType):
-    """The package `tutti.recommend`, which can be called as the function of that name.
+    """The package `tutti.recommend`, callable as the function `recommend`.
 
-    Importing anything from a package makes the package an attribute of its parent, in the place of a function.
+    Importing a module of the package sets `tutti.recommend` to the package, which would hide the function.
     """
 
     __call__ = staticmethod(recommend)

@@ -32,6 +32,6 @@ def test_queries(query: str, yes: dict[str, str], no: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "a b", "a=b,", "a in b", "a in (b", "=b", "a=b c", "-a=b"])
-def test_what_is_no_query(query: str) -> None:
+def test_invalid_queries(query: str) -> None:
     with pytest.raises(InputError, match="is not a condition on a label"):
         parse_query(query)

@@ -44,19 +44,19 @@ def test_dicts_as_the_kubernetes_client_gives_them():
     assert (found.key, found.metadata.creation_timestamp) == ("default/p", "2024-10-15T09:30:00Z")
 
 
-def test_volumes_about_which_nothing_is_known_are_kept_beside_the_schedulable_objects():
+def test_unknown_volumes_are_only_in_the_snapshot():
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     loaded = load_objects([pod("p", volumes=[volume])])
     assert [len(each.pods[0].spec.volumes or ()) for each in (loaded.snapshot, loaded.schedulable)] == [1, 0]
 
 
-def test_notes_tell_what_was_left_out_and_which_pods_are_nowhere():
+def test_notes_name_ignored_kinds_and_pods_on_unknown_nodes():
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     finished = pod("done", on="gone") | {"status": {"phase": "Succeeded"}}
     one = load_objects([other, pod("p", on="gone"), finished])
     assert one.snapshot.skipped == {"ConfigMap": 1}
     assert one.notes == (
-        "objects of kinds that do not matter here were left out: 1 ConfigMap",
+        "ignored objects of kinds that do not affect scheduling: 1 ConfigMap",
         "1 pod is on a node that is not in the input, and counts nowhere",
     )
     two = load_objects([pod("p", on="gone"), pod("q", on="gone")])
@@ -64,7 +64,7 @@ def test_notes_tell_what_was_left_out_and_which_pods_are_nowhere():
     assert sum(map(len, two.build_cluster().absent.values())) == 2
 
 
-def test_faults_name_the_input():
+def test_errors_name_the_input():
     twice = source(pod("p"), pod("p", cpu="2"), name="a.json")
     with pytest.raises(InputError, match=r"a.json: pod default/p: defined twice, with different content"):
         load_sources([twice], name="a.json, b.json")

@@ -1,4 +1,4 @@
-"""A dump that lacks kinds works, and each one that mattered is named once."""
+"""A dump that lacks kinds works, and a note names each missing kind that affects the answer."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def claim(name: str = "c", **spec: Any) -> Document:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def test_nothing_is_said_when_nothing_mattered(tutti: Tutti, write: Write) -> None:
+def test_no_note_without_relevant_missing_kinds(tutti: Tutti, write: Write) -> None:
     assert notes(tutti("schedule", "-f", write(node("a"), pod("p"), pod("q", on="a", volumes=CLAIMED)))) == []
 
 
 def test_owners_and_services(tutti: Tutti, write: Write) -> None:
     pods = [pod(f"p-{number}", labels={"app": "x"}, owner=("ReplicaSet", "r")) for number in range(3)]
     assert notes(tutti("schedule", "-f", write(node("a"), *pods))) == [
-        "note: there are no ReplicaSets in the input: 3 pods of such owners may be spread otherwise than here",
-        "note: there are no Services in the input: 3 pods may be spread otherwise than here",
+        "note: there are no ReplicaSets in the input: 3 pods of such owners may be spread differently",
+        "note: there are no Services in the input: 3 pods may be spread differently",
     ]
 
 
@@ -41,7 +41,7 @@ def test_namespaces(tutti: Tutti, write: Write) -> None:
     assert notes(run) == ["note: there are no Namespaces in the input: 1 pod select namespaces by label"]
 
 
-def test_pods_are_placed_without_regard_to_volumes_that_nobody_dumped(tutti: Tutti, write: Write) -> None:
+def test_pods_are_placed_without_regard_to_missing_volumes(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), pod("p", volumes=CLAIMED))
     for command in (("schedule",), ("explain", "p")):
         run = tutti(*command, "-f", path)
@@ -71,8 +71,8 @@ def test_classes_of_new_pods(tutti: Tutti, write: Write) -> None:
     assert kinds == ["PriorityClasses", "RuntimeClasses"]
 
 
-def test_kinds_that_do_not_matter_are_counted(tutti: Tutti, write: Write) -> None:
+def test_ignored_kinds_are_counted(tutti: Tutti, write: Write) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
     assert notes(tutti("schedule", "-f", write(node("a"), other, other, pod("p")))) == [
-        "note: objects of kinds that do not matter here were left out: 2 ConfigMap"
+        "note: ignored objects of kinds that do not affect scheduling: 2 ConfigMap"
     ]

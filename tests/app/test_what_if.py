@@ -38,7 +38,7 @@ def replica_set(name: str, deployment: str, replicas: int, namespace: str = "def
     }
 
 
-def test_drain_moves_pods_and_closes_the_node(tutti: Tutti, write: Write) -> None:
+def test_drain_makes_pods_pending_and_cordons_the_node(tutti: Tutti, write: Write) -> None:
     path = write(
         node("a"),
         node("b"),
@@ -51,10 +51,10 @@ def test_drain_moves_pods_and_closes_the_node(tutti: Tutti, write: Write) -> Non
     )
     run = tutti("schedule", "-f", path, "--drain", "a", "-o", "json")
     assert binds(run) == {"default/owned": "b", "default/alone": "b"}
-    assert "note: a is drained of 2 pods, of which 1 without a controller would not come back by themselves" in run.err
+    assert "note: a is drained of 2 pods, of which 1 without a controller would not be created again" in run.err
 
 
-def test_a_drained_pod_is_newer_than_all_that_wait(tutti: Tutti, write: Write) -> None:
+def test_a_drained_pod_comes_after_all_pending_pods(tutti: Tutti, write: Write) -> None:
     made = {"creationTimestamp": "2020-01-01T00:00:00Z"}
     path = write(node("a"), node("b", cpu="1"), pod("old", on="a", metadata=made), pod("waiting", metadata=made))
     run = tutti("schedule", "-f", path, "--drain", "a", "-o", "json")
@@ -62,7 +62,7 @@ def test_a_drained_pod_is_newer_than_all_that_wait(tutti: Tutti, write: Write) -
     assert "1 node(s) were unschedulable" in run.json["unschedulable"][0]["message"]
 
 
-def test_cordon_keeps_pods_and_takes_no_more(tutti: Tutti, write: Write) -> None:
+def test_a_cordoned_node_keeps_its_pods_and_takes_no_more(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), node("b"), pod("there", on="a"), pod("new"))
     assert binds(tutti("schedule", "-f", path, "--cordon", "a", "-o", "json")) == {"default/new": "b"}
     run = tutti("schedule", "-f", path, "--cordon", "a", "--cordon", "b", "-o", "json")
@@ -135,7 +135,7 @@ def test_scale_finds_its_workload(tutti: Tutti, write: Write) -> None:
         ("--scale", "deployment/web", '--scale: want KIND/NAME=COUNT, got "deployment/web"'),
     ],
 )
-def test_wishes_that_cannot_be_met(tutti: Tutti, write: Write, option: str, value: str, line: str) -> None:
+def test_invalid_what_ifs(tutti: Tutti, write: Write, option: str, value: str, line: str) -> None:
     run = tutti("schedule", "-f", write(node("a")), option, value)
     assert (run.code, run.out) == (2, "")
     assert run.err.startswith(f"error: {line}")

@@ -1,11 +1,13 @@
 """The use cases, without terminal, socket or clock; commands, the server and the Python API (`tutti.api`) call them.
 
-- `load`               objects from files or dicts; `loaded_cluster` the cluster they make, which can be asked
-- `client_objects`     objects of the official Kubernetes client as dicts; `scheduler_profile` a scheduler's profile
-- `schedule`           places pending pods; `label_query` reads label selectors as -l has them
-- `explain`            explains a pod or a gang; `explain_target` finds the one that a user means
-- `what_if`            cordon, drain, add and scale as edits; `scale_workload` finds and scales a workload
-- `recommend`          what to buy, which nodes can go, and what other autoscalers would do
-- `simulate_scaling`   rounds of buying for a Gardener snapshot; `simulation_snapshot` the document that is posted
-- `missing_kinds`      notes on kinds that the input lacks; `result` the base of all answers
+- `load`, `client_objects`   which objects do files, dicts or objects of the Kubernetes client describe?
+- `loaded_cluster`           which cluster do loaded objects make, and how does it look after a what-if?
+- `what_if`, `scale_workload`  which edits do cordon, drain, add and scale stand for?
+- `schedule`, `label_query`  where do pending pods go, and which of them match a selector like kubectl's `-l`?
+- `explain`, `explain_target`  why does a pod or a gang wait, and which one does a user mean by a name?
+- `recommend`                which nodes to buy, which to remove, and what would other autoscalers do?
+- `simulate_scaling`, `simulation_snapshot`  what happens over several rounds of buying, and what is posted in each?
+- `scheduler_profile`        which plugins and weights does the scheduler use?
+- `missing_kinds`            which kinds does the input lack that could change the answer?
+- `result`                   what do all results have in common?
 """

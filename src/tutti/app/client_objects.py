@@ -1,8 +1,8 @@
-"""Objects of the official Kubernetes client for Python as dicts with the names of Kubernetes' JSON.
+"""Convert objects of the official Kubernetes client for Python to dicts with the field names of Kubernetes' JSON.
 
-Contract: pure. Takes dicts as ``to_dict()`` of the client's objects gives them (``node_name``, ``api_version``), and
-the objects themselves; dicts that have Kubernetes' own names stay as they are. Only names of fields are changed: keys
-of labels, annotations and resources are data. An object whose kind the client leaves out takes it from its class.
+Contract: pure. The input is the client's objects, or the dicts that their ``to_dict()`` returns (``node_name``,
+``api_version``); dicts with Kubernetes' own names stay unchanged. Only field names change: keys of labels, annotations
+and resources are data. If the client leaves out an object's kind, the name of the object's class gives the kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD_END = re.compile(r"([a-z\d])([A-Z])")
 
 
 def kubernetes_dict(obj: Any, name: str) -> dict[str, Any]:
-    """One object, or one list of them, as a dict with the names of Kubernetes' JSON; `name` is for faults."""
+    """Return an object, or a list such as ``PodList``, as a dict with JSON field names; `name` is for errors."""
     tree = obj
     if not isinstance(obj, Mapping):
         to_dict = getattr(obj, "to_dict", None)
@@ -39,22 +39,22 @@ def kubernetes_dict(obj: Any, name: str) -> dict[str, Any]:
 def _with_json_names(tree: Mapping[str, Any], kind: str) -> dict[str, Any]:
     if "api_version" not in tree:
         return dict(tree)
-    found = {("apiVersion" if key == "api_version" else key): value for key, value in tree.items()}
-    if isinstance(found.get("items"), list) and kind.endswith("List"):
+    renamed = {("apiVersion" if key == "api_version" else key): value for key, value in tree.items()}
+    if isinstance(renamed.get("items"), list) and kind.endswith("List"):
         item_kind = kind.removesuffix("List")
-        found["items"] = [_with_json_names(item, str(item.get("kind") or item_kind)) for item in found["items"]]
-        return found
+        renamed["items"] = [_with_json_names(item, str(item.get("kind") or item_kind)) for item in renamed["items"]]
+        return renamed
     known = KINDS.get(kind)
-    renamed: dict[str, Any] = found if known is None else _renamed(found, inspect.type_info(known))
-    return renamed
+    converted: dict[str, Any] = renamed if known is None else _renamed(renamed, inspect.type_info(known))
+    return converted
 
 
 def _renamed(value: Any, info: inspect.Type) -> Any:
-    """A value with the names of its record type; what the type does not say anything about stays."""
+    """Return a value with the field names of its record type; fields that the type does not have stay unchanged."""
     if isinstance(info, inspect.UnionType):
         wanted = (inspect.StructType, inspect.DictType) if isinstance(value, Mapping) else (inspect.ListType,)
-        fitting = next((each for each in info.types if isinstance(each, wanted)), None)
-        return value if fitting is None else _renamed(value, fitting)
+        matching = next((each for each in info.types if isinstance(each, wanted)), None)
+        return value if matching is None else _renamed(value, matching)
     if isinstance(info, inspect.StructType) and isinstance(value, Mapping):
         names = _field_names(info.cls)
         types = {field.encode_name: field.type for field in info.fields}
@@ -69,7 +69,7 @@ def _renamed(value: Any, info: inspect.Type) -> Any:
 
 @lru_cache(maxsize=256)
 def _field_names(record: type) -> dict[str, str]:
-    """The client's names for the fields of a record: ``pod_ip`` for ``podIP``, as its generator makes them."""
+    """Return the JSON name of each field by the client's name, for example ``podIP`` by ``pod_ip``."""
     info = inspect.type_info(record)
     assert isinstance(info, inspect.StructType)
     return {_snake_case(field.encode_name): field.encode_name for field in info.fields}

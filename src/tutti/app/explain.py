@@ -1,7 +1,6 @@
-"""The use case `explain`: why a pod goes where it goes, or why a gang waits and what would cure it.
+"""The use case `explain`: why a pod is placed where it is, or why a gang waits and what would cure that.
 
-Contract: pure; the cluster is afterwards as it was. Nothing is scheduled: other pending pods are where they are. Which
-pod or gang a user means is decided in `explain_target`.
+Contract: pure; the cluster stays unchanged. `explain_target` finds the pod or gang that a user means.
 """
 
 from __future__ import annotations
@@ -28,45 +27,45 @@ from tutti.present.pod_explanation_text import pod_data, pod_text
 
 
 class PodExplanationResult(Result, frozen=True, kw_only=True):
-    """What every node answers to one pod."""
+    """The explanation of one pod, with the verdict of every node."""
 
     explanation: PodExplanation
     cluster: Cluster
 
     def text(self, *, wide: bool = False) -> str:
-        """The outcome, and tables of the nodes that could take the pod and of those that could not."""
+        """Return the outcome, and tables of the feasible and the refused nodes."""
         return pod_text(self.explanation, self.cluster, wide=wide)
 
     def data(self) -> dict[str, Any]:
-        """The explanation as plain data."""
+        """Return the explanation as plain data."""
         return pod_data(self.explanation)
 
 
 class GangExplanationResult(Result, frozen=True, kw_only=True):
-    """What becomes of one gang, and what would cure it."""
+    """The explanation of one gang, with its cures."""
 
     explanation: GangExplanation
 
     def text(self, *, wide: bool = False) -> str:
-        """The gang's needs, its outcome, and its cures."""
+        """Return the gang's requirements, its outcome, and its cures."""
         return gang_text(self.explanation, wide=wide)
 
     def data(self) -> dict[str, Any]:
-        """The explanation as plain data; cures have the objects that they change."""
+        """Return the explanation as plain data; cures contain the objects that they change."""
         return gang_data(self.explanation)
 
 
 class GangListResult(Result, frozen=True, kw_only=True):
-    """The state of every gang."""
+    """The status of every gang."""
 
     gangs: tuple[GangStatus, ...]
 
     def text(self, *, wide: bool = False) -> str:
-        """A line for each gang."""
+        """Return a line for each gang."""
         return gang_list_text(self.gangs)
 
     def data(self) -> Any:
-        """A dict for each gang."""
+        """Return a dict for each gang."""
         return msgspec.to_builtins(self.gangs)
 
 
@@ -81,7 +80,7 @@ def explain(
     namespace: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ExplainResult:
-    """Explain ``pod/NAME`` or ``gang/NAME``; ``gang`` alone lists all gangs. `tell` hears how far it is."""
+    """Explain ``pod/NAME`` or ``gang/NAME``; ``gang`` alone lists all gangs. `tell` receives progress messages."""
     target = find_target(loaded.snapshot, loaded.cluster, what, namespace=namespace)
     return explain_target(loaded, target, profile=profile, namespace=namespace, tell=tell)
 
@@ -94,18 +93,20 @@ def explain_target(
     namespace: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ExplainResult:
-    """Explain what `find_target` has found."""
+    """Explain the target that `find_target` returned."""
     if target.kind is TargetKind.ALL_GANGS:
-        return _all_gangs(loaded.cluster, namespace)
+        return _list_gangs(loaded.cluster, namespace)
     engine = Engine(loaded.cluster, profile)
     if target.kind is TargetKind.GANG:
-        return _gang(loaded, engine, target.key, tell=tell)
+        return _explain_gang(loaded, engine, target.key, tell=tell)
     explanation = explain_pod(engine, target.key)
     notes = _notes(loaded, {target.key}, evictions=len(explanation.evicts))
     return PodExplanationResult(explanation=explanation, cluster=loaded.cluster, notes=notes)
 
 
-def _gang(loaded: LoadedCluster, engine: Engine, key: str, *, tell: Callable[[str], None]) -> GangExplanationResult:
+def _explain_gang(
+    loaded: LoadedCluster, engine: Engine, key: str, *, tell: Callable[[str], None]
+) -> GangExplanationResult:
     cluster = engine.cluster
     members = {cluster.pods.keys[row] for row in Gangs(cluster).rows(key)}
     explanation = explain_gang(engine, key, tell)
@@ -113,7 +114,7 @@ def _gang(loaded: LoadedCluster, engine: Engine, key: str, *, tell: Callable[[st
     return GangExplanationResult(explanation=explanation, notes=notes)
 
 
-def _all_gangs(cluster: Cluster, namespace: str | None) -> GangListResult:
+def _list_gangs(cluster: Cluster, namespace: str | None) -> GangListResult:
     gangs = gang_statuses(cluster, namespace)
     if not gangs:
         where = f"namespace {namespace} of the input" if namespace else "the input"

@@ -1,7 +1,7 @@
 """Label selectors as kubectl's `-l` writes them: ``app=web,tier!=cache,env in (a,b),!legacy``.
 
-Contract: pure. The grammar is that of Kubernetes' labels.Parse; all conditions must hold. What cannot be read raises
-`InputError` with the condition in it.
+Contract: pure. The grammar is that of Kubernetes' labels.Parse; all conditions must hold. An invalid condition raises
+`InputError`, which quotes that condition.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
 
 
 def parse_query(text: str) -> Selector:
-    """The selector that a query stands for."""
+    """Return the selector for a query."""
     return Selector(tuple(_requirements(text)))
 
 

@@ -1,7 +1,7 @@
-"""A cluster that was loaded: its objects as data, and the columns that are asked.
+"""A loaded cluster: its objects as data, and the `Cluster` that use cases query.
 
-Contract: whoever holds a `LoadedCluster` may ask it any number of questions; none changes it. `what_if` gives another
-one, on a copy, for the length of a `with` block. `copy` is for use cases that leave the cluster changed.
+Contract: use cases do not change a `LoadedCluster`. `what_if` gives a changed copy for the length of a ``with`` block.
+`copy` is for use cases that leave the cluster changed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tutti.kube.reading.snapshot import Snapshot, by_kind
 
 
 class LoadedCluster(msgspec.Struct, frozen=True, eq=False):
-    """See the module's contract."""
+    """See the module's docstring."""
 
     snapshot: Snapshot
     """The objects, prepared as an API server and its controllers would: defaults, and the pods of workloads."""
     cluster: Cluster
-    """The same as columns, without volumes about which the input says nothing."""
+    """The same objects as a cluster, without volumes about which the input says nothing."""
     input: Snapshot
-    """The objects before any what-if; remarks about missing kinds are about these."""
+    """The objects before any what-if; notes about missing kinds refer to these."""
     notes: tuple[str, ...] = ()
-    """Remarks on loading, or on the what-if."""
+    """Lines for the user about loading, or about the what-if."""
 
     @staticmethod
     def of(loaded: LoadedObjects) -> LoadedCluster:
-        """Build the cluster of objects that were loaded."""
+        """Build the cluster of loaded objects."""
         return LoadedCluster(loaded.snapshot, loaded.build_cluster(), loaded.snapshot, loaded.notes)
 
     @contextmanager
@@ -47,22 +47,22 @@ class LoadedCluster(msgspec.Struct, frozen=True, eq=False):
         drain: Sequence[str] = (),
         namespace: str | None = None,
     ) -> Iterator[LoadedCluster]:
-        """The cluster with nodes added, workloads scaled, and nodes cordoned and drained.
+        """Give the cluster with nodes added, workloads scaled, and nodes cordoned and drained.
 
-        `add` has how many nodes like the named one to add, `scale` how many pods ``KIND/NAME`` is to have, in
-        `namespace` if several have that workload. This cluster stays as it is.
+        `add` maps a node's name to the number of nodes like it to add. `scale` maps ``KIND/NAME`` to a number of pods;
+        `namespace` chooses the workload if several namespaces have one of that name. This cluster stays unchanged.
         """
-        asked = WhatIf(tuple((add or {}).items()), tuple((scale or {}).items()), tuple(cordon), tuple(drain))
-        yield self.changed(asked, namespace=namespace)
+        changes = WhatIf(tuple((add or {}).items()), tuple((scale or {}).items()), tuple(cordon), tuple(drain))
+        yield self.with_what_if(changes, namespace=namespace)
 
-    def changed(self, what_if: WhatIf, *, namespace: str | None = None) -> LoadedCluster:
-        """A copy of the cluster with the edits of a what-if, and remarks on them as its notes."""
+    def with_what_if(self, what_if: WhatIf, *, namespace: str | None = None) -> LoadedCluster:
+        """Return a copy of the cluster with the edits of a what-if; its notes describe the edits."""
         cluster = self.cluster.copy()
         edits, notes = apply_what_if(self.snapshot, cluster, what_if, namespace=namespace)
         return LoadedCluster(_with_edits(self.snapshot, edits), cluster, self.input, tuple(notes))
 
     def copy(self) -> LoadedCluster:
-        """The same, with columns of its own."""
+        """Return a copy whose `Cluster` can change independently."""
         return replace(self, cluster=self.cluster.copy())
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What every use case returns: frozen records with remarks, which print as the command's table does."""
+"""The base class of all results: frozen records with notes, whose text is the command's table."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import msgspec
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """An answer. `str()` gives the table that the command prints, `data()` what it prints as JSON."""
+    """The result of a use case. ``str()`` is the table that the command prints, `data` what it prints as JSON."""
 
     notes: tuple[str, ...] = ()
-    """Remarks beside the answer, a line each; the command prints them to standard error."""
+    """Lines for the user beside the answer; the command prints them to standard error."""
 
     def text(self, *, wide: bool = False) -> str:
-        """The answer as people read it; `wide` is `-o wide`."""
+        """Return the tables that the command prints; `wide` is `-o wide`."""
         raise NotImplementedError
 
     def data(self) -> Any:
-        """The answer as plain data for `json.dumps`, as `-o json` has it."""
+        """Return the plain data that the command prints with `-o json`, for `json.dumps`."""
         raise NotImplementedError
 
     def __str__(self) -> str:

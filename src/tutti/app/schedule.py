@@ -1,8 +1,8 @@
 """The use case `schedule`: place the pending pods of a cluster, and choose which of them to show.
 
-Contract: pure. All pending pods are scheduled together, in the order of kube-scheduler's queue; `namespace` and
-`selector` choose which of them the result shows, a gang with all of its pods if one of them is chosen. The cluster
-that is given stands as the plan leaves it: give a copy to keep it. Scheduling itself is `engine.session`.
+Contract: pure. All pending pods are scheduled together, in the order of kube-scheduler's queue. `namespace` and
+`selector` choose the pods that the result shows; if they choose one pod of a gang, the whole gang is shown. The cluster
+is left as the plan changes it: pass a copy to keep it. `engine.session` does the scheduling.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tutti.app.result import Result
 from tutti.cluster.cluster import Cluster
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.passes import pending
+from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, NotConsidered, Plan, Turn, Unschedulable
-from tutti.engine.session.queue_order import not_considered, turns
+from tutti.engine.session.queue_order import not_considered, sort_into_turns
 from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import Pod
 from tutti.kube.selectors import Selector
@@ -27,13 +27,13 @@ from tutti.present.plan_table import NO_PENDING_PODS, plan_data, plan_names, pla
 
 
 class ScheduleResult(Result, frozen=True, kw_only=True):
-    """The plan for the pods that were chosen; it prints as the table of `tutti schedule`."""
+    """The plan for the shown pods; its text is the table of `tutti schedule`."""
 
     plan: Plan
     cluster: Cluster
-    """As the plan leaves it."""
+    """The cluster after the plan."""
     queue: tuple[Turn, ...] = ()
-    """The turns of gangs and single pods, in order; empty where there are no gangs."""
+    """The turns of gangs and single pods, in order; empty for a cluster without gangs."""
 
     @property
     def binds(self) -> tuple[Bound, ...]:
@@ -42,12 +42,12 @@ class ScheduleResult(Result, frozen=True, kw_only=True):
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
-        """Pods that are evicted or moved, and for which pod or gang."""
+        """Pods that are evicted or moved, each with the pod or gang that needs the room."""
         return self.plan.evictions
 
     @property
     def unschedulable(self) -> tuple[Unschedulable, ...]:
-        """Pods that fit nowhere, with the reasons of the nodes."""
+        """Pods that fit on no node, with the reasons of the nodes."""
         return self.plan.unschedulable
 
     @property
@@ -57,12 +57,12 @@ class ScheduleResult(Result, frozen=True, kw_only=True):
 
     @property
     def not_considered(self) -> tuple[NotConsidered, ...]:
-        """Pods that the scheduler does not try: gated ones, and those of other schedulers."""
+        """Pods that the scheduler does not try: gated, terminating, or for another scheduler."""
         return self.plan.not_considered
 
     @property
     def gangs(self) -> tuple[GangPlan, ...]:
-        """What becomes of each gang."""
+        """What the plan does with each gang."""
         return self.plan.gangs
 
     @property
@@ -71,17 +71,20 @@ class ScheduleResult(Result, frozen=True, kw_only=True):
         return not self.plan.counts["pending"]
 
     def text(self, *, wide: bool = False, namespaced: bool | None = None) -> str:
-        """The table and its summary; namespaces have a column if asked for, or if several came up."""
+        """Return the table and its summary.
+
+        `namespaced` says whether namespaces have a column; None: only if the pods are in several namespaces.
+        """
         if self.is_empty:
             return NO_PENDING_PODS
         return plan_text(self.plan, self.cluster, self.queue, wide=wide, namespaced=namespaced)
 
     def names(self) -> str:
-        """A line for each pod with its node, as `-o name` has it."""
+        """Return a line for each pod with its node, as `-o name` prints it."""
         return plan_names(self.plan)
 
     def data(self) -> dict[str, Any]:
-        """The plan as plain data."""
+        """Return the plan as plain data."""
         return plan_data(self.plan)
 
 
@@ -94,49 +97,49 @@ def schedule_pods(
     namespace: str | None = None,
     selector: Selector | None = None,
 ) -> ScheduleResult:
-    """Place all pending pods, and show those of a namespace with certain labels."""
+    """Place all pending pods; the result shows those in a namespace whose labels match a selector."""
     cluster = loaded.cluster
     profile = profile or Profile.default()
-    waiting = [cluster.pod(key) for key in pending(cluster)]
-    chosen = {pod.key for pod in waiting if _is_shown(pod, namespace, selector)}
-    queue = [turn for turn in _queue(cluster, waiting, profile) if not chosen.isdisjoint(turn.pods)]
+    pending = [cluster.pod(key) for key in pending_pods(cluster)]
+    shown = {pod.key for pod in pending if _is_shown(pod, namespace, selector)}
+    queue = [turn for turn in _queue(cluster, pending, profile) if not shown.isdisjoint(turn.pods)]
     plan = place_pending(cluster, profile, preemption=preemption, consolidation=consolidation)
-    as_input = {pod.key: pod for pod in loaded.input.pods}
-    considered = [as_input.get(pod.key, pod) for pod in waiting if not_considered(pod, profile) is None]
+    input_pods = {pod.key: pod for pod in loaded.input.pods}
+    considered = [input_pods.get(pod.key, pod) for pod in pending if not_considered(pod, profile) is None]
     notes = missing_kinds(loaded.input, considered, evictions=len(plan.evictions))
-    return ScheduleResult(plan=_only(plan, chosen, queue), cluster=cluster, queue=tuple(queue), notes=tuple(notes))
+    return ScheduleResult(plan=_select(plan, shown, queue), cluster=cluster, queue=tuple(queue), notes=tuple(notes))
 
 
 def place_pending(cluster: Cluster, profile: Profile, *, preemption: bool = True, consolidation: bool = False) -> Plan:
-    """Place all pending pods: the one call of the scheduler in `app`. The cluster stands as the plan leaves it."""
+    """Place all pending pods; the cluster is left as the plan changes it. Only this function of `app` schedules."""
     return schedule(cluster, profile=profile, preemption=preemption, consolidation=consolidation)
 
 
 def pending_count(loaded: LoadedCluster) -> int:
-    """How many pods have no node."""
-    return len(pending(loaded.cluster))
+    """Return the number of pods without a node."""
+    return len(pending_pods(loaded.cluster))
 
 
 def selector_of(query: str | None) -> Selector | None:
-    """The selector that a query in kubectl's words stands for."""
+    """Return the selector for a query in kubectl's syntax; None for None."""
     return None if query is None else parse_query(query)
 
 
 def _is_shown(pod: Pod, namespace: str | None, selector: Selector | None) -> bool:
-    inside = not namespace or pod.key.partition("/")[0] == namespace
-    return inside and (selector is None or selector.matches(pod.metadata.labels or {}))
+    is_in_namespace = not namespace or pod.key.partition("/")[0] == namespace
+    return is_in_namespace and (selector is None or selector.matches(pod.metadata.labels or {}))
 
 
-def _queue(cluster: Cluster, waiting: Sequence[Pod], profile: Profile) -> list[Turn]:
-    """The turns of gangs and of single pods, in order; none where there are no gangs."""
+def _queue(cluster: Cluster, pending: Sequence[Pod], profile: Profile) -> list[Turn]:
+    """Return the turns of gangs and single pods, in order; none for a cluster without gangs."""
     if not cluster.groups.keys:
         return []
-    found, _ = turns(cluster, Gangs(cluster), [pod.key for pod in waiting], profile=profile)
-    return [turn for turn in found if not turn.surplus]
+    turns, _ = sort_into_turns(cluster, Gangs(cluster), [pod.key for pod in pending], profile=profile)
+    return [turn for turn in turns if not turn.surplus]
 
 
-def _only(plan: Plan, pods: set[str], queue: Sequence[Turn]) -> Plan:
-    """The part of a plan that is about these pods and the gangs of these turns, with the evictions they cause."""
+def _select(plan: Plan, pods: set[str], queue: Sequence[Turn]) -> Plan:
+    """Return the part of a plan for these pods and the gangs of these turns, with the evictions that they cause."""
     gangs = {turn.gang for turn in queue if turn.gang is not None}
     pods = pods.union(*(turn.pods for turn in queue))
     return Plan.of(

@@ -1,4 +1,4 @@
-"""The scheduler's profile: the default one, or that of a KubeSchedulerConfiguration."""
+"""The scheduler's profile: the default profile, or one of a KubeSchedulerConfiguration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tutti.kube.reading.sources import Source
 
 
 def scheduler_profile(configuration: Source | None, scheduler_name: str | None = None) -> Profile:
-    """The profile of the scheduler of this name; without a configuration, the default profile under that name."""
+    """Return the profile of the scheduler with this name; without a configuration, the default profile."""
     if configuration is not None:
         file = configuration.name
         return profile_loader.load_profile(configuration.data, file=file, scheduler_name=scheduler_name)

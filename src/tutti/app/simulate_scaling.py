@@ -1,9 +1,9 @@
-"""The use case `scalesim`: ask a recommender, let the new nodes join, schedule again, round by round.
+"""The use case `scalesim`: ask a recommender, add the new nodes, schedule again, round by round.
 
-Contract: `simulate_scaling` builds the cluster of a snapshot, schedules what can be scheduled, and asks a recommender
-about the rest until no pod waits, the answer buys nothing, or the rounds are used up. How the recommender is reached is
-the caller's business: `ask` posts a snapshot. New nodes are what the snapshot's templates say; pods are placed by the
-engine as kube-scheduler would, and none is evicted. Nodes that could go, according to an answer, are reported and stay.
+Contract: `simulate_scaling` builds the cluster of a snapshot, schedules its pending pods, and asks a recommender for
+nodes until no pod is pending, an answer adds no node, or the maximum number of rounds is reached. The caller's `ask`
+posts a snapshot and returns the answer. The snapshot's templates describe new nodes. The engine places pods as
+kube-scheduler would, without evictions. Nodes that an answer would remove are reported and stay.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from tutti.recommend.request_cluster import planning_cluster
 from tutti.wire.gardener.client_response import RecommenderAnswer, RecommenderScaleUp
 
 AskRecommender = Callable[[bytes], RecommenderAnswer]
-_MOST_NODES = 100_000
+_MAX_NODES = 100_000
 
 
 class SimulationResult(Result, frozen=True, kw_only=True):
-    """A simulation; it prints as `tutti scalesim` does."""
+    """The result of a simulation; its text is that of `tutti scalesim`."""
 
     simulation: Simulation
     currency: str
 
     def text(self, *, wide: bool = False) -> str:
-        """The start, every round, and the end."""
+        """Return the start, every round, and the end."""
         return simulation_text(self.simulation)
 
     def data(self) -> dict[str, Any]:
-        """The same with every pod by name."""
+        """Return the simulation as plain data, with every pod by name."""
         return simulation_data(self.simulation, self.currency)
 
 
@@ -56,44 +56,44 @@ def simulate_scaling(
     rounds: int,
     tell: Callable[[int], None] = lambda _: None,
 ) -> SimulationResult:
-    """Play all rounds of a snapshot; `tell` hears the number of every round that is over."""
-    run = _Run(source, request)
+    """Simulate all rounds of a snapshot; `tell` receives the number of every finished round."""
+    run = _SimulationRun(source, request)
     start = _start(request, run.schedule_start(), run.waiting)
-    played: list[SimulationRound] = []
-    while run.waiting and len(played) < rounds:
-        played.append(run.round(len(played) + 1, ask(run.snapshot.body)))
-        tell(len(played))
-        if not played[-1].joined:
+    finished_rounds: list[SimulationRound] = []
+    while run.waiting and len(finished_rounds) < rounds:
+        finished_rounds.append(run.round(len(finished_rounds) + 1, ask(run.snapshot.body)))
+        tell(len(finished_rounds))
+        if not finished_rounds[-1].joined:
             break
-    is_cut = bool(run.waiting and len(played) == rounds and played[-1].joined)
-    simulation = Simulation(start, tuple(played), run.plan.unschedulable, run.plan.not_considered, is_cut)
+    is_cut = bool(run.waiting and len(finished_rounds) == rounds and finished_rounds[-1].joined)
+    simulation = Simulation(start, tuple(finished_rounds), run.plan.unschedulable, run.plan.not_considered, is_cut)
     return SimulationResult(simulation=simulation, currency=request.catalogue.currency)
 
 
-class _Run:
-    """The cluster of a simulation, and the snapshot that says the same."""
+class _SimulationRun:
+    """The cluster of a simulation, and the snapshot with the same content."""
 
     def __init__(self, source: Source, request: Request) -> None:
         self._request = request
         self._planning, self.snapshot = planning_cluster(request), SimulationSnapshot(source)
-        self._offered = OfferingIndex(request.catalogue)
+        self._offerings = OfferingIndex(request.catalogue)
         self._counts: dict[str, int] = {}
         self.plan = self._schedule()
 
     @property
     def waiting(self) -> int:
-        """How many pods wait for a node."""
+        """The number of pods that wait for a node."""
         return len(self.plan.unschedulable) + len(self.plan.nominated)
 
     def schedule_start(self) -> dict[str, str]:
-        """The pods that got a node before the first round."""
+        """Bind the pods placed before the first round in the snapshot; return their nodes by pod key."""
         bound = {obj.key for obj in self._request.objects if isinstance(obj, Pod) and obj.spec.node_name}
         placed = {key: node for key, node in self._bindings().items() if key not in bound}
         self.snapshot.bind(placed)
         return placed
 
     def round(self, number: int, answer: RecommenderAnswer) -> SimulationRound:
-        """Let the nodes of an answer join, and schedule again."""
+        """Add the nodes of an answer, and schedule again."""
         before = self._bindings()
         joined = tuple(
             self._join(bought, name) for bought in answer.recommendation.scale_up for name in self._names(bought)
@@ -114,17 +114,17 @@ class _Run:
         return {key: node for key, row in pods.row_of.items() if (node := pods.node_names[row]) is not None}
 
     def _join(self, bought: RecommenderScaleUp, name: str) -> JoinedNode:
-        offering = _offering(bought, self._offered)
+        offering = _offering(bought, self._offerings)
         self._planning.join(offering, name)
         cluster = self._planning.cluster
         self.snapshot.join(node_of(cluster, name), pods_on(cluster, name))
         return JoinedNode(name, offering)
 
     def _names(self, bought: RecommenderScaleUp) -> list[str]:
-        """The names of new nodes: those of the answer as far as they are free, made up otherwise."""
-        if bought.increment_by > _MOST_NODES:
-            raise TuttiError(f"the answer adds {bought.increment_by:,} nodes at once, more than {_MOST_NODES:,}")
-        offering = _offering(bought, self._offered)
+        """Return the names of new nodes: those of the answer that are not taken, or generated names."""
+        if bought.increment_by > _MAX_NODES:
+            raise TuttiError(f"the answer adds {bought.increment_by:,} nodes at once, more than {_MAX_NODES:,}")
+        offering = _offering(bought, self._offerings)
         names: list[str] = []
         for number in range(bought.increment_by):
             name = bought.node_names[number] if number < len(bought.node_names) else ""
@@ -147,18 +147,18 @@ def _start(request: Request, placed: dict[str, str], waiting: int) -> Simulation
     )
 
 
-def _offering(bought: RecommenderScaleUp, offered: OfferingIndex) -> Offering:
-    """The offering that an answer buys; it names no template, and a pool of a snapshot has one for each zone."""
-    pool, zone, kind = bought.node_pool_name, bought.zone, bought.instance_type
+def _offering(bought: RecommenderScaleUp, offerings: OfferingIndex) -> Offering:
+    """Return the offering that an answer buys: answers name no template, and a pool has one template for each zone."""
+    pool, zone, type_name = bought.node_pool_name, bought.zone, bought.instance_type
     try:
-        return offered.of(
+        return offerings.of(
             ScaleUp(
-                pool=pool, zone=zone, instance_type=kind, capacity_type=ON_DEMAND, increment=bought.increment_by,
+                pool=pool, zone=zone, instance_type=type_name, capacity_type=ON_DEMAND, increment=bought.increment_by,
                 node_names=(),
             )
         )  # fmt: skip
     except KeyError:
         raise TuttiError(
-            f"the answer adds nodes of pool {pool or '(none)'} in {zone or '(no zone)'} of type {kind or '(none)'}, "
-            "which the snapshot does not have"
+            f"the answer adds nodes of pool {pool or '(none)'} in {zone or '(no zone)'} "
+            f"of type {type_name or '(none)'}, which the snapshot does not have"
         ) from None

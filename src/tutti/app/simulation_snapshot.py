@@ -1,7 +1,7 @@
 """The Gardener snapshot that a scaling simulation posts: the input document, with new nodes and bindings added.
 
-Contract: the document changes only where the simulation changed the cluster: nodes that joined and their daemons are
-added, pods that got a node name it. The rest is posted as it was read, unknown fields and the case of names included.
+Contract: the document changes only where the simulation changed the cluster: new nodes and their daemons are added, and
+placed pods get a node name. All other content is posted as it was read, including unknown fields and the case of names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Data = dict[str, Any]
 
 
 class SimulationSnapshot:
-    """See the module's contract."""
+    """See the module's docstring."""
 
     def __init__(self, source: Source) -> None:
         self._input = source.data
@@ -30,11 +30,11 @@ class SimulationSnapshot:
 
     @property
     def body(self) -> bytes:
-        """The snapshot to post now."""
+        """The current snapshot as JSON."""
         return self._input if self._tree is None else msgspec.json.encode(self._tree)
 
     def bind(self, pods: Mapping[str, str]) -> None:
-        """Record which pods got which node."""
+        """Record the nodes of placed pods, by pod key."""
         if not pods:
             return
         self._parsed_tree()
@@ -49,7 +49,7 @@ class SimulationSnapshot:
                     _set(spec, "nodeName", node)
 
     def join(self, node: Node, daemons: Iterable[Pod]) -> None:
-        """Add a node that has joined, with its daemons."""
+        """Add a new node with its daemons."""
         tree = self._parsed_tree()
         _list(tree, "Nodes").append(
             {
@@ -74,7 +74,7 @@ class SimulationSnapshot:
             )
 
     def _parsed_tree(self) -> Data:
-        """The document as a tree; it is parsed at the first change."""
+        """Return the document as a tree, which is parsed at the first change."""
         if self._tree is None:
             tree: Data = parse_json(self._source)
             self._tree = tree
@@ -86,7 +86,7 @@ class SimulationSnapshot:
 
 
 def _field_name(tree: Data, name: str) -> str:
-    """The name that a document has for a field, in whatever case."""
+    """Return the document's name for a field, which may differ in case; the given name if there is no such field."""
     if name in tree:
         return name
     lower = name.lower()

@@ -1,12 +1,12 @@
 """What-ifs: cordon, drain, add and scale as edits of a cluster.
 
-Contract: `apply_what_if` changes the cluster that it is given and returns the edits with remarks on them; the snapshot
-tells which workloads there are. Nodes are added first, so that they can be like a node that is drained by the same
-what-if; then workloads are scaled, then nodes are cordoned and drained.
-- A drained node is cordoned and its pods are pending again under their names, as new as their controllers would make
-  them; pods of DaemonSets and static pods stay, pods that were terminating are gone.
-- An added node is like the one named: labels, size, CSI drivers, its daemon and static pods; not its other pods, not
-  its images, and not what a cordon or passing trouble left on it.
+Contract: `apply_what_if` changes the given cluster and returns the edits with notes; the snapshot has the workloads.
+Nodes are added first, so that they can copy a node that the same what-if drains; then workloads are scaled; then nodes
+are cordoned and drained.
+- A drained node is cordoned, and its pods are pending again under their names, without a creation time because their
+  controllers would create new ones. Pods of DaemonSets and static pods stay; terminating pods are removed.
+- An added node has the labels, size, CSI drivers, and daemon and static pods of the named node, but not its other pods,
+  its images, its cordon, or taints of temporary problems.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tutti.kube.workloads.size_limits import MAX_PODS, too_many_pods
 
 
 class WhatIf(NamedTuple):
-    """What is to be changed."""
+    """The changes of a what-if."""
 
     add: tuple[tuple[str, int], ...] = ()
-    """Nodes, and how many more like each."""
+    """Names of nodes, and the number of nodes like each to add."""
     scale: tuple[tuple[str, int], ...] = ()
-    """Workloads as ``KIND/NAME``, and how many pods each is to have."""
+    """Workloads as ``KIND/NAME``, and the new number of pods of each."""
     cordon: tuple[str, ...] = ()
     drain: tuple[str, ...] = ()
 
@@ -41,19 +41,19 @@ class WhatIf(NamedTuple):
 def apply_what_if(
     snapshot: Snapshot, cluster: Cluster, what_if: WhatIf, *, namespace: str | None = None
 ) -> tuple[list[Edit], list[str]]:
-    """Change the cluster; give the edits, and remarks on what they do."""
+    """Change the cluster; return the edits, and notes that describe them."""
     for option, counts in (("--add", what_if.add), ("--scale", what_if.scale)):
         for name, count in counts:
             check_count(name, str(count), option)
-    done: list[Edit] = []
+    applied: list[Edit] = []
     notes = []
 
     def apply(edits: Iterable[Edit]) -> list[Edit]:
-        made = list(edits)
-        for edit in made:
+        new_edits = list(edits)
+        for edit in new_edits:
             cluster.apply(edit)
-        done.extend(made)
-        return made
+        applied.extend(new_edits)
+        return new_edits
 
     for node, count in what_if.add:
         apply(added(cluster, node, count))
@@ -64,11 +64,11 @@ def apply_what_if(
     for name in (*what_if.cordon, *what_if.drain):
         apply([Put(cordoned(node_of(cluster, name)))])
     notes.extend(_drain_note(name, apply(drain_edits(cluster, name))) for name in what_if.drain)
-    return done, notes
+    return applied, notes
 
 
 def check_count(name: str, count: str, option: str) -> None:
-    """Refuse a number of nodes or pods that is negative, or larger than anybody can mean."""
+    """Raise `InputError` for a number of nodes or pods that is negative, or above the limit."""
     if not count.isdecimal():
         raise InputError(f"want a whole number that is not negative, got {count}", obj=option, field=name)
     if len(count) > len(str(MAX_PODS)) or int(count) > MAX_PODS:  # Python refuses to read numbers of 4,300 digits
@@ -79,7 +79,7 @@ def check_count(name: str, count: str, option: str) -> None:
 
 
 def drain_edits(cluster: Cluster, name: str) -> Iterator[Edit]:
-    """The edits that make the pods of a drained node pending again."""
+    """Yield the edits that make the pods of a drained node pending again."""
     for pod in pods_on(cluster, name):
         if belongs_to_node(pod):
             continue
@@ -94,7 +94,9 @@ _PENDING = PodStatus(phase="Pending")
 
 
 def _drain_note(name: str, edits: Sequence[Edit]) -> str:
-    moved = [edit.obj for edit in edits if isinstance(edit, Put)]
-    alone = sum(controller_of(pod) is None for pod in moved)
-    note = f"{name} is drained of {len(moved)} pod{'' if len(moved) == 1 else 's'}"
-    return f"{note}, of which {alone} without a controller would not come back by themselves" if alone else note
+    drained = [edit.obj for edit in edits if isinstance(edit, Put)]
+    uncontrolled = sum(controller_of(pod) is None for pod in drained)
+    note = f"{name} is drained of {len(drained)} pod{'' if len(drained) == 1 else 's'}"
+    if not uncontrolled:
+        return note
+    return f"{note}, of which {uncontrolled} without a controller would not be created again"

@@ -20,7 +20,7 @@ from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import NotConsidered, Plan, Turn
-from tutti.engine.session.queue_order import turns
+from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import KINDS, CSINode, DaemonSet, Object, ObjectMeta, Pod
 from tutti.market.node_daemons import daemon_pods_for
@@ -62,7 +62,7 @@ class PlanningCluster:
         daemons = [key for key in waiting if belongs_to_node(cluster.pod(key))]
         self.engine.place(daemons)  # only on existing nodes: nothing is bought for them
         waiting = [key for key in waiting if not belongs_to_node(cluster.pod(key))]
-        self.turns, self.not_considered = turns(cluster, self.gangs, waiting, profile=self.profile)
+        self.turns, self.not_considered = sort_into_turns(cluster, self.gangs, waiting, profile=self.profile)
         self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))
 
     def schedule_now(self) -> Plan:
@@ -75,7 +75,7 @@ class PlanningCluster:
             return plan
         self.promised |= {each.pod: each.node for each in plan.binds}
         waiting = [pod for pod in self.pending if pod not in self.promised]
-        self.turns, _ = turns(self.cluster, self.gangs, waiting, profile=self.profile)
+        self.turns, _ = sort_into_turns(self.cluster, self.gangs, waiting, profile=self.profile)
         self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))
         return plan
 

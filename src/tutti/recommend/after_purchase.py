@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tutti.cluster.edits import Bind
 from tutti.cluster.work.meter import Meter
 from tutti.engine.session.plan import Bound, GangPlan, Plan, Turn, Unschedulable
-from tutti.engine.session.queue_order import turns
+from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.schedule import schedule
 from tutti.market.offerings import Catalogue, Offering
 from tutti.market.planning_cluster import PlanningCluster
@@ -56,7 +56,7 @@ def settle(answer: Recommendation, request: Request, *, meter: Meter | None = No
 def _queue(planning: PlanningCluster) -> list[Turn]:
     """The turns of all pods that wait, those that were promised a node included."""
     pods = [*planning.promised, *planning.pending]
-    found, _ = turns(planning.cluster, planning.gangs, pods, profile=planning.profile)
+    found, _ = sort_into_turns(planning.cluster, planning.gangs, pods, profile=planning.profile)
     return [turn for turn in found if not turn.surplus]
 
 

@@ -107,7 +107,7 @@ def test_a_taint(tutti: Tutti, save: Save) -> None:
 def test_too_few_pods(tutti: Tutti, save: Save) -> None:
     run = tutti("explain", "gang/train", "-f", save(rack_node("a"), pod_group("train", 2), *members("train", 1)))
     assert run.lines[-5:] == [
-        "Outcome:     waits: 1 of 2 pods are there: it waits for 1 more",
+        "Outcome:     waits: 1 of 2 pods exist: the gang waits for 1 more",
         "",
         "Cures:",
         "  - create 1 more pod like train-0",

@@ -123,7 +123,7 @@ def test_wrong_options(tutti: Tutti, arguments: tuple[str, ...], problem: str) -
 def test_nothing_that_could_be_bought(tutti: Tutti, write: Write) -> None:
     run = tutti("recommend", "-f", write(pod("lonely")))
     assert (run.code, run.out) == (2, "")
-    why = "there are no nodes or NodePools to tell the pools from; say with --pools what can be"
+    why = "there are no nodes or NodePools to infer pools from; name the pools with --pools"
     assert run.err.splitlines()[-1] == f"error: nothing can be bought: {why}"
     run = tutti("recommend", "-f", write(node("a"), pod("old", on="a")))
     assert (run.code, run.err) == (0, "No pending pods found.\n")

@@ -245,7 +245,7 @@ def test_what_is_wrong_with_a_group_is_its_message(tutti: Tutti, write: Write) -
     assert [line.split(maxsplit=4)[4] for line in tutti("schedule", "-f", path).lines[1:4]] == [
         "PodGroup default/gone is not there",
         'tutti.dev/min-member "two" is not a number',
-        "1 of 3 pods are there: it waits for 2 more",
+        "1 of 3 pods exist: the gang waits for 2 more",
     ]
 
 

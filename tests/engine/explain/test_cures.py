@@ -1,4 +1,4 @@
-"""Cures of gangs: whatever is given as a cure, made on a fresh cluster, lets the gang start."""
+"""Cures of gangs: every cure, applied to a fresh cluster, lets the gang start."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ PART = "tutti.dev/sub-group"
 Objects = list[k.Object]
 
 
-def starts(objects: Objects, key: str, told: GangExplanation) -> list[str]:
-    """Make every cure on a cluster of its own; give the texts of those that do not help."""
+def useless_cures(objects: Objects, key: str, told: GangExplanation) -> list[str]:
+    """Apply every cure to a fresh cluster; return the texts of cures that do not help."""
     wrong = []
     for cure in told.cures:
         cluster = Cluster(objects)
@@ -51,12 +51,12 @@ def starts(objects: Objects, key: str, told: GangExplanation) -> list[str]:
 
 
 def explained(objects: Objects, key: str = "default/train") -> GangExplanation:
-    """Explain a gang, see that nothing has changed, and that every cure is one."""
+    """Explain a gang; check that the cluster is unchanged and that every cure helps."""
     cluster = Cluster(objects)
     before = cluster_state(cluster)
     told = explain_gang(Engine(cluster), key)
     assert cluster_state(cluster) == before
-    assert starts(objects, key, told) == []
+    assert useless_cures(objects, key, told) == []
     return told
 
 
@@ -90,7 +90,7 @@ def test_cures_of_random_gangs(seed: int) -> None:
 
 
 def random_cluster(draw: random.Random) -> Iterator[k.Object]:
-    """A few nodes, some of them tainted or cordoned, pods and a gang on them, and a gang that wants to join."""
+    """Yield a few nodes, some tainted or cordoned, pods and a gang on them, and a pending gang."""
     names = [f"n{number}" for number in range(draw.randint(1, 4))]
     for name in names:
         taints = [k.Taint(key="gpu", value=draw.choice((None, "yes")), effect="NoSchedule")]
@@ -257,7 +257,7 @@ def test_a_raised_priority(dialect: str) -> None:
 
 
 def with_minimum(objects: Objects, minimum: int) -> Objects:
-    """The same groups with another minimum, said in the group itself."""
+    """Return the same groups with another minimum."""
     cluster = Cluster(objects)
     from tutti.engine.explain.group_edits import with_minimum as changed
 
@@ -291,7 +291,7 @@ def test_gates_then_pods_then_room() -> None:
     assert cure == said
 
 
-def test_a_toleration_with_which_the_gang_makes_room() -> None:
+def test_a_toleration_after_which_the_gang_evicts() -> None:
     made = coscheduling("train", 2, None)
     taint = k.Taint(key="gpu", value="a", effect="NoSchedule")
     busy = [rack_node("a", taints=[taint]), pod("low", cpu=4, on="a")]
@@ -299,7 +299,7 @@ def test_a_toleration_with_which_the_gang_makes_room() -> None:
     assert texts(told, "toleration") == ["let its pods tolerate gpu=a:NoSchedule (on 1 node); it then evicts low"]
 
 
-def test_the_gang_itself_the_system_and_daemons_are_not_evicted() -> None:
+def test_own_system_and_daemon_pods_are_not_evicted() -> None:
     made = coscheduling("train", 3, None)
     own = members(made, 1, on="a")
     rest = [rack_node("a"), *made[3], *own, *members(made, 2, first=1)]
@@ -315,7 +315,7 @@ def test_the_gang_itself_the_system_and_daemons_are_not_evicted() -> None:
     assert texts(told, "evict") == ["evict solo (priority 0)"]
 
 
-def test_two_things_at_once() -> None:
+def test_cures_that_combine_two_changes() -> None:
     made = coscheduling("train", 2, None)
     taint = k.Taint(key="gpu", effect="NoSchedule")
     system = pod("system", on="a", priority=2_000_000_000)
@@ -329,7 +329,7 @@ def test_two_things_at_once() -> None:
     ]
 
 
-def test_waiting_for_pods_that_leave() -> None:
+def test_waiting_for_terminating_pods() -> None:
     made = coscheduling("train", 2, None)
     leaving = pod("old", on="a", deleted="2026-01-01T00:00:00Z")
     told = explained([rack_node("a"), leaving, *made[3], *members(made, 2)])

@@ -136,4 +136,6 @@ def test_the_maximum_counts_running_pods_only() -> None:
     pods = [two("g-0", cpu="1", on="a", started=START), two("g-1", cpu="8"), two("g-2", cpu="1"), two("g-3", cpu="1")]
     plan = schedule(Cluster((node("a"), *pods)))
     assert [each.pod for each in plan.binds] == ["default/g-2"]
-    assert {each.pod: each.message for each in plan.unschedulable}["default/g-3"] == "the gang has its 2 pods"
+    assert {each.pod: each.message for each in plan.unschedulable}[
+        "default/g-3"
+    ] == "the gang already has its maximum of 2 pods"

@@ -1,4 +1,4 @@
-"""The plan: every pending pod in the queue's order, as single decisions would have it, in kube-scheduler's words."""
+"""Scheduling without a clock: the plan equals placing pods one by one, with kube-scheduler's messages."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tutti.engine.gangs.gang_state import creation_time
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.preemption.default_preemption import preempt
-from tutti.engine.reasons.pod_failure import failure
-from tutti.engine.session.passes import pending
+from tutti.engine.reasons.pod_failure import pod_failure
+from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.queue_order import not_considered
 from tutti.engine.session.schedule import schedule
@@ -27,16 +27,16 @@ WAITING = "2026-01-01T00:00:00Z"
 
 
 node = partial(builders.node, pods="10")
-pod = partial(builders.pod, created=WAITING)
+pod = partial(builders.pod, creation_time=WAITING)
 
 
 def message(*objects: k.Object, profile: Profile | None = None) -> str:
-    """Why the only pod that waits cannot be placed."""
+    """Return why the only pending pod cannot be placed."""
     (refused,) = schedule(Cluster(objects), profile=profile).unschedulable
     return refused.message
 
 
-# Words ----------------------------------------------------------------------------------------------------------------
+# Messages -------------------------------------------------------------------------------------------------------------
 
 
 def test_reasons_are_sorted_as_text_and_counted() -> None:
@@ -47,14 +47,14 @@ def test_reasons_are_sorted_as_text_and_counted() -> None:
     )
 
 
-def test_nobody_to_evict() -> None:
+def test_no_victims_found() -> None:
     assert message(node("a"), node("b", "1"), pod("x", "3", on="a"), pod("p", "2")) == (
         "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "
         "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
     )
 
 
-def test_evicting_all_that_may_go_is_not_enough() -> None:
+def test_evicting_all_lower_priority_pods_is_not_enough() -> None:
     there = (pod("low", "1", on="a", priority=0), pod("high", "3", on="a", priority=9))
     assert message(node("a"), *there, pod("p", "2", priority=5)) == (
         "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Insufficient cpu."
@@ -75,7 +75,7 @@ def test_pods_that_do_not_preempt() -> None:
 
 def test_a_pod_whose_victims_are_still_leaving_waits() -> None:
     leaving = replace(
-        pod("low", "4", on="a", priority=0, created=None, deleted=WAITING),
+        pod("low", "4", on="a", priority=0, creation_time=None, deleted=WAITING),
         status=k.PodStatus(
             conditions=[k.Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")]
         ),
@@ -87,7 +87,7 @@ def test_a_pod_whose_victims_are_still_leaving_waits() -> None:
     )
 
 
-def test_pods_that_are_refused_before_any_node_is_looked_at() -> None:
+def test_pods_that_are_refused_before_any_node_is_filtered() -> None:
     volume = k.Volume(name="v", persistent_volume_claim=k.ClaimVolume(claim_name="c"))
     assert message(node("a"), node("b"), pod("p", volumes=[volume])) == (
         '0/2 nodes are available: persistentvolumeclaim "c" not found. '
@@ -99,8 +99,8 @@ def test_pods_that_are_refused_before_any_node_is_looked_at() -> None:
 # The queue ------------------------------------------------------------------------------------------------------------
 
 
-def test_who_is_not_considered() -> None:
-    going = pod("c", created=None, deleted=WAITING)
+def test_pods_that_are_not_considered() -> None:
+    going = pod("c", creation_time=None, deleted=WAITING)
     plan = schedule(
         Cluster((
             node("a"),
@@ -119,31 +119,31 @@ def test_who_is_not_considered() -> None:
     assert plan.counts == {"pending": 4, "binds": 1, "evictions": 0, "unschedulable": 0, "notConsidered": 3}
 
 
-def test_only_the_pods_that_are_asked_for() -> None:
+def test_only_the_given_pods_are_scheduled() -> None:
     cluster = Cluster((node("a"), pod("x"), pod("y"), pod("z")))
     plan = schedule(cluster, ["default/z", "default/x"])
     assert [each.pod for each in plan.binds] == ["default/x", "default/z"]
-    assert pending(cluster) == ["default/y"]
+    assert pending_pods(cluster) == ["default/y"]
 
 
-def test_like_pods_fail_together_until_something_changes() -> None:
+def test_pods_of_one_kind_fail_together_until_the_cluster_changes() -> None:
     pods = [pod(f"p-{number}", "3") for number in range(40)]
     plan = schedule(Cluster((node("a", "30"), *pods)))
     assert plan.counts["binds"] == 10  # as many pods as the node takes, and as many cores
     assert len({each.message for each in plan.unschedulable}) == 1
 
 
-def test_pods_of_one_spec_that_only_their_own_selectors_tell_apart() -> None:
+def test_pods_of_one_spec_that_differ_only_in_labels() -> None:
     near = builders.near("x", "host")
     host = node("a", labels={"host": "a"})
-    # The first finds nobody of app x and is not one itself; the second may start the group, and the first then join.
+    # The first pod finds no pod of app x and has another app; the second may start the group, and the first then joins.
     first, second = (pod(name, labels={"app": app}, affinity=near) for name, app in (("1", "y"), ("2", "x")))
     plan = schedule(Cluster((host, first, second)))
     assert [(each.pod, each.node) for each in plan.binds] == [("default/2", "a"), ("default/1", "a")]
 
 
 def test_budgets_shrink_with_every_eviction() -> None:
-    """Without that the second pod would take the same budget's pod on the other node, which comes first by name."""
+    """Otherwise the second pod would evict the pod of the same budget on the other node, which comes first by name."""
     budget = builders.disruption_budget("kept", 1)
     kept = [pod(f"kept-{name}", "4", on=name, priority=0, labels={"app": "kept"}) for name in ("a", "b")]
     free = pod("free", "4", on="c", priority=0)
@@ -155,8 +155,8 @@ def test_budgets_shrink_with_every_eviction() -> None:
 # The same as one at a time --------------------------------------------------------------------------------------------
 
 
-def crowd(seed: int) -> Iterator[k.Object]:
-    """Random objects with several pods of each make, and budgets."""
+def random_objects(seed: int) -> Iterator[k.Object]:
+    """Yield random objects with several pods of each spec, and a budget."""
     drawn = RandomCluster(seed)
     for obj in drawn.objects(pods=25):
         yield obj
@@ -167,7 +167,7 @@ def crowd(seed: int) -> Iterator[k.Object]:
     yield drawn.budget()
 
 
-def settled(cluster: Cluster) -> dict[str, str | None]:
+def place_until_stable(cluster: Cluster) -> dict[str, str | None]:
     """Place the pending pods with single decisions, again and again until nothing changes."""
     found: dict[str, str | None] = {}
     while True:
@@ -180,7 +180,7 @@ def settled(cluster: Cluster) -> dict[str, str | None]:
 def one_by_one(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
     """Place the pending pods with single decisions."""
     engine = Engine(cluster)
-    waiting = [cluster.pod(key) for key in pending(cluster)]
+    waiting = [cluster.pod(key) for key in pending_pods(cluster)]
     queue = sorted(waiting, key=lambda each: (-(each.spec.priority or 0), creation_time(each), each.key))
     for key in [pod.key for pod in queue if not_considered(pod, engine.profile) is None]:
         (decision,) = engine.place([key])
@@ -209,20 +209,20 @@ def places(plan: Plan) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_plan_is_what_single_decisions_give(seed: int) -> None:
-    objects = without_budgets(crowd(seed))
+def test_a_plan_equals_single_decisions(seed: int) -> None:
+    objects = without_budgets(random_objects(seed))
     plan = schedule(Cluster(objects))
-    assert places(plan) == settled(Cluster(objects))
+    assert places(plan) == place_until_stable(Cluster(objects))
     assert [each.pod for each in plan.evictions] == [victim for each in plan.binds for victim in each.evicts]
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_asking_why_changes_nothing(seed: int) -> None:
-    cluster = Cluster(crowd(seed))
+def test_pod_failure_does_not_change_the_cluster(seed: int) -> None:
+    cluster = Cluster(random_objects(seed))
     engine = Engine(cluster)
-    waiting = [key for key in pending(cluster) if not cluster.pod(key).spec.scheduling_gates]
+    waiting = [key for key in pending_pods(cluster) if not cluster.pod(key).spec.scheduling_gates]
     decisions = {key: engine.decide(key) for key in waiting}
-    messages = {key: failure(engine, d).message for key, d in decisions.items() if d.node is None}
+    messages = {key: pod_failure(engine, d).message for key, d in decisions.items() if d.node is None}
     assert {key: engine.decide(key) for key in waiting} == decisions
-    assert {key: failure(engine, d).message for key, d in decisions.items() if d.node is None} == messages
-    assert pending(cluster) == pending(Cluster(crowd(seed)))
+    assert {key: pod_failure(engine, d).message for key, d in decisions.items() if d.node is None} == messages
+    assert pending_pods(cluster) == pending_pods(Cluster(random_objects(seed)))

@@ -29,7 +29,7 @@ node = partial(builders.node, memory="64Gi")
 
 
 def pod(name: str, cpu: str = "4", *, created: int = START, lasts: str | None = None, **how: Any) -> k.Pod:
-    """A pod as large as a node, that says for how long it runs."""
+    """Return a pod as large as a node; `lasts` is its duration annotation."""
     when = {"created": timestamp(created), "started": timestamp(created) if how.get("on") else None}
     annotations = {"tutti.dev/duration": lasts} if lasts else None
     return builders.pod(name, cpu, **{"memory": "1Gi", "priority": 0, "annotations": annotations, **when, **how})
@@ -57,7 +57,7 @@ def test_victims_leave_before_the_gang_is_bound() -> None:
     assert len(plan.evictions) == 2
     assert not plan.binds
     assert {each.pod for each in plan.nominated} == {"default/high-0", "default/high-1"}
-    # They are leaving: nobody else is evicted for the same gang, however often it is asked.
+    # While the victims terminate, later sessions evict no further pod for the same gang.
     again = run(queue, START + MINUTE)
     assert not again.evictions
     assert not again.binds
@@ -69,7 +69,7 @@ def test_victims_leave_before_the_gang_is_bound() -> None:
     assert not cluster.holds
 
 
-def test_room_of_leaving_pods_is_promised_and_not_given_away() -> None:
+def test_room_of_terminating_pods_is_held_for_the_preemptor() -> None:
     cluster = Cluster((node("a"), pod("old", on="a"), pod("high", priority=10)))
     queue = Queue(cluster)
     run(queue, START)
@@ -79,7 +79,7 @@ def test_room_of_leaving_pods_is_promised_and_not_given_away() -> None:
     assert bound(plan) == {"high": "a"}
 
 
-def test_what_failed_is_tried_when_something_happens_that_may_cure_it_and_its_backoff_is_over() -> None:
+def test_a_failed_turn_is_retried_after_a_relevant_event_and_its_backoff() -> None:
     cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
     queue = Queue(cluster)
     plan = run(queue, START)
@@ -121,7 +121,7 @@ def test_a_changed_gang_is_tried_at_once() -> None:
 
 
 def test_a_budget_of_work_is_shared_fairly() -> None:
-    """What a session does not come to is first in the next, so that nobody waits for ever."""
+    """Turns that a session does not reach come first in the next session, so that no turn waits for ever."""
     cluster = Cluster(
         (node("a", cpu="1"), *(p for n in range(20) for p in gang(f"big-{n:02}", 2, priority=5)), pod("small", cpu="1"))
     )
@@ -152,7 +152,7 @@ def test_a_search_that_the_budget_ends_is_continued_by_the_next_session() -> Non
 
 
 def starving() -> Cluster:
-    """Two nodes busy with work that ends one after the other, a gang that wants both, and small work behind it."""
+    """Return two full nodes, whose pods end one after the other, and a gang that needs both nodes."""
     nodes = [node("a"), node("b")]
     busy = [pod("busy-a", on="a", lasts="5m"), pod("busy-b", on="b", lasts="10m")]
     return Cluster((*nodes, *busy, *gang("wide", 2)))
@@ -167,7 +167,7 @@ def test_a_starving_gang_gets_a_reservation() -> None:
     assert queue.reservation is not None
     assert {hold.node for hold in queue.reservation.holds} == {"a", "b"}
     assert queue.reservation.until == START + 10 * MINUTE
-    # The first node is free: without the reservation small work would take it, again and again.
+    # The first node is free: without the reservation small pods would take it again and again.
     cluster.apply(Remove("Pod", "default/busy-a"))
     cluster.apply(Put(pod("greedy", created=START + 3 * MINUTE)))
     plan = run(queue, START + 5 * MINUTE)
@@ -178,7 +178,7 @@ def test_a_starving_gang_gets_a_reservation() -> None:
 
 
 @pytest.mark.parametrize(("lasts", "fits"), [("4m", True), ("6m", False), (None, False)])
-def test_work_that_ends_in_time_backfills(lasts: str | None, fits: bool) -> None:
+def test_pods_that_end_in_time_use_reserved_room(lasts: str | None, fits: bool) -> None:
     cluster = starving()
     queue = Queue(cluster)
     run(queue, START)
@@ -208,7 +208,7 @@ def test_a_reservation_passes_on_after_a_while() -> None:
     assert held == [False, True, True, True, True, True, True, False, False, False]
 
 
-def test_a_queue_survives_being_written_down() -> None:
+def test_a_queue_record_survives_encoding() -> None:
     cluster = starving()
     queue = Queue(cluster)
     run(queue, START)
@@ -232,7 +232,7 @@ def test_the_same_input_gives_the_same_plan() -> None:
     assert plans[0] == plans[1]
 
 
-# Found in review ------------------------------------------------------------------------------------------------------
+# Regressions ----------------------------------------------------------------------------------------------------------
 
 
 def tainted(name: str) -> k.Node:
@@ -248,7 +248,7 @@ def test_one_tainted_node_does_not_keep_reservations_away() -> None:
     assert queue.reservation is not None
 
 
-def test_small_pods_beside_a_starving_one_do_not_take_its_room() -> None:
+def test_small_pods_do_not_take_the_room_of_a_starving_pod() -> None:
     cluster = Cluster((node("a"), pod("b1", on="a", cpu="2"), pod("b2", on="a", cpu="2"), pod("big")))
     queue = Queue(cluster)
     run(queue, START)
@@ -285,7 +285,7 @@ def with_condition(old: k.Pod) -> k.Pod:
     return replace(old, status=replace(old.status, conditions=[said]))
 
 
-def test_updates_of_a_status_are_no_news() -> None:
+def test_status_updates_are_no_events() -> None:
     cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
     queue = Queue(cluster)
     run(queue, START)
@@ -297,7 +297,7 @@ def test_updates_of_a_status_are_no_news() -> None:
     assert not plan.gangs
 
 
-def test_an_update_of_a_status_keeps_the_room_that_was_promised() -> None:
+def test_a_status_update_keeps_held_room() -> None:
     cluster = Cluster((node("a"), pod("old", on="a"), pod("high", priority=10)))
     queue = Queue(cluster)
     run(queue, START)
@@ -310,7 +310,7 @@ def test_an_update_of_a_status_keeps_the_room_that_was_promised() -> None:
     assert bound(plan) == {"high": "a"}
 
 
-def test_a_victim_that_never_leaves_blocks_nobody_for_ever() -> None:
+def test_a_victim_that_never_terminates_does_not_block_for_ever() -> None:
     stuck = pod("stuck", on="a")
     stuck = replace(stuck, metadata=replace(stuck.metadata, deletion_timestamp=timestamp(START)))
     cluster = Cluster((node("a"), node("b"), stuck, *gang("pair", 2)))
@@ -325,7 +325,7 @@ def test_a_victim_that_never_leaves_blocks_nobody_for_ever() -> None:
     assert started == {"other": "b"}
 
 
-def test_another_domain_may_cure_too() -> None:
+def test_a_change_in_another_domain_may_cure_a_gang() -> None:
     labels = {"a1": "1", "b1": "2", "b2": "2"}
     nodes = [node("a1"), tainted("b1"), tainted("b2")]
     nodes = [replace(n, metadata=replace(n.metadata, labels={"zone": labels[n.metadata.name]})) for n in nodes]

@@ -1,7 +1,7 @@
-"""The use case `recommend`: which nodes to buy for the pods that wait, and which to give back.
+"""The use case of `tutti recommend`: which nodes to buy for pending pods, and which nodes to remove.
 
-- `make_recommendation`     what commands, the server and the Python API call
-- `recommendation_request`  what is asked, for a cluster that was loaded
-- `recommendation_result`   the answer with its tables, and the plan after the purchase
-- `compare_with_peers`      what other autoscalers would do
+- `make_recommendation`     which nodes to buy and to remove, for a request?
+- `recommendation_request`  which request do a loaded cluster, pools, prices and options make?
+- `recommendation_result`   how is a recommendation printed, and where are the pods after the purchase?
+- `compare_with_peers`      what would other autoscalers do with the same request?
 """

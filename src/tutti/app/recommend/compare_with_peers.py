@@ -1,7 +1,7 @@
-"""The use case `compare`: what other autoscalers would do with the same cluster, beside our recommendation.
+"""The use case `compare`: our recommendation beside what other autoscalers would do with the same cluster.
 
-Contract: pure but for the clock, which comes with the caller's budgets; each autoscaler has as much time as our
-search. Where there is nothing to compare, the comparison is empty.
+Contract: pure except for the clock in the caller's budgets; each autoscaler gets the same time as our search. If there
+is nothing to compare, the comparison is empty.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from tutti.recommend.records.request import Request
 
 
 class ComparisonResult(Result, frozen=True, kw_only=True):
-    """Our purchase and scale-down beside those of others; it prints as `tutti recommend --compare` does."""
+    """Our purchase and scale-down beside those of other autoscalers; its text is that of `--compare`."""
 
     recommendation: Recommendation
     currency: str
     purchases: tuple[ComparedPurchase, ...] = ()
-    """Ours first; empty where no pod waits."""
+    """Our purchase first; empty if no pod is pending."""
     removals: PeerScaleDown | None = None
-    """Nodes that Cluster Autoscaler would remove; None where no scale-down was asked for, or no pod is known."""
+    """Nodes that Cluster Autoscaler would remove; None without a scale-down request or without known pods."""
 
     def text(self, *, wide: bool = False) -> str:
-        """The tables, and remarks on how to read them."""
+        """Return the tables, and notes on how to read them."""
         return "\n\n".join(self.tables())
 
     def tables(self) -> Iterator[str]:
-        """The comparison of purchases, and that of scale-downs, as far as there are any."""
+        """Yield the comparison of purchases and the comparison of scale-downs, if there are any."""
         if self.purchases:
             yield comparison_text(self.purchases, self.recommendation)
         if self.removals is not None and self.recommendation.down is not None:
             yield scale_down_comparison_text(self.recommendation.down, self.removals)
 
     def data(self) -> dict[str, Any]:
-        """Both comparisons as plain data."""
+        """Return both comparisons as plain data."""
         data: dict[str, Any] = {"comparison": comparison_data(self.purchases, self.currency)}
         if self.removals is not None:
             data["scaleDownComparison"] = [scale_down_comparison_data(self.removals, self.currency)]
@@ -56,7 +56,10 @@ def compare_with_peers(
     budget: Callable[[float], WorkBudget],
     tell: Callable[[str], None] = lambda _: None,
 ) -> ComparisonResult:
-    """Ask the models of other autoscalers; `budget` makes one of so many seconds, `tell` hears who is asked."""
+    """Run the models of other autoscalers on a request.
+
+    `budget` returns a work budget of a number of seconds; `tell` receives the name of each autoscaler before its run.
+    """
     purchases: tuple[ComparedPurchase, ...] = ()
     if answer.pods:
         purchases = compare(request, answer, budget=budget(len(PEERS) * seconds), tell=tell)

@@ -1,8 +1,8 @@
-"""The use case `recommend`: which nodes to buy for the pods that wait, and which to give back.
+"""The use case `recommend`: which nodes to buy for pending pods, and which nodes to remove.
 
-Contract: pure but for the deadline, whose clock is the caller's. `make_recommendation` is what commands, the server and
-the Python API call. When no pod waits, the recommendation is empty and the pools are not looked at; when a pod waits
-and nothing can be bought at all, it is a `PoolError`. If the options ask for a scale-down, it is part of the answer.
+Contract: pure except for the clock in the caller's work budget. Commands, the server and the Python API call
+`make_recommendation`. Without pending pods the recommendation is empty and the pools are not checked; with pending pods
+and no offering at all, it raises `PoolError`. If the options request a scale-down, the recommendation contains one.
 """
 
 from __future__ import annotations
@@ -20,39 +20,40 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request, Strategy
 from tutti.recommend.unpriced_notes import unpriced_left_out
 
-_CUT = "the search took far longer than it should and was cut by the clock: another run may find another plan"
+_CUT_BY_CLOCK = "the search took far longer than it should and was cut by the clock: another run may find another plan"
 
 
 def make_recommendation(request: Request, budget: WorkBudget, *, tell: Tell | None = None) -> Recommendation:
-    """The recommendation for a request."""
-    chosen = request.options
+    """Return the recommendation for a request; `tell` receives progress messages."""
+    options = request.options
     if waiting(request):
         check_catalogue(request)
         answer = recommend(request, budget, tell=tell)
         answer = replace(answer, notes=(*answer.notes, *unpriced_left_out(answer, request.catalogue)))
     else:
         answer = Recommendation(
-            strategy=chosen.strategy or Strategy.OPTIMAL,
-            objective=chosen.objective,
-            binder=chosen.binder,
+            strategy=options.strategy or Strategy.OPTIMAL,
+            objective=options.objective,
+            binder=options.binder,
             cost=0,
             bound=0,
             gap=0.0,
-            notes=(*request.catalogue.notes, *request.notes) if chosen.down is not None else (),
+            notes=(*request.catalogue.notes, *request.notes) if options.down is not None else (),
         )
-    if chosen.down is not None:
+    if options.down is not None:
         if tell is not None:
             tell("looking for nodes that can go")
-        answer = replace(answer, down=give_back(request, answer, budget, down=chosen.down))
-    return replace(answer, notes=(*answer.notes, _CUT)) if budget.cut_by_clock else answer
+        answer = replace(answer, down=give_back(request, answer, budget, down=options.down))
+    return replace(answer, notes=(*answer.notes, _CUT_BY_CLOCK)) if budget.cut_by_clock else answer
 
 
 def check_catalogue(request: Request) -> None:
-    """Refuse a request for which nothing can be bought at all."""
+    """Raise `PoolError` for a request whose pools offer no instance type at all."""
     if not any(pool.offerings for pool in request.catalogue.pools):
-        known = ", ".join(pool.name for pool in request.catalogue.pools)
-        why = f"nothing is offered in {known}" if known else "there are no nodes or NodePools to tell the pools from"
-        told = list(dict.fromkeys(note.partition(": ")[2] for note in request.catalogue.notes if NO_TYPE in note))
-        if known and told:
-            raise PoolError(f"nothing can be bought: {why}: {told[0]}")
-        raise PoolError(f"nothing can be bought: {why}; say with --pools what can be")
+        pool_names = ", ".join(pool.name for pool in request.catalogue.pools)
+        no_pools = "there are no nodes or NodePools to infer pools from"
+        reason = f"nothing is offered in {pool_names}" if pool_names else no_pools
+        type_notes = list(dict.fromkeys(note.partition(": ")[2] for note in request.catalogue.notes if NO_TYPE in note))
+        if pool_names and type_notes:
+            raise PoolError(f"nothing can be bought: {reason}: {type_notes[0]}")
+        raise PoolError(f"nothing can be bought: {reason}; name the pools with --pools")

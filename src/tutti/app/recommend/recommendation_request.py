@@ -1,6 +1,6 @@
-"""The request for a recommendation on a loaded cluster: what can be bought for it, how to choose, and when it is.
+"""The request for a recommendation on a loaded cluster: its objects, its pools and prices, and the options.
 
-Contract: pure; the present is an argument.
+Contract: pure; the current time is an argument.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from tutti.wire.catalogue import read_pools_for
 def recommendation_request(
     loaded: LoadedCluster, *, pools: Source | None, prices: Source | None, region: str, options: RecommendOptions
 ) -> Request:
-    """The request for a cluster, with its what-ifs; pools are inferred from its nodes if none are given."""
+    """Return the request for a cluster, after its what-ifs; without `pools`, pools are inferred from the cluster."""
     snapshot = drop_unknown_volumes(loaded.snapshot)
-    read = read_pools_for(snapshot, price_book(prices), pools=pools, region=region, option="region")
-    return assemble(snapshot, read.catalogue, options=options)
+    pools_read = read_pools_for(snapshot, price_book(prices), pools=pools, region=region, option="region")
+    return assemble(snapshot, pools_read.catalogue, options=options)
 
 
-def with_snapshot_time(request: Request, *, asked: DownOptions | None) -> Request:
-    """The request with ages counted to the moment of an old dump, unless the input names a moment itself.
+def with_snapshot_time(request: Request, *, down_options: DownOptions | None) -> Request:
+    """Return the request with the time of an old dump as the current time, unless the input states a time.
 
-    `asked` is the scale-down that the caller asked for, with the present as its `now`; the input may have changed it.
+    `down_options` are the scale-down options that the caller passed, with the real current time as `now`; those in the
+    request may differ, because the input can change them.
     """
-    return request if asked is None or asked.now is None else dated(request, present=asked.now)
+    return request if down_options is None or down_options.now is None else dated(request, present=down_options.now)

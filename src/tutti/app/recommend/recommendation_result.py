@@ -1,4 +1,4 @@
-"""The answer of the use case `recommend`: a recommendation with its request, which prints as `tutti recommend` does."""
+"""The result of the use case `recommend`: a recommendation with its request; its text is that of `tutti recommend`."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from tutti.wire.tutti_api.build_response import recommendation_answer
 
 
 class AfterPurchaseResult(Result, frozen=True, kw_only=True):
-    """The plan that places the pods once the nodes have joined, as `tutti schedule` would print it then."""
+    """The plan that places the pods after the new nodes have joined; its text is that of `tutti schedule`."""
 
-    settled: ClusterAfterPurchase
+    purchase: ClusterAfterPurchase
 
     @property
     def plan(self) -> Plan:
-        """The plan."""
-        return self.settled.plan
+        """The plan after the purchase."""
+        return self.purchase.plan
 
     def text(self, *, wide: bool = False) -> str:
-        """The table and its summary."""
-        return plan_text(self.plan, self.settled.planning.cluster, self.settled.queue, wide=wide)
+        """Return the table and its summary."""
+        return plan_text(self.plan, self.purchase.planning.cluster, self.purchase.queue, wide=wide)
 
     def data(self) -> dict[str, Any]:
-        """The plan as plain data."""
+        """Return the plan as plain data."""
         return plan_data(self.plan)
 
 
 class RecommendationResult(Result, frozen=True, kw_only=True):
-    """A recommendation with the request that it answers; it prints as `tutti recommend` does."""
+    """A recommendation with its request; its text is that of `tutti recommend`."""
 
     recommendation: Recommendation
     request: Request
     comparison: ComparisonResult | None = None
-    """What others would do, if that was asked."""
+    """What other autoscalers would do, if a comparison was requested."""
 
     @property
     def scale_up(self) -> tuple[ScaleUp, ...]:
-        """How many nodes to buy of each pool, zone and type."""
+        """The number of nodes to buy for each pool, zone and instance type."""
         return self.recommendation.scale_up
 
     @property
@@ -68,12 +68,12 @@ class RecommendationResult(Result, frozen=True, kw_only=True):
 
     @property
     def scale_down(self) -> DownPlan | None:
-        """Nodes that can go, if that was asked."""
+        """The nodes to remove, if a scale-down was requested."""
         return self.recommendation.down
 
     @property
     def cost_per_hour(self) -> float | None:
-        """The price of all nodes to buy, in the currency of the prices; None when a price is not known."""
+        """The price of all nodes to buy, in the currency of the prices; None if a price is unknown."""
         cost = self.recommendation.cost
         return None if cost is None else dollars(cost)
 
@@ -83,15 +83,15 @@ class RecommendationResult(Result, frozen=True, kw_only=True):
         return not self.recommendation.pods and not not_considered(self.request)
 
     def after_purchase(self) -> AfterPurchaseResult:
-        """The plan that places the pods once the nodes have joined."""
-        return AfterPurchaseResult(settled=settle(self.recommendation, self.request))
+        """Return the plan that places the pods after the new nodes have joined."""
+        return AfterPurchaseResult(purchase=settle(self.recommendation, self.request))
 
     def text(self, *, wide: bool = False) -> str:
-        """All tables, one after the other."""
+        """Return all tables."""
         return "\n\n".join(self.tables(wide=wide)) or NO_PENDING_PODS
 
     def tables(self, *, wide: bool, applied: bool = False) -> Iterator[str]:
-        """What to buy, where the pods are then (if `applied`), which nodes can go, and what others would do."""
+        """Yield the nodes to buy, the plan after the purchase (if `applied`), the scale-down, and the comparison."""
         answer, others = self.recommendation, not_considered(self.request)
         if answer.pods or others:
             yield recommendation_text(answer, self.request, others, wide=wide)
@@ -103,11 +103,11 @@ class RecommendationResult(Result, frozen=True, kw_only=True):
             yield from self.comparison.tables()
 
     def names(self) -> str:
-        """A line for each scale-up and for each node that can go, as `-o name` has it."""
+        """Return a line for each scale-up and for each node to remove, as `-o name` prints it."""
         return recommendation_names(self.recommendation)
 
     def data(self, *, applied: bool = False) -> dict[str, Any]:
-        """The recommendation as plain data; `applied` adds the plan after the purchase."""
+        """Return the recommendation as plain data; `applied` adds the plan after the purchase."""
         answer = recommendation_answer(self.recommendation, self.request.catalogue.currency)
         data: dict[str, Any] = msgspec.to_builtins(answer)
         if applied:

@@ -161,7 +161,7 @@ def command(
     inputs = read_inputs(
         paths, pools=pools, prices=prices, region=region or "", options=chosen, seconds=time_limit
     )  # fmt: skip
-    request = with_snapshot_time(inputs.request, asked=chosen.down)
+    request = with_snapshot_time(inputs.request, down_options=chosen.down)
     if form == "advice":
         check_constraint(inputs.constraint)
     answer = _recommend(request, inputs.seconds)

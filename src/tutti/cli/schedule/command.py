@@ -74,7 +74,7 @@ def command(
     loaded = load_cluster(paths)
     what_if = what_if_of(add=add, scale=scale, cordon=cordon, drain=drain)
     if any(what_if):
-        loaded = loaded.changed(what_if, namespace=namespace)
+        loaded = loaded.with_what_if(what_if, namespace=namespace)
         for note in loaded.notes:
             print_note(note)
     with spinner(f"placing {pending_count(loaded):,} pods"):

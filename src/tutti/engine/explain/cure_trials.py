@@ -1,8 +1,9 @@
-"""Trials: what becomes of one gang if something were otherwise.
+"""Trials: whether one gang starts after some edits.
 
-Contract: whatever is tried, the cluster is as before afterwards. `fits` asks for room alone and evicts nobody; it is
-what scheduling asks first, with less work, so a yes here is a yes there. `carried_out` schedules the gang as if no
-other pod waited. All trials of one question share a work budget; when it is exhausted, nothing fits any more.
+Contract: every trial leaves the cluster unchanged. `fits` places the gang without evictions; scheduling does the same
+first, with a larger work budget, so a gang that fits here also starts there. `starting_plan` schedules the gang as if
+no other pod were pending. All trials of one `CureTrials` share a work budget; when the budget is exhausted, `fits`
+returns False.
 """
 
 from __future__ import annotations
@@ -20,53 +21,53 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, GangState
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.passes import pending
+from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Plan, Turn
-from tutti.engine.session.queue_order import turns
+from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.schedule import schedule
 from tutti.kube.objects import Object, Pod
 
-_ALL_TRIALS = 400_000 * GANG_POD
-"""Work for all trials."""
-_TRIAL = 4_000 * GANG_POD
-"""Work for the search of one trial; placing every pod of the gang once comes on top."""
-_NAMED = 5
-"""Pods that a text names."""
-_ALL = 5_000
-"""Waiting pods up to which a cure is tried with all of them."""
+_ALL_TRIALS_WORK = 400_000 * GANG_POD
+"""The work budget of all trials."""
+_TRIAL_WORK = 4_000 * GANG_POD
+"""The work budget of one trial, in addition to placing every pod of the gang once."""
+_MAX_NAMES = 5
+"""The maximum number of pods that a text names."""
+_MAX_RESCHEDULED = 5_000
+"""The maximum number of pending pods that are all scheduled to confirm a cure."""
 
 
 class Cure(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A change after which a gang starts, and what it costs."""
+    """A change after which a gang starts, and the cost of that change."""
 
     kind: str
     """uncordon, nodes, toleration, nodeSelector, topology, minimum, move, priority, evict, wait, gates, pods, group."""
     text: str
-    """What to do, as an order in one line."""
+    """The instruction for the user, in one line."""
     edits: tuple[Edit, ...]
     nodes: int = 0
-    """How many nodes are new."""
+    """The number of new nodes."""
     pods: int = 0
-    """How many pods are new."""
+    """The number of new pods."""
     evicts: tuple[str, ...] = ()
-    """Who has to go, whether by the edits or because the gang then pushes them away."""
+    """The pods that are evicted, by the edits or by the gang's own preemption after the edits."""
     priority: int | None = None
-    """The highest priority among them."""
+    """The highest priority of the evicted pods."""
     gangs_broken: int = 0
     budgets_broken: int = 0
 
 
 class CureTrials:
-    """See the module's contract."""
+    """See the module's docstring."""
 
-    def __init__(self, engine: Engine, key: str, *, limit: int = _ALL_TRIALS) -> None:
+    def __init__(self, engine: Engine, key: str, *, limit: int = _ALL_TRIALS_WORK) -> None:
         self.engine, self.cluster, self.key = engine, engine.cluster, key
         self.placer, self.gangs = GangPlacer(engine), Gangs(engine.cluster)
         self._budget = WorkBudget(limit)
 
     @contextmanager
-    def after(self, edits: Iterable[Edit]) -> Iterator[None]:
-        """Have some edits made for a while."""
+    def with_edits(self, edits: Iterable[Edit]) -> Iterator[None]:
+        """Apply edits for the length of a ``with`` block."""
         with Trial(self.cluster):
             for edit in edits:
                 self.cluster.apply(edit)
@@ -74,108 +75,109 @@ class CureTrials:
 
     # What comes before the gang ---------------------------------------------------------------------------------------
 
-    def earlier(self) -> list[Turn]:
-        """The turns of all that waits and comes before the gang."""
-        mine = self.turn()
-        every, _ = turns(self.cluster, self.gangs, pending(self.cluster), profile=self.engine.profile)
-        return [turn for turn in every if mine is not None and turn.order < mine.order]
+    def earlier_turns(self) -> list[Turn]:
+        """Return the turns of all pending pods that come before the gang's turn."""
+        own = self.turn()
+        turns, _ = sort_into_turns(self.cluster, self.gangs, pending_pods(self.cluster), profile=self.engine.profile)
+        return [turn for turn in turns if own is not None and turn.order < own.order]
 
     @contextmanager
-    def after_turns(self, earlier: Sequence[Turn]) -> Iterator[None]:
-        """Have turns taken for a while."""
-        with self.after(()):
-            if earlier:
-                schedule(self.cluster, self._pods_of(earlier), self.engine.profile)
+    def with_turns_taken(self, turns: Sequence[Turn]) -> Iterator[None]:
+        """Schedule the pods of turns for the length of a ``with`` block."""
+        with self.with_edits(()):
+            if turns:
+                schedule(self.cluster, self._pods_of(turns), self.engine.profile)
             yield
 
-    def _pods_of(self, earlier: Sequence[Turn]) -> list[str]:
-        pods = dict.fromkeys(pod for turn in earlier for pod in turn.pods)
+    def _pods_of(self, turns: Sequence[Turn]) -> list[str]:
+        pods = dict.fromkeys(pod for turn in turns for pod in turn.pods)
         return [pod for pod in pods if pod in self.cluster.pods.row_of]
 
-    def among(self, cure: Cure, earlier: Sequence[Turn]) -> Cure | None:
-        """Give a cure as it is when everything that waits is scheduled with it; None when it is none then.
+    def recheck_with_pending(self, cure: Cure, earlier_turns: Sequence[Turn]) -> Cure | None:
+        """Return the cure if the gang still starts when all pending pods are scheduled with it; None otherwise.
 
-        Where very much waits, only what comes before the gang.
+        With more than `_MAX_RESCHEDULED` pending pods, only those that come before the gang are scheduled.
         """
-        waiting = set(pending(self.cluster))
-        if waiting.issubset(self.pending()):
+        pending = set(pending_pods(self.cluster))
+        if pending.issubset(self.pending_keys()):
             return cure
-        if any(isinstance(edit, Remove) and edit.kind == Pod.KIND and edit.key in waiting for edit in cure.edits):
-            return None  # nobody can be evicted who does not run
-        with self.after(cure.edits):
-            some = None if len(waiting) <= _ALL else [*self._pods_of(earlier), *self.pending()]
-            schedule(self.cluster, some, self.engine.profile)
+        if any(isinstance(edit, Remove) and edit.kind == Pod.KIND and edit.key in pending for edit in cure.edits):
+            return None  # a pod that does not run cannot be evicted
+        with self.with_edits(cure.edits):
+            is_small = len(pending) <= _MAX_RESCHEDULED
+            pods = None if is_small else [*self._pods_of(earlier_turns), *self.pending_keys()]
+            schedule(self.cluster, pods, self.engine.profile)
             if not self.has_started():
                 return None
-        if waiting.issuperset(cure.evicts) and cure.evicts:
-            text = f"{cure.text.partition(';')[0]}; it then comes before {self.named(cure.evicts)}"
+        if pending.issuperset(cure.evicts) and cure.evicts:
+            text = f"{cure.text.partition(';')[0]}; it then comes before {self.format_names(cure.evicts)}"
             return replace(cure, text=text, evicts=(), priority=None, gangs_broken=0)
         return cure
 
-    # The gang as it is now --------------------------------------------------------------------------------------------
+    # The gang's current state -----------------------------------------------------------------------------------------
 
-    def pending(self) -> list[str]:
-        """The gang's pods without a node, whether the scheduler tries them or not."""
+    def pending_keys(self) -> list[str]:
+        """Return the keys of the gang's pods without a node, including pods that the scheduler does not try."""
         pods = self.cluster.pods
         return [pods.keys[row] for row in self.gangs.rows(self.key) if pods.node_names[row] is None]
 
     def turn(self) -> Turn | None:
-        """The gang's turn; None when no pod of it waits."""
-        found, _ = turns(self.cluster, self.gangs, self.pending(), profile=self.engine.profile)
-        return found[0] if found else None
+        """Return the gang's turn; None if the scheduler has no pod of the gang to try."""
+        turns, _ = sort_into_turns(self.cluster, self.gangs, self.pending_keys(), profile=self.engine.profile)
+        return turns[0] if turns else None
 
-    def standing(self) -> GangState:
-        """The gang as it is, with the pods that wait in the order in which they are taken."""
+    def gang_state(self) -> GangState:
+        """Return the gang's state, with its waiting pods in the order in which the scheduler takes them."""
         turn = self.turn()
         waiting = [self.cluster.pod_row(pod) for pod in turn.pods] if turn is not None else []
         return self.gangs.state(self.key, waiting)
 
-    def waiting(self) -> list[Pod]:
-        """The pods that wait and may be tried."""
+    def waiting_pods(self) -> list[Pod]:
+        """Return the gang's pending pods that the scheduler tries."""
         turn = self.turn()
         return [self.cluster.pod(key) for key in turn.pods] if turn is not None else []
 
-    def find(self, kind: str, key: str) -> Object | None:
-        """The object of a kind with a key."""
+    def find_object(self, kind: str, key: str) -> Object | None:
+        """Return the object of a kind with a key, if the cluster has one."""
         return self.cluster.objects[kind].get(key)
 
     def may_preempt(self) -> bool:
-        """Whether the gang may evict others, were they less important."""
-        gang, pods = self.gangs.gang(self.key), self.waiting()
-        willing = gang.preempts is not False and all(pod.spec.preemption_policy != "Never" for pod in pods)
-        return willing and self.engine.profile.preempts
+        """Return whether the gang may evict pods of lower priority."""
+        gang, pods = self.gangs.gang(self.key), self.waiting_pods()
+        is_allowed = gang.preempts is not False and all(pod.spec.preemption_policy != "Never" for pod in pods)
+        return is_allowed and self.engine.profile.preempts
 
-    def named(self, keys: Sequence[str]) -> str:
-        """Names for a text; without their namespace if it is the gang's."""
+    def format_names(self, keys: Sequence[str]) -> str:
+        """Return the first names for a text; a name in the gang's own namespace is without its namespace."""
         own = f"{self.key.partition('/')[0]}/"
-        names = [key.removeprefix(own) for key in keys[:_NAMED]]
-        return ", ".join(names) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+        names = [key.removeprefix(own) for key in keys[:_MAX_NAMES]]
+        return ", ".join(names) + (f" and {len(keys) - _MAX_NAMES} more" if len(keys) > _MAX_NAMES else "")
 
-    # What if ----------------------------------------------------------------------------------------------------------
+    # Trials -----------------------------------------------------------------------------------------------------------
 
     def fits(self, edits: Iterable[Edit] = ()) -> bool:
-        """Say whether the gang would start at once, with nobody evicted."""
+        """Return whether the gang would start after edits, without evictions."""
         if self._budget.is_exhausted():
             return False
-        with self.after(edits):
-            standing = self.standing()
-            if standing.gang.problem is not None:
+        with self.with_edits(edits):
+            state = self.gang_state()
+            if state.gang.problem is not None:
                 return False
-            need = standing.need()
+            need = state.need()
             if not need.least:
-                return bool(standing.running)
-            search = WorkBudget(min(_TRIAL + GANG_POD * need.least, GANG_SEARCH))
-            found = self.placer.place(need, search)
+                return bool(state.running)
+            search = WorkBudget(min(_TRIAL_WORK + GANG_POD * need.least, GANG_SEARCH))
+            decisions = self.placer.place(need, search)
             self._budget.spend(CURE_TRIAL + search.meter.count)
-            return found is not None
+            return decisions is not None
 
-    def carried_out(self, edits: Iterable[Edit] = (), *, preemption: bool = True) -> Plan | None:
-        """Give what scheduling the gang would do; None when it would not start, or not at once."""
-        with self.after(edits):
-            plan = schedule(self.cluster, self.pending(), self.engine.profile, preemption=preemption)
+    def starting_plan(self, edits: Iterable[Edit] = (), *, preemption: bool = True) -> Plan | None:
+        """Return the plan that schedules the gang after edits; None if the gang would not start at once."""
+        with self.with_edits(edits):
+            plan = schedule(self.cluster, self.pending_keys(), self.engine.profile, preemption=preemption)
             return plan if self.has_started() else None
 
     def has_started(self) -> bool:
-        """Say whether the gang runs with all that it needs."""
-        standing = self.standing()
-        return standing.gang.problem is None and bool(standing.running) and not standing.need().least
+        """Return whether the gang runs and all its minimums are reached."""
+        state = self.gang_state()
+        return state.gang.problem is None and bool(state.running) and not state.need().least

@@ -1,9 +1,9 @@
-"""Cures: what would have to be otherwise for a gang to start.
+"""Cures: changes after which a waiting gang starts.
 
-Contract: every cure that is given has been tried: with its edits made, scheduling the gang by itself starts it. The
-cluster is as before afterwards. What the gang lacks of itself (its group, pods, open gates) comes first and is part of
-every cure; then what costs least: nodes that are there, new nodes, what the pods and the gang ask for, and at last the
-moves and evictions of others. Limited by work, so a cure may be missed, or not be the smallest, in very large searches.
+Contract: every cure has been tried: after its edits, scheduling the gang alone starts the gang. The cluster stays
+unchanged. What the gang itself lacks (its group object, pods, open scheduling gates) comes first and is part of every
+cure. Then come the cheapest changes: cordoned nodes, new nodes, what the pods and the gang require, and at last moves
+and evictions of other pods. A work budget limits the search, so a very large search may miss a cure or a smaller one.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from msgspec.structs import replace
 
 from tutti.cluster.edits import Edit
 from tutti.engine.explain.cure_trials import Cure, CureTrials
-from tutti.engine.explain.eviction_cures import evicting, moving, with_evictions
+from tutti.engine.explain.eviction_cures import eviction_cures, move_cures, with_evictions
 from tutti.engine.explain.group_edits import with_minimum
-from tutti.engine.explain.node_cures import new_node_cures, smallest, uncordon_cures
+from tutti.engine.explain.node_cures import new_node_cures, smallest_number, uncordon_cures
 from tutti.engine.explain.pod_cures import (
+    gang_members,
+    gang_objects,
     gates_proposal,
-    members,
     missing_group_proposal,
     more_pods_proposal,
-    objects,
-    puts,
+    put_edits,
     selector_proposals,
     toleration_proposals,
     topology_proposals,
@@ -32,46 +32,46 @@ from tutti.engine.explain.pod_cures import (
 from tutti.engine.placement.engine import Engine
 
 Tell = Callable[[str], None]
-"""Is told what is looked at."""
+"""Receives progress messages: what the search tries next."""
 
-_PAIRS = 3
-"""Proposals of each sort that are tried together with other nodes."""
-_CHANCES = 8
-"""Proposals that are tried with evictions: each may be a long search."""
+_MAX_PAIRED = 3
+"""The maximum number of proposals of each kind that are tried together with other nodes."""
+_MAX_EVICTION_TRIALS = 8
+"""The maximum number of proposals that are tried with evictions, because each may be a long search."""
 
 
 def find_cures(engine: Engine, key: str, tell: Tell = lambda _: None) -> tuple[Cure, ...]:
-    """Give what would make a waiting gang start, the mildest first."""
+    """Return the changes after which a waiting gang starts, the cheapest first."""
     trials = CureTrials(engine, key)
-    first: list[Cure] = []
-    fewer: list[Cure] = []
+    preparations: list[Cure] = []
+    smaller_gangs: list[Cure] = []
     with ExitStack() as stack:
-        for prepare in (missing_group_proposal, gates_proposal, more_pods_proposal):
+        for propose in (missing_group_proposal, gates_proposal, more_pods_proposal):
             if not _is_incomplete(trials):
                 break
-            if prepare is more_pods_proposal and not first:
-                fewer = _Search(trials).smaller()  # in place of more pods
-            cure = prepare(trials)
+            if propose is more_pods_proposal and not preparations:
+                smaller_gangs = _Search(trials).minimum_cures()  # an alternative to more pods
+            cure = propose(trials)
             if cure is not None:
-                first.append(cure)
-                stack.enter_context(trials.after(cure.edits))
+                preparations.append(cure)
+                stack.enter_context(trials.with_edits(cure.edits))
         if _is_incomplete(trials):
-            return tuple(fewer)
-        if first and trials.carried_out() is not None:
-            return (_joined(*first), *fewer)
+            return tuple(smaller_gangs)
+        if preparations and trials.starting_plan() is not None:
+            return (_combined(*preparations), *smaller_gangs)
         search = _Search(trials)
-        found = list(search.run(tell)) or list(search.in_pairs(tell))
-        return (*fewer, *(_joined(*first, cure) for cure in found))
+        cures = list(search.single_cures(tell)) or list(search.paired_cures(tell))
+        return (*smaller_gangs, *(_combined(*preparations, cure) for cure in cures))
 
 
 def _is_incomplete(trials: CureTrials) -> bool:
-    """Say whether the gang lacks something of itself: whatever the cluster, it would wait."""
-    standing = trials.standing()
-    return standing.gang.problem is not None or standing.need().least > len(standing.waiting)
+    """Return whether the gang itself lacks something, so that it waits regardless of the cluster."""
+    state = trials.gang_state()
+    return state.gang.problem is not None or state.need().least > len(state.waiting)
 
 
-def _joined(*cures: Cure) -> Cure:
-    """One cure of several that only help together."""
+def _combined(*cures: Cure) -> Cure:
+    """Return one cure that makes the changes of several, which only help together."""
     *before, last = cures
     for cure in reversed(before):
         last = replace(
@@ -84,83 +84,86 @@ def _joined(*cures: Cure) -> Cure:
 
 
 class _Search:
-    """The search for a gang that is complete and does not fit."""
+    """The search for cures of a gang that has all its pods and does not fit."""
 
     def __init__(self, trials: CureTrials) -> None:
         self._trials = trials
-        self._chances = _CHANCES if trials.may_preempt() else 0
+        self._eviction_trials_left = _MAX_EVICTION_TRIALS if trials.may_preempt() else 0
 
-    def run(self, tell: Tell) -> Iterator[Cure]:
+    def single_cures(self, tell: Tell) -> Iterator[Cure]:
+        """Yield cures that each make one kind of change."""
         tell("cordoned nodes")
-        yield from self._sure(uncordon_cures(self._trials))
+        yield from self._confirmed(uncordon_cures(self._trials))
         tell("new nodes")
-        yield from self._sure(new_node_cures(self._trials))
+        yield from self._confirmed(new_node_cures(self._trials))
         tell("what its pods ask of nodes")
         for proposals in (toleration_proposals, selector_proposals, topology_proposals):
-            yield from self._tried(proposals(self._trials))
+            yield from self._first_helpful_round(proposals(self._trials))
         tell("a smaller gang")
-        yield from self.smaller()
+        yield from self.minimum_cures()
         tell("moves")
-        yield from moving(self._trials)
+        yield from move_cures(self._trials)
         tell("evictions")
-        yield from evicting(self._trials)
+        yield from eviction_cures(self._trials)
 
-    def in_pairs(self, tell: Tell) -> Iterator[Cure]:
-        """Give what would have to be borne or given up for other nodes to help, where one thing is not enough."""
+    def paired_cures(self, tell: Tell) -> Iterator[Cure]:
+        """Yield cures that change what the pods or the gang require and also uncordon or add nodes."""
         tell("two things at once")
         trials = self._trials
         for rounds in (toleration_proposals, selector_proposals, topology_proposals):
-            for cure in [cure for proposals in rounds(trials) for cure in proposals][:_PAIRS]:
-                with trials.after(cure.edits):
-                    found = [*self._sure(uncordon_cures(trials)), *self._sure(new_node_cures(trials)[:1])]
-                yield from (_joined(cure, other) for other in found)
+            for cure in [cure for proposals in rounds(trials) for cure in proposals][:_MAX_PAIRED]:
+                with trials.with_edits(cure.edits):
+                    nodes = [*self._confirmed(uncordon_cures(trials)), *self._confirmed(new_node_cures(trials)[:1])]
+                yield from (_combined(cure, node_cure) for node_cure in nodes)
 
-    def _sure(self, cures: list[Cure]) -> Iterator[Cure]:
-        """Give those cures with which scheduling starts the gang."""
-        return (cure for cure in cures if self._trials.carried_out(cure.edits, preemption=False) is not None)
+    def _confirmed(self, cures: list[Cure]) -> Iterator[Cure]:
+        """Yield the cures after which scheduling starts the gang without evictions."""
+        return (cure for cure in cures if self._trials.starting_plan(cure.edits, preemption=False) is not None)
 
-    def _tried(self, rounds: Iterator[list[Cure]]) -> Iterator[Cure]:
-        """Give the proposals of the first round that help: by themselves, or with evictions that the gang may make."""
+    def _first_helpful_round(self, rounds: Iterator[list[Cure]]) -> Iterator[Cure]:
+        """Yield the proposals that help, of the first round that has any."""
         for proposals in rounds:
-            found = [cure for each in proposals if (cure := self._helping(each)) is not None]
-            if found:
-                yield from found
+            cures = [cure for proposal in proposals if (cure := self._confirmed_proposal(proposal)) is not None]
+            if cures:
+                yield from cures
                 return
 
-    def _helping(self, cure: Cure) -> Cure | None:
+    def _confirmed_proposal(self, cure: Cure) -> Cure | None:
+        """Return the proposal if the gang starts after it, alone or with evictions that the gang may make."""
         if not cure.edits:
             return None
         if self._trials.fits(cure.edits):
-            return next(self._sure([cure]), None)
-        if self._chances <= 0:
+            return next(self._confirmed([cure]), None)
+        if self._eviction_trials_left <= 0:
             return None
-        self._chances -= 1
-        plan = self._trials.carried_out(cure.edits)
+        self._eviction_trials_left -= 1
+        plan = self._trials.starting_plan(cure.edits)
         return None if plan is None else with_evictions(self._trials, cure, plan)
 
     # A smaller gang ---------------------------------------------------------------------------------------------------
 
-    def smaller(self) -> list[Cure]:
-        """The largest minimum with which the gang starts, if its dialect has words for it."""
+    def minimum_cures(self) -> list[Cure]:
+        """Return the cure with the largest minimum with which the gang starts, if its dialect can state a minimum."""
         trials = self._trials
         gang = trials.gangs.gang(trials.key)
         if gang.parts or gang.minimum < 2 or gang.problem is not None:
             return []
-        less = smallest(lambda less: trials.fits(self._minimum(gang.minimum - less)), gang.minimum - 1)
-        if less is None and self._chances > 0:
-            less = smallest(lambda less: self._after_evictions(gang.minimum - less), gang.minimum - 1)
-        if less is None:
+        old, most = gang.minimum, gang.minimum - 1
+        reduction = smallest_number(lambda less: trials.fits(self._minimum_edits(old - less)), most)
+        if reduction is None and self._eviction_trials_left > 0:
+            reduction = smallest_number(lambda less: self._starts_with_evictions(old - less), most)
+        if reduction is None:
             return []
-        minimum = gang.minimum - less
-        text = f"lower its minimum from {gang.minimum} to {minimum}"
-        plan = trials.carried_out(self._minimum(minimum))
-        cure = Cure(kind="minimum", text=text, edits=self._minimum(minimum))
+        minimum = old - reduction
+        text = f"lower its minimum from {old} to {minimum}"
+        plan = trials.starting_plan(self._minimum_edits(minimum))
+        cure = Cure(kind="minimum", text=text, edits=self._minimum_edits(minimum))
         return [] if plan is None else [with_evictions(trials, cure, plan)]
 
-    def _after_evictions(self, minimum: int) -> bool:
-        self._chances -= 1
-        return self._chances > 0 and self._trials.carried_out(self._minimum(minimum)) is not None
+    def _starts_with_evictions(self, minimum: int) -> bool:
+        self._eviction_trials_left -= 1
+        return self._eviction_trials_left > 0 and self._trials.starting_plan(self._minimum_edits(minimum)) is not None
 
-    def _minimum(self, minimum: int) -> tuple[Edit, ...]:
+    def _minimum_edits(self, minimum: int) -> tuple[Edit, ...]:
         trials = self._trials
-        return puts(with_minimum(objects(trials), members(trials), minimum, trials.find))
+        return put_edits(with_minimum(gang_objects(trials), gang_members(trials), minimum, trials.find_object))

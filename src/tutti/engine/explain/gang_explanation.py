@@ -1,9 +1,9 @@
-"""Explanations of gangs: how one stands, what would become of it now, what stops it, and what would cure that.
+"""The explanation of one gang: its state, what would become of it at its turn, what stops it, and what would cure that.
 
-Contract: a what-if; the cluster is as before afterwards. The gang is judged when its turn comes: what waits and comes
-before it, as `before` says, has had its turn, and what comes after it has not. The code that schedules is asked, so
-what is said here is what scheduling would do. A cure is given only if, with its edits made, the gang starts when all
-that comes before it is scheduled anew.
+Contract: a what-if that leaves the cluster unchanged. The outcome is that of the gang's turn: all pending pods that
+come earlier in the queue (`before`) are scheduled first, and later pods are not. The scheduler itself computes the
+outcome, so the explanation says what scheduling would do. A cure is returned only if the gang starts after its edits
+when all earlier pods are scheduled again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tutti.engine.explain.cures import Tell, find_cures
 from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.placement.engine import Engine
 from tutti.engine.reasons.domain_fits import DomainFit, domain_fits
-from tutti.engine.reasons.gang_shortage import why
+from tutti.engine.reasons.gang_shortage import gang_shortage
 from tutti.engine.session.plan import GangPlan, Plan, Turn
 from tutti.engine.session.queue_order import not_considered
 from tutti.engine.session.schedule import schedule
@@ -31,18 +31,18 @@ class _Record(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class PodCounts(_Record, frozen=True):
-    """How many pods of a gang there are of each sort."""
+    """The number of a gang's pods by state."""
 
     running: int = 0
     waiting: int = 0
     gated: int = 0
     terminating: int = 0
     elsewhere: int = 0
-    """Pending, and another scheduler's to place."""
+    """Pending, with the `schedulerName` of another scheduler."""
 
 
 class GangPartStatus(_Record, frozen=True):
-    """What a part of a gang asks for, and what it has; its parts' pods are not counted here."""
+    """The requirements and pods of one part of a gang; pods of inner parts are not counted."""
 
     name: str
     minimum: int
@@ -54,37 +54,38 @@ class GangPartStatus(_Record, frozen=True):
 
 
 class EarlierTurns(_Record, frozen=True):
-    """What waits and has its turn earlier."""
+    """How many gangs and pods come before a gang in the queue."""
 
     gangs: int = 0
     pods: int = 0
-    """Pods on their own."""
+    """Pods without a gang."""
 
 
 class GangOutcome(_Record, frozen=True):
     """What would become of a gang at its turn."""
 
     state: str
-    """runs, starts, leaving (it starts when others have left), waits, or problem."""
+    """runs, starts, leaving (starts when its victims have left), waits, or problem."""
     message: str = ""
-    """Why it waits, or what it has above its minimum, in one sentence."""
+    """Why the gang or its surplus waits, in one sentence."""
     best: int = 0
-    """How many of the pods that it still needs would fit, where most do."""
+    """The number of needed pods that fit, in the area where most fit."""
     wanted: int = 0
+    """The number of pods that the gang still needs."""
     where: dict[str, str] = {}
-    """Labels and values of the area in which these are."""
+    """Labels and values of the area in which `best` pods fit."""
     nodes: dict[str, str] = {}
-    """Where the pods go, by pod."""
+    """The node of each placed or nominated pod."""
     domain: dict[str, str] = {}
-    """The labels that its pods share then, of those that it is bound to or prefers."""
+    """The required or preferred labels whose value all its pods then share, with that value."""
     evicts: tuple[str, ...] = ()
     budgets_broken: int = 0
     reasons: dict[str, int] = {}
-    """How many nodes refuse the first pod that is left over with each message."""
+    """The number of nodes that refuse the first pod without a place, by message."""
 
 
 class GangExplanation(_Record, frozen=True):
-    """Everything about one gang."""
+    """The explanation of one gang."""
 
     name: str
     namespace: str
@@ -99,38 +100,38 @@ class GangExplanation(_Record, frozen=True):
     disruption: str = ""
     pods: PodCounts = PodCounts()
     problem: str | None = None
-    """Why it cannot be scheduled, whatever the cluster."""
+    """Why the gang's description is invalid, so that it cannot be scheduled on any cluster."""
     before: EarlierTurns = EarlierTurns()
     domain_key: str | None = None
     """The label whose values are the domains."""
     domain_count: int = 0
     domains: tuple[DomainFit, ...] = ()
-    """The domains in which most of it fits, if it is bound to a label and waits."""
+    """The domains in which most of its pods fit, if it waits and requires a label."""
     cures: tuple[Cure, ...] = ()
 
 
 def explain_gang(engine: Engine, key: str, tell: Tell = lambda _: None) -> GangExplanation:
-    """Explain a gang by its key; `tell` hears what is being looked at."""
+    """Explain the gang with a key; `tell` receives progress messages."""
     trials = CureTrials(engine, key)
     if not trials.gangs.rows(key):
         raise NotFoundError(f"no pod names gang {key!r}")
     tell("what comes before it")
-    earlier = trials.earlier()
-    before = _before(trials, earlier)
-    with trials.after_turns(earlier):
-        told = _explained(trials, tell)
-    cures = tuple(cure for each in told.cures if (cure := trials.among(each, earlier)) is not None)
-    return replace(told, cures=cures, before=before)
+    earlier_turns = trials.earlier_turns()
+    before = _count_earlier_turns(trials, earlier_turns)
+    with trials.with_turns_taken(earlier_turns):
+        explanation = _explain_now(trials, tell)
+    rechecked = (trials.recheck_with_pending(cure, earlier_turns) for cure in explanation.cures)
+    return replace(explanation, cures=tuple(cure for cure in rechecked if cure is not None), before=before)
 
 
-def _explained(trials: CureTrials, tell: Tell) -> GangExplanation:
-    """Explain a gang as the cluster is now."""
+def _explain_now(trials: CureTrials, tell: Tell) -> GangExplanation:
+    """Explain the gang on the cluster as it is now, without scheduling earlier turns."""
     engine, key = trials.engine, trials.key
     rows = trials.gangs.rows(key)
-    standing = trials.standing()
-    gang, need = standing.gang, standing.need()
+    gang_state = trials.gang_state()
+    gang, need = gang_state.gang, gang_state.need()
     tell("its place")
-    outcome = _outcome(trials, standing)
+    outcome = _outcome(trials, gang_state)
     waits = outcome.state == "waits"
     label, count, domains = domain_fits(trials.placer, need) if waits and outcome.wanted else (None, 0, [])
     cures = find_cures(engine, key, tell) if outcome.state in ("waits", "problem") else ()
@@ -145,7 +146,7 @@ def _explained(trials: CureTrials, tell: Tell) -> GangExplanation:
         minimum=gang.minimum,
         maximum=gang.maximum,
         topology=gang.topology,
-        parts=_parts(standing, gang.parts),
+        parts=_parts(gang_state, gang.parts),
         parts_needed=gang.parts_needed,
         disruption=gang.disruption.value,
         pods=_counts(trials, rows),
@@ -158,16 +159,16 @@ def _explained(trials: CureTrials, tell: Tell) -> GangExplanation:
     )
 
 
-def _parts(standing: GangState, parts: Sequence[GangPart]) -> tuple[GangPartStatus, ...]:
-    part_of = standing.part_of
+def _parts(gang_state: GangState, parts: Sequence[GangPart]) -> tuple[GangPartStatus, ...]:
+    part_of = gang_state.part_of
     return tuple(
         GangPartStatus(
             name=part.name,
             minimum=part.minimum,
-            running=sum(part_of[row] == part.name for row in standing.running),
-            waiting=sum(part_of[row] == part.name for row in standing.waiting),
+            running=sum(part_of[row] == part.name for row in gang_state.running),
+            waiting=sum(part_of[row] == part.name for row in gang_state.waiting),
             topology=part.topology,
-            parts=_parts(standing, part.parts),
+            parts=_parts(gang_state, part.parts),
             parts_needed=part.parts_needed,
         )
         for part in parts
@@ -176,32 +177,32 @@ def _parts(standing: GangState, parts: Sequence[GangPart]) -> tuple[GangPartStat
 
 def _counts(trials: CureTrials, rows: Sequence[int]) -> PodCounts:
     pods = trials.cluster.pods
-    found = dict.fromkeys(PodCounts.__struct_fields__, 0)
+    counts = dict.fromkeys(PodCounts.__struct_fields__, 0)
     causes = {"gated": "gated", "terminating": "terminating", "other scheduler": "elsewhere"}
     for row in rows:
         pod = pods.objects[row]
         if pod is None or pods.terminating[row]:
-            found["terminating"] += pod is not None
+            counts["terminating"] += pod is not None
         elif pods.node_names[row] is not None:
-            found["running"] += 1
+            counts["running"] += 1
         else:
-            left_out = not_considered(pod, trials.engine.profile)
-            found["waiting" if left_out is None else causes[left_out.cause]] += 1
-    return PodCounts(**found)
+            skipped = not_considered(pod, trials.engine.profile)
+            counts["waiting" if skipped is None else causes[skipped.cause]] += 1
+    return PodCounts(**counts)
 
 
-def _before(trials: CureTrials, earlier: Sequence[Turn]) -> EarlierTurns:
-    """Count what has its turn before the gang."""
+def _count_earlier_turns(trials: CureTrials, earlier_turns: Sequence[Turn]) -> EarlierTurns:
+    """Count the gangs and single pods among earlier turns."""
     gangs = pods = 0
-    for turn in earlier:
+    for turn in earlier_turns:
         if turn.surplus:
             continue
         if turn.gang is None:
             pods += 1
             continue
         rows = [trials.cluster.pod_row(pod) for pod in turn.pods]
-        standing = trials.gangs.state(turn.gang, rows)
-        gangs += standing.gang.problem is None and standing.need().least > 0
+        gang_state = trials.gangs.state(turn.gang, rows)
+        gangs += gang_state.gang.problem is None and gang_state.need().least > 0
     return EarlierTurns(gangs=gangs, pods=pods)
 
 
@@ -209,51 +210,52 @@ def _before(trials: CureTrials, earlier: Sequence[Turn]) -> EarlierTurns:
 
 
 def gang_outcome(engine: Engine, key: str) -> GangOutcome:
-    """What would become of a gang at its turn."""
+    """Return what would become of a gang at its turn."""
     trials = CureTrials(engine, key)
-    with trials.after_turns(trials.earlier()):
-        return _outcome(trials, trials.standing())
+    with trials.with_turns_taken(trials.earlier_turns()):
+        return _outcome(trials, trials.gang_state())
 
 
-def _outcome(trials: CureTrials, standing: GangState) -> GangOutcome:
-    problem = standing.gang.problem
+def _outcome(trials: CureTrials, gang_state: GangState) -> GangOutcome:
+    problem = gang_state.gang.problem
     if problem is not None:
         return GangOutcome(state="problem", message=problem)
-    need = standing.need()
-    return _scheduled(trials, standing, need)
+    need = gang_state.need()
+    return _scheduled_outcome(trials, gang_state, need)
 
 
-def _scheduled(trials: CureTrials, standing: GangState, need: Need) -> GangOutcome:
-    """What scheduling makes of a gang that says what it needs."""
-    with trials.after(()):
-        plan = schedule(trials.cluster, trials.pending(), trials.engine.profile)
-        started = trials.has_started()
-    told = next((each for each in plan.gangs if each.gang == trials.key), None)
-    if started or told is None:
-        state = "runs" if not need.least and standing.running else "starts" if started else "waits"
+def _scheduled_outcome(trials: CureTrials, gang_state: GangState, need: Need) -> GangOutcome:
+    """Return the outcome of scheduling a gang whose description is valid."""
+    with trials.with_edits(()):
+        plan = schedule(trials.cluster, trials.pending_keys(), trials.engine.profile)
+        has_started = trials.has_started()
+    gang_plan = next((each for each in plan.gangs if each.gang == trials.key), None)
+    if has_started or gang_plan is None:
+        state = "runs" if not need.least and gang_state.running else "starts" if has_started else "waits"
         message = next((each.message for each in plan.unschedulable), "")
         if state == "waits":
-            message = f"no pod of it may be tried, and it needs {need.least}"
-        return _told(state, plan, told, message)
-    if told.nominated:
-        return _told("leaving", plan, told, told.message)
-    if need.least > len(standing.waiting):
-        return _told("waits", plan, told, told.message)
-    lack = why(trials.placer, need)
-    outcome = _told("waits", plan, told, told.message or lack.message)
-    return replace(outcome, best=lack.best, wanted=lack.wanted, where=dict(lack.where), reasons=lack.reasons)
+            message = f"the scheduler may not try any pod of the gang, and the gang needs {need.least}"
+        return _outcome_from_plan(state, plan, gang_plan, message)
+    if gang_plan.nominated:
+        return _outcome_from_plan("leaving", plan, gang_plan, gang_plan.message)
+    if need.least > len(gang_state.waiting):
+        return _outcome_from_plan("waits", plan, gang_plan, gang_plan.message)
+    shortage = gang_shortage(trials.placer, need)
+    outcome = _outcome_from_plan("waits", plan, gang_plan, gang_plan.message or shortage.message)
+    where, reasons = dict(shortage.where), shortage.reasons
+    return replace(outcome, best=shortage.best, wanted=shortage.wanted, where=where, reasons=reasons)
 
 
-def _told(state: str, plan: Plan, told: GangPlan | None, message: str) -> GangOutcome:
+def _outcome_from_plan(state: str, plan: Plan, gang_plan: GangPlan | None, message: str) -> GangOutcome:
     nodes = {each.pod: each.node for each in plan.binds} | {each.pod: each.node for each in plan.nominated}
-    if told is None:
+    if gang_plan is None:
         return GangOutcome(state=state, message=message)
     return GangOutcome(
         state=state,
-        message=message or told.message,
+        message=message or gang_plan.message,
         nodes=nodes,
-        domain=told.domain,
-        evicts=told.evicts,
-        budgets_broken=told.budgets_broken,
-        reasons=told.reasons,
+        domain=gang_plan.domain,
+        evicts=gang_plan.evicts,
+        budgets_broken=gang_plan.budgets_broken,
+        reasons=gang_plan.reasons,
     )

@@ -1,6 +1,6 @@
-"""The state of every gang of a cluster in one line each: its minimum, how many of its pods run, and how many wait.
+"""The status of every gang of a cluster: its minimum, and how many of its pods run and wait.
 
-Contract: nothing is scheduled and nothing changes. Gangs are listed in the order of `Gangs.keys`.
+Contract: no pod is scheduled and the cluster stays unchanged. Gangs are in the order of `Gangs.keys`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tutti.engine.gangs.gang_state import Gangs
 
 
 class GangStatus(msgspec.Struct, frozen=True):
-    """One gang."""
+    """The status of one gang."""
 
     namespace: str
     name: str
@@ -21,20 +21,20 @@ class GangStatus(msgspec.Struct, frozen=True):
     running: int
     pending: int
     status: str
-    """Running, Pending, or Refused when its description is wrong."""
+    """Running, Pending, or Refused if the gang's description is invalid."""
 
 
 def gang_statuses(cluster: Cluster, namespace: str | None = None) -> list[GangStatus]:
-    """The gangs of a namespace, or of all."""
+    """Return the status of the gangs in a namespace, or in all namespaces."""
     gangs, pods = Gangs(cluster), cluster.pods
-    found, every = [], gangs.keys()
-    for key in every:
-        place, _, name = key.partition("/")
-        if namespace not in (None, place):
+    statuses, keys = [], gangs.keys()
+    for key in keys:
+        gang_namespace, _, name = key.partition("/")
+        if namespace not in (None, gang_namespace):
             continue
-        standing = gangs.state(key, [row for row in gangs.rows(key) if pods.node_names[row] is None])
-        gang, lacks = standing.gang, standing.need().least
-        status = "Refused" if gang.problem is not None else "Pending" if lacks else "Running"
-        counts = len(standing.running), len(standing.waiting)
-        found.append(GangStatus(place, name, gang.dialect, gang.minimum, *counts, status))
-    return found
+        state = gangs.state(key, [row for row in gangs.rows(key) if pods.node_names[row] is None])
+        gang, missing = state.gang, state.need().least
+        status = "Refused" if gang.problem is not None else "Pending" if missing else "Running"
+        counts = len(state.running), len(state.waiting)
+        statuses.append(GangStatus(gang_namespace, name, gang.dialect, gang.minimum, *counts, status))
+    return statuses

@@ -1,8 +1,8 @@
-"""What a gang's group says, said otherwise: another minimum, no topology, another priority, a group that is missing.
+"""Changes of a gang's description: another minimum, no required topology, another priority, a missing group object.
 
-Contract: pure. A gang is described by objects, by annotations and by labels, in several dialects at once if webhooks
-have been at work; every place that states a thing is changed alike, so that nothing contradicts itself afterwards.
-Whether the gang then says what it should is for the caller to see: a dialect may have no words for it.
+Contract: pure. Objects, annotations and labels describe a gang, in several dialects at once if webhooks have added
+some. Every place that states a value is changed, so that the places do not contradict each other afterwards. The caller
+checks whether the gang then has the wanted value, because a dialect may be unable to express it.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _SIZES = frozenset((
     MIN_MEMBER, _KUEUE_SIZE, "fluence.group-size", "fluence.flux-framework.org/group-size",
     "pod-group.scheduling.sigs.k8s.io/min-available", "scheduling.volcano.sh/group-min-member",
 ))  # fmt: skip
-"""Labels and annotations that state how many pods start together."""
+"""Keys of labels and annotations that state how many pods start together."""
 
-_Some = TypeVar("_Some", bound=Object)
-_Texts = dict[str, str] | None
+_ObjectT = TypeVar("_ObjectT", bound=Object)
+_StringMap = dict[str, str] | None
 
 
 def group_objects(groups: Iterable[str], find: Find) -> list[Object]:
-    """All objects that describe the groups that pods name, and the groups above them."""
+    """Return all objects that describe the groups that pods name, and the groups above them."""
     keys = dict.fromkeys(key for group in sorted(set(groups)) for key in ancestor_chain(group, find))
     kinds = [kind for kind in GROUP_KINDS if kind != Workload.KIND]
     return [obj for key in keys for kind in kinds if (obj := find(kind, key)) is not None]
@@ -61,15 +61,18 @@ def group_objects(groups: Iterable[str], find: Find) -> list[Object]:
 
 
 def with_minimum(objects: Sequence[Object], pods: Sequence[Pod], minimum: int, find: Find) -> list[Object]:
-    """The objects and pods that change when a gang without parts needs so many pods; said on the pods if nowhere."""
-    changed = [new for obj in (*objects, *pods) if (new := _sized(obj, minimum, find)) is not obj]
+    """Return the changed objects and pods of a gang without parts whose minimum becomes `minimum`.
+
+    If no object or pod states the minimum, the annotation `tutti.dev/min-member` on every pod does.
+    """
+    changed = [new for obj in (*objects, *pods) if (new := _with_minimum(obj, minimum, find)) is not obj]
     if changed:
         return changed
-    return [_annotated(pod, lambda texts: {**(texts or {}), MIN_MEMBER: str(minimum)}) for pod in pods]
+    return [_with_annotations(pod, lambda strings: {**(strings or {}), MIN_MEMBER: str(minimum)}) for pod in pods]
 
 
-def _sized(obj: Object, minimum: int, find: Find) -> Object:
-    obj = _texts_changed(obj, lambda texts: _sized_texts(texts, str(minimum)))
+def _with_minimum(obj: Object, minimum: int, find: Find) -> Object:
+    obj = _with_labels_and_annotations(obj, lambda strings: _sizes_replaced(strings, str(minimum)))
     match obj:
         case CoschedulingPodGroup() if obj.spec.min_member is not None:
             return replace(obj, spec=replace(obj.spec, min_member=minimum))
@@ -85,22 +88,22 @@ def _sized(obj: Object, minimum: int, find: Find) -> Object:
     return obj
 
 
-def _sized_texts(texts: _Texts, minimum: str) -> _Texts:
-    if not texts or _SIZES.isdisjoint(texts):
-        return texts
-    return {key: minimum if key in _SIZES else value for key, value in texts.items()}
+def _sizes_replaced(strings: _StringMap, minimum: str) -> _StringMap:
+    if not strings or _SIZES.isdisjoint(strings):
+        return strings
+    return {key: minimum if key in _SIZES else value for key, value in strings.items()}
 
 
 # Topology -------------------------------------------------------------------------------------------------------------
 
 
 def without_topology(objects: Iterable[Object], label: str, find: Find) -> list[Object]:
-    """The objects and pods that change when a label is required no more."""
-    return [new for obj in objects if (new := _free(obj, label, find)) is not obj]
+    """Return the changed objects and pods of a gang that no longer requires a topology label."""
+    return [new for obj in objects if (new := _without_label(obj, label, find)) is not obj]
 
 
-def _free(obj: Object, label: str, find: Find) -> Object:
-    obj = _annotated(obj, lambda texts: _free_texts(texts, label))
+def _without_label(obj: Object, label: str, find: Find) -> Object:
+    obj = _with_annotations(obj, lambda strings: _annotations_without_label(strings, label))
     match obj:
         case PodGroup() | CompositePodGroup():
             spec = _completed(obj, find)
@@ -111,54 +114,55 @@ def _free(obj: Object, label: str, find: Find) -> Object:
             spec_ = obj.spec
             parts = spec_.sub_groups
             if any(
-                _needs(each, label)
+                _requires(each, label)
                 for each in (spec_.topology_constraint, *(p.topology_constraint for p in parts or ()))
             ):
                 freed = [
-                    replace(part, topology_constraint=_freed(part.topology_constraint, label)) for part in parts or ()
+                    replace(part, topology_constraint=_without_required_level(part.topology_constraint, label))
+                    for part in parts or ()
                 ]
-                own = _freed(spec_.topology_constraint, label)
+                own = _without_required_level(spec_.topology_constraint, label)
                 return replace(obj, spec=replace(spec_, topology_constraint=own, sub_groups=freed or None))
     return obj
 
 
-def _needs(constraint: KaiTopology | None, label: str) -> bool:
+def _requires(constraint: KaiTopology | None, label: str) -> bool:
     return constraint is not None and constraint.required_topology_level == label
 
 
-def _freed(constraint: KaiTopology | None, label: str) -> KaiTopology | None:
-    if constraint is None or not _needs(constraint, label):
+def _without_required_level(constraint: KaiTopology | None, label: str) -> KaiTopology | None:
+    if constraint is None or not _requires(constraint, label):
         return constraint
     return replace(constraint, required_topology_level=None)
 
 
-def _free_texts(texts: _Texts, label: str) -> _Texts:
-    if not texts:
-        return texts
-    kept = {key: value for key, value in texts.items() if key not in (REQUIRED, _KUEUE_REQUIRED) or value != label}
+def _annotations_without_label(strings: _StringMap, label: str) -> _StringMap:
+    if not strings:
+        return strings
+    kept = {key: value for key, value in strings.items() if key not in (REQUIRED, _KUEUE_REQUIRED) or value != label}
     if SUB_GROUPS in kept:
-        kept[SUB_GROUPS] = _free_parts(kept[SUB_GROUPS], label)
-    return texts if kept == texts else kept
+        kept[SUB_GROUPS] = _sub_groups_without_label(kept[SUB_GROUPS], label)
+    return strings if kept == strings else kept
 
 
-def _free_parts(text: str, label: str) -> str:
-    """The JSON of the sub-groups without a required label."""
+def _sub_groups_without_label(text: str, label: str) -> str:
+    """Return the JSON of the annotation `tutti.dev/sub-groups` without a required label."""
     try:
         parts: list[dict[str, Any]] = msgspec.json.decode(text, type=list[dict[str, Any]])
     except (msgspec.DecodeError, ValueError, RecursionError):
         return text
-    found = [part["topology"] for part in parts if isinstance(part.get("topology"), dict)]
-    found = [topology for topology in found if topology.get("required") == label]
-    for topology in found:
+    topologies = [part["topology"] for part in parts if isinstance(part.get("topology"), dict)]
+    topologies = [topology for topology in topologies if topology.get("required") == label]
+    for topology in topologies:
         del topology["required"]
-    return msgspec.json.encode(parts).decode() if found else text
+    return msgspec.json.encode(parts).decode() if topologies else text
 
 
 # Priority -------------------------------------------------------------------------------------------------------------
 
 
 def with_priority(objects: Iterable[Object], priority: int, find: Find) -> list[Object]:
-    """The objects that change when a group's priority is that of its pods, or this one where it is a number."""
+    """Return the changed group objects: priority classes are dropped, and numeric priorities become `priority`."""
     changed: list[Object] = []
     for obj in objects:
         match obj:
@@ -177,7 +181,7 @@ def with_priority(objects: Iterable[Object], priority: int, find: Find) -> list[
 
 
 def missing_group(key: str, dialect: str, groups: Sequence[str], pods: int, find: Find) -> tuple[Object, str] | None:
-    """The object that a gang's pods name and that is not there, and what to say of its size."""
+    """Return the missing group object that a gang's pods name, and its size as a text such as ``minMember 4``."""
     namespace, _, name = key.partition("/")
     metadata = ObjectMeta(name=name, namespace=namespace)
     if dialect == "coscheduling" and find(CoschedulingPodGroup.KIND, key) is None:
@@ -192,13 +196,15 @@ def missing_group(key: str, dialect: str, groups: Sequence[str], pods: int, find
         policy = SchedulingPolicy(gang=GangPolicy(min_count=pods))
         return PodGroup(metadata=metadata, spec=GroupSpec(scheduling_policy=policy)), f"minCount {pods}"
     if key not in groups and find(CompositePodGroup.KIND, key) is None:
-        below = len({ancestor_chain(group, find)[-2] for group in groups})
-        policy = SchedulingPolicy(gang=GangPolicy(min_group_count=below))
-        return CompositePodGroup(metadata=metadata, spec=GroupSpec(scheduling_policy=policy)), f"minGroupCount {below}"
+        child_count = len({ancestor_chain(group, find)[-2] for group in groups})
+        policy = SchedulingPolicy(gang=GangPolicy(min_group_count=child_count))
+        return CompositePodGroup(
+            metadata=metadata, spec=GroupSpec(scheduling_policy=policy)
+        ), f"minGroupCount {child_count}"
     return None
 
 
-# Texts ----------------------------------------------------------------------------------------------------------------
+# Specs, labels and annotations ----------------------------------------------------------------------------------------
 
 
 def _completed(group: PodGroup | CompositePodGroup, find: Find) -> GroupSpec:
@@ -208,14 +214,14 @@ def _completed(group: PodGroup | CompositePodGroup, find: Find) -> GroupSpec:
         return group.spec
 
 
-def _annotated(obj: _Some, change: Callable[[_Texts], _Texts]) -> _Some:
+def _with_annotations(obj: _ObjectT, change: Callable[[_StringMap], _StringMap]) -> _ObjectT:
     annotations = change(obj.metadata.annotations)
     if annotations is obj.metadata.annotations:
         return obj
     return replace(obj, metadata=replace(obj.metadata, annotations=annotations or None))
 
 
-def _texts_changed(obj: _Some, change: Callable[[_Texts], _Texts]) -> _Some:
-    obj = _annotated(obj, change)
+def _with_labels_and_annotations(obj: _ObjectT, change: Callable[[_StringMap], _StringMap]) -> _ObjectT:
+    obj = _with_annotations(obj, change)
     labels = change(obj.metadata.labels)
     return obj if labels is obj.metadata.labels else replace(obj, metadata=replace(obj.metadata, labels=labels))

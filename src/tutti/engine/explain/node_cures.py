@@ -1,7 +1,7 @@
-"""Cures in nodes: new ones of a make that is there, and cordoned ones that could be used again.
+"""Cures that change nodes: add nodes like an existing one, or uncordon nodes.
 
-A make is what a gang can tell of a node: its size, its taints, and those labels that the gang or its pods look at. New
-nodes copy all labels, so for a gang that is bound to a rack the make says in which rack they stand.
+A node kind is what a gang can distinguish: the node's size, its taints, and the labels that the gang or its pods
+select by. New nodes copy all labels, so for a gang that requires a rack the kind determines the rack of the new nodes.
 """
 
 from __future__ import annotations
@@ -18,101 +18,107 @@ from tutti.engine.gangs.gang_state import Need
 from tutti.kube.gangs.gang import GangPart, GangTopology
 from tutti.kube.objects import Node, Pod
 
-_MAKES, _KEPT = 8, 3
-"""Makes that are tried, and those that are given."""
-_MOST = 256
-"""New nodes at most."""
-_CORDONED = 32
-"""Cordoned nodes that are looked at."""
+_MAX_KINDS_TRIED, _MAX_KINDS_RETURNED = 8, 3
+"""The maximum number of node kinds that are tried, and that are returned."""
+_MAX_NEW_NODES = 256
+"""The maximum number of new nodes in a cure."""
+_MAX_CORDONED = 32
+"""The maximum number of cordoned nodes that are tried."""
 
 
 def new_node_cures(trials: CureTrials) -> list[Cure]:
-    """The least numbers of new nodes with which the gang starts: the fewest first, and of them the smallest."""
-    standing = trials.standing()
-    need = standing.need()
-    most = min(need.least, _MOST)
-    found: list[tuple[int, int, str]] = []
-    room = _room_when_empty(trials)
-    for name in _makes(trials, need, room):
-        count = smallest(partial(_starts_with, trials, name), most)
+    """Return, per node kind, the fewest new nodes with which the gang starts; fewest and smallest nodes first."""
+    need = trials.gang_state().need()
+    maximum = min(need.least, _MAX_NEW_NODES)
+    best: list[tuple[int, int, str]] = []
+    capacity = _capacity_when_empty(trials)
+    for name in _node_kinds(trials, need, capacity):
+        count = smallest_number(partial(_starts_with, trials, name), maximum)
         if count is not None:
-            found = sorted([*found, (count, room[name], name)])[:_KEPT]
-            most = found[-1][0] if len(found) == _KEPT else most
+            best = sorted([*best, (count, capacity[name], name)])[:_MAX_KINDS_RETURNED]
+            maximum = best[-1][0] if len(best) == _MAX_KINDS_RETURNED else maximum
     keys = sorted({topology.required for topology in topologies(need) if topology.required})
-    return [_worded(trials, count, name, keys) for count, _, name in found]
+    return [_new_nodes_cure(trials, count, name, keys) for count, _, name in best]
 
 
 def _starts_with(trials: CureTrials, name: str, number: int) -> bool:
     return trials.fits(added(trials.cluster, name, number))
 
 
-def _worded(trials: CureTrials, count: int, name: str, keys: Iterable[str]) -> Cure:
+def _new_nodes_cure(trials: CureTrials, count: int, name: str, keys: Iterable[str]) -> Cure:
     labels = node_of(trials.cluster, name).metadata.labels or {}
     where = ", ".join(f"{key} {labels[key]}" for key in keys if key in labels and key != HOSTNAME)
     text = f"add {count} node{'' if count == 1 else 's'} like {name}{f' (in {where})' if where else ''}"
     return Cure(kind="nodes", text=text, edits=tuple(added(trials.cluster, name, count)), nodes=count)
 
 
-def smallest(works: Callable[[int], bool], most: int) -> int | None:
-    """The least number up to `most` that works, if more always works when fewer do."""
+def smallest_number(is_enough: Callable[[int], bool], maximum: int) -> int | None:
+    """Return the smallest number from 1 to `maximum` that is enough; None if `maximum` is not enough.
+
+    `is_enough` must be monotonic: every number above one that is enough is enough too.
+    """
     low, high = 0, 1
-    while not works(high):
-        if high >= most:
+    while not is_enough(high):
+        if high >= maximum:
             return None
-        low, high = high, min(2 * high, most)
+        low, high = high, min(2 * high, maximum)
     while high - low > 1:
         middle = (low + high) // 2
-        if works(middle):
+        if is_enough(middle):
             high = middle
         else:
             low = middle
     return high
 
 
-# Makes ----------------------------------------------------------------------------------------------------------------
+# Node kinds -----------------------------------------------------------------------------------------------------------
 
 
-def _makes(trials: CureTrials, need: Need, room: dict[str, int]) -> list[str]:
-    """Nodes, one of each make, the most promising first: where most of the gang fits already, and large ones."""
+def _node_kinds(trials: CureTrials, need: Need, capacity: dict[str, int]) -> list[str]:
+    """Return one node of each kind: kinds whose domain has the most room first, then kinds of large nodes."""
     cluster = trials.cluster
-    keys = sorted(_labels_looked_at(trials, need) - {HOSTNAME})
-    first: dict[tuple[object, ...], str] = {}
+    keys = sorted(_relevant_labels(trials, need) - {HOSTNAME})
+    name_by_kind: dict[tuple[object, ...], str] = {}
     for name in sorted(cluster.nodes.row_of):
         node = node_of(cluster, name)
         if cluster.nodes.on[cluster.nodes.row_of[name]]:
             labels = node.metadata.labels or {}
-            first.setdefault((_shape(node), tuple(labels.get(key) for key in keys)), name)
-    near = _room_nearby(trials, need)
-    ranked = [name for name in first.values() if room[name]]
-    ranked.sort(key=lambda name: (-near.get(name, 0), -room[name], name))
-    # The best of every shape come before the second best of any.
-    seen: dict[object, int] = {}
-    places = {}
+            name_by_kind.setdefault((_shape(node), tuple(labels.get(key) for key in keys)), name)
+    domain_room = _room_in_domain(trials, need)
+    ranked = [name for name in name_by_kind.values() if capacity[name]]
+    ranked.sort(key=lambda name: (-domain_room.get(name, 0), -capacity[name], name))
+    # The best kind of every shape comes before the second best kind of any shape.
+    count_by_shape: dict[object, int] = {}
+    rank_in_shape = {}
     for name in ranked:
         shape = _shape(node_of(cluster, name))
-        seen[shape] = places[name] = seen.get(shape, -1) + 1
-    return sorted(ranked, key=lambda name: places[name])[:_MAKES]
+        count_by_shape[shape] = rank_in_shape[name] = count_by_shape.get(shape, -1) + 1
+    return sorted(ranked, key=lambda name: rank_in_shape[name])[:_MAX_KINDS_TRIED]
 
 
 def _shape(node: Node) -> tuple[object, ...]:
+    """Return the allocatable resources and the lasting taints of a node."""
     taints = sorted((t.key, t.value or "", t.effect) for t in node.spec.taints or () if not is_passing(t))
     return tuple(sorted((key, str(value)) for key, value in (node.status.allocatable or {}).items())), tuple(taints)
 
 
-def _room_when_empty(trials: CureTrials) -> dict[str, int]:
-    """How many pods of the kind that fits best an empty node would hold, by room alone."""
+def _capacity_when_empty(trials: CureTrials) -> dict[str, int]:
+    """Return for each node how many of the gang's pods fit on it when empty, by resources alone.
+
+    Pods of different kinds are counted separately, and the largest count is returned.
+    """
     nodes, evaluator = trials.cluster.nodes, trials.engine.evaluator
     best = np.zeros(nodes.size, dtype=np.int64)
-    for kind in trials.placer.areas.kinds(trials.standing().waiting):
+    for kind in trials.placer.areas.kinds(trials.gang_state().waiting):
         copies = np.full(nodes.size, len(kind.rows), dtype=np.int64)
-        for place, amount in evaluator.resource_requests(kind.incoming):
-            np.minimum(copies, nodes.alloc[place] // amount, out=copies)
+        for resource_index, amount in evaluator.resource_requests(kind.incoming):
+            np.minimum(copies, nodes.alloc[resource_index] // amount, out=copies)
         np.maximum(best, copies, out=best)
     return {name: int(best[row]) for name, row in nodes.row_of.items()}
 
 
-def _room_nearby(trials: CureTrials, need: Need) -> dict[str, int]:
-    """How many pods the domain of a node has room for now; nothing for a gang that is bound to no label."""
+def _room_in_domain(trials: CureTrials, need: Need) -> dict[str, int]:
+    """Return for each node how many pods fit into its domain now; empty for a gang without a required label."""
     key = need.topology.required
     if key is None:
         return {}
@@ -123,21 +129,21 @@ def _room_nearby(trials: CureTrials, need: Need) -> dict[str, int]:
 
 
 def topologies(part: Need | GangPart) -> Iterator[GangTopology]:
-    """The topologies of a need, or of a part, and of all below it."""
+    """Yield the topologies of a need or a part, and of all its inner parts."""
     yield part.topology
     for each in part.parts:
         yield from topologies(each)
 
 
-def _labels_looked_at(trials: CureTrials, need: Need) -> set[str]:
-    """The node labels that make a difference to the gang."""
+def _relevant_labels(trials: CureTrials, need: Need) -> set[str]:
+    """Return the keys of node labels that affect where the gang's pods may run."""
     keys = {key for each in topologies(need) for key in (each.required, *each.preferred) if key}
-    for kind in trials.placer.areas.kinds(trials.standing().waiting):
-        keys |= set(_keys_of(kind.incoming.pod))
+    for kind in trials.placer.areas.kinds(trials.gang_state().waiting):
+        keys |= set(_label_keys(kind.incoming.pod))
     return keys
 
 
-def _keys_of(pod: Pod) -> Iterator[str]:
+def _label_keys(pod: Pod) -> Iterator[str]:
     spec, affinity = pod.spec, pod.spec.affinity
     yield from spec.node_selector or ()
     yield from (each.topology_key for each in spec.topology_spread_constraints or ())
@@ -154,17 +160,17 @@ def _keys_of(pod: Pod) -> Iterator[str]:
 
 
 def uncordon_cures(trials: CureTrials) -> list[Cure]:
-    """The first cordoned node that is enough by itself; failing that, as few as are enough together."""
+    """Return the cure that uncordons the first node that is enough alone, or otherwise a minimal set of nodes."""
     cluster = trials.cluster
-    names = [name for name in sorted(cluster.nodes.row_of) if is_cordoned(node_of(cluster, name))][:_CORDONED]
+    names = [name for name in sorted(cluster.nodes.row_of) if is_cordoned(node_of(cluster, name))][:_MAX_CORDONED]
     puts = {name: Put(uncordoned(node_of(cluster, name))) for name in names}
     if not puts or not trials.fits(puts.values()):
         return []
-    kept = next(([name] for name in names if trials.fits((puts[name],))), None)
-    if kept is None:
-        kept = names
+    chosen = next(([name] for name in names if trials.fits((puts[name],))), None)
+    if chosen is None:
+        chosen = names
         for name in reversed(names):
-            fewer = [each for each in kept if each != name]
+            fewer = [each for each in chosen if each != name]
             if trials.fits(puts[each] for each in fewer):
-                kept = fewer
-    return [Cure(kind="uncordon", text=f"uncordon {', '.join(kept)}", edits=tuple(puts[name] for name in kept))]
+                chosen = fewer
+    return [Cure(kind="uncordon", text=f"uncordon {', '.join(chosen)}", edits=tuple(puts[name] for name in chosen))]

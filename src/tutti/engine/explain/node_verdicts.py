@@ -1,6 +1,6 @@
-"""The verdict of every node on one pod, plugin by plugin: who refuses it and why, and the scores of the others.
+"""The verdict of every node on one pod: which plugin refuses the node and why, or the node's scores by plugin.
 
-Contract: the filters and scores that place pods are asked; nothing changes.
+Contract: the verdicts come from the same filters and scores that place pods; the cluster stays unchanged.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from tutti.engine.plugins.verdict import AttemptError, Reason
 
 
 class NodeVerdicts(msgspec.Struct, frozen=True):
-    """What every plugin says of every node."""
+    """The verdicts of all nodes on one pod."""
 
     pod: str
     held: Reason | None = None
-    """Why the pod may not even be tried."""
+    """Why the scheduler does not try the pod."""
     refused: Reason | None = None
-    """Why no node needs to be looked at."""
+    """Why the pod is refused before any node is filtered."""
     error: str | None = None
-    """Why the attempt is given up."""
+    """The error that ended the attempt."""
     feasible: tuple[str, ...] = ()
     rejected: dict[str, Reason] = {}
     alone: bool = False
-    """Whether only the node that the pod was promised was looked at."""
+    """Whether only the pod's nominated node was filtered."""
     scores: dict[str, int] = {}
-    """Total per feasible node; empty when fewer than two are feasible."""
+    """The total score of each feasible node; empty if fewer than two are feasible."""
     plugin_scores: dict[str, dict[str, int]] = {}
-    """Plugin -> node -> its part of the total."""
+    """The part of each plugin in the totals: plugin -> node -> weighted score."""
     best: tuple[str, ...] = ()
     """The nodes that share the highest total."""
 
 
 def node_verdicts(engine: Engine, pod: str) -> NodeVerdicts:
-    """The verdicts of all nodes on a pod."""
+    """Return the verdicts of all nodes on the pod with a key."""
     incoming = engine.evaluator.incoming_pod(engine.cluster.pod_row(pod))
     stopped = engine.early_decision(incoming)
     if stopped is not None:

@@ -1,5 +1,6 @@
 """Why a pod or a gang cannot be placed.
 
-`pod_failure` words it as kube-scheduler does, `gang_shortage` says how much of a gang would fit and what stops the
-rest, `domain_fits` says it per topology domain.
+- `pod_failure`    why does a single pod fit on no node, in kube-scheduler's words, and which pods could it evict?
+- `gang_shortage`  how many pods of a gang would fit, and what stops the next one?
+- `domain_fits`    the same question for each topology domain: how much of a gang would each one take?
 """

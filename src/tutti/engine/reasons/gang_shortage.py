@@ -1,4 +1,7 @@
-"""Why a gang waits: the best it could get, and what stops the rest, as data and in one sentence."""
+"""Why a gang waits: how many of its pods would fit at best, and what stops the next pod.
+
+Contract: a what-if that leaves the cluster unchanged. `GangShortage` has the answer as data and as one sentence.
+"""
 
 from __future__ import annotations
 
@@ -17,133 +20,140 @@ from tutti.engine.placement.evaluator import Evaluator
 from tutti.engine.plugins.base import Area
 from tutti.engine.reasons.pod_failure import fit_error
 
-_HERE = frozenset((Event.NODE_ADDED, Event.POD_GONE))
-_ANYWHERE = _HERE | {Event.NODE_ROOM, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_GONE}
-"""What may cure a gang that is bound to labels: nodes of other domains than the one that is told about may change."""
-_UNKNOWN = frozenset(("?",))
-"""No plugin, so that anything may be a cure."""
+_ROOM_EVENTS = frozenset((Event.NODE_ADDED, Event.POD_GONE))
+_TOPOLOGY_EVENTS = _ROOM_EVENTS | {Event.NODE_ROOM, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_GONE}
+"""Events that may cure a gang with a required label: nodes of other domains than the reported one may change too."""
+_ANY_PLUGIN = frozenset(("?",))
+"""An unknown plugin, so that every event may be a cure."""
 
 
 class GangShortage(msgspec.Struct, frozen=True):
-    """What a gang lacks."""
+    """What a gang lacks to start."""
 
     message: str
     reasons: dict[str, int] = {}
-    """How many nodes refuse the first pod that is left over with each message, where most of the gang would fit."""
+    """The number of nodes that refuse the first pod without a place, by message, in the area where most pods fit."""
     plugins: frozenset[str] = frozenset()
-    """Who refuses it; nobody when it is not the cluster that the gang waits for."""
+    """The plugins that refuse that pod; empty when no change of the cluster can let the gang start."""
     best: int = 0
-    """How many pods of those needed could start."""
+    """The number of needed pods that fit at best."""
     wanted: int = 0
     where: tuple[tuple[str, str], ...] = ()
-    """Labels and values of the area in which these are."""
+    """Labels and values of the area in which `best` pods fit."""
     decision: Decision | None = None
-    near: bool = False
-    """Whether it is bound to labels."""
+    """The refusal of the first pod without a place."""
+    has_required_label: bool = False
+    """Whether the gang or a part of it requires a topology label."""
 
     @property
-    def room(self) -> bool:
-        """Whether room would help."""
+    def needs_room(self) -> bool:
+        """Whether more free resources would help."""
         return "NodeResourcesFit" in self.plugins
 
     def cures(self, evaluator: Evaluator) -> frozenset[Event]:
-        """Give the events after which it may fit."""
+        """Return the events after which the gang may fit."""
         if not self.plugins:
             return frozenset()
-        return evaluator.retry_events(self.plugins) | (_ANYWHERE if self.near else _HERE)
+        return evaluator.retry_events(self.plugins) | (_TOPOLOGY_EVENTS if self.has_required_label else _ROOM_EVENTS)
 
 
-class _Leaf(NamedTuple):
+class _LeafNeed(NamedTuple):
+    """A need that names pods, with the area to which the required labels limit those pods."""
+
     need: Need
-    within: Area | None
+    area: Area | None
     where: tuple[tuple[str, str], ...]
 
 
 class UnplacedPod(NamedTuple):
-    """The first pod that does not fit, and where most of its like would."""
+    """The first pod that does not fit, with the area in which most pods of its need fit."""
 
-    leaf: _Leaf
+    leaf: _LeafNeed
     decision: Decision
 
 
-def why(placer: GangPlacer, need: Need) -> GangShortage:
-    """Say what stops a gang that cannot start now."""
-    impossible = _impossible(placer, need)
-    if impossible is not None:
-        return GangShortage(impossible, {}, frozenset(("NodeAffinity",)), 0, need.least, near=True)
-    return _worded(placer, need, *as_many_as_fit(placer, need))
+def gang_shortage(placer: GangPlacer, need: Need) -> GangShortage:
+    """Return what stops a gang that cannot start now."""
+    problem = _topology_problem(placer, need)
+    if problem is not None:
+        return GangShortage(problem, {}, frozenset(("NodeAffinity",)), 0, need.least, has_required_label=True)
+    return _shortage(placer, need, *count_fitting_pods(placer, need))
 
 
-def as_many_as_fit(placer: GangPlacer, need: Need, within: Area | None = None) -> tuple[int, UnplacedPod | None]:
-    """Say how many of the pods that are needed fit one by one, and why the first of the others does not; a what-if."""
-    placed = 0
-    left: UnplacedPod | None = None
+def count_fitting_pods(placer: GangPlacer, need: Need, area: Area | None = None) -> tuple[int, UnplacedPod | None]:
+    """Place needed pods one by one; return how many fit, and the first pod that does not. A what-if."""
+    placed_count = 0
+    unplaced: UnplacedPod | None = None
     with Trial(placer.engine.cluster):
-        for leaf in _leaves(placer, need, within, ()):
-            bound, refused = _bound_of(placer, leaf)
-            placed += bound
-            if refused is not None and (left is None or leaf.need.missing > bound):
-                left = UnplacedPod(leaf, refused)
-    return min(placed, need.least), left
+        for leaf in _leaves(placer, need, area, ()):
+            bound, refused = _bind_fitting_pods(placer, leaf)
+            placed_count += bound
+            if refused is not None and (unplaced is None or leaf.need.missing > bound):
+                unplaced = UnplacedPod(leaf, refused)
+    return min(placed_count, need.least), unplaced
 
 
-def _impossible(placer: GangPlacer, need: Need) -> str | None:
-    """Say why no domain can do, whatever the room."""
-    for each in mandatory_needs(need):
-        key = each.topology.required
+def _topology_problem(placer: GangPlacer, need: Need) -> str | None:
+    """Return why no domain of a required label can hold the gang, regardless of free resources."""
+    for part in mandatory_needs(need):
+        key = part.topology.required
         if key is None:
             continue
-        taken = placer.areas.domains_of(each.running, key)
-        if len(taken) > 1:
-            names = ", ".join(sorted(placer.areas.domain_name(key, digit) or "<none>" for digit in taken))
+        running_digits = placer.areas.domains_of(part.running, key)
+        if len(running_digits) > 1:
+            names = ", ".join(sorted(placer.areas.domain_name(key, digit) or "<none>" for digit in running_digits))
             return f"its running pods are not in one {key}, but in {names}"
         if not placer.engine.cluster.nodes.domains(key).nodes_in[1:].any():
             return f"no node has the label {key}"
     return None
 
 
-def _bound_of(placer: GangPlacer, leaf: _Leaf) -> tuple[int, Decision | None]:
-    """Bind as many pods as fit, kind by kind; say how many, and why the first of the others does not fit."""
+def _bind_fitting_pods(placer: GangPlacer, leaf: _LeafNeed) -> tuple[int, Decision | None]:
+    """Bind as many pods as fit, kind by kind; return their number, and the refusal of the first other pod."""
     engine, keys = placer.engine, placer.engine.cluster.pods.keys
     bound = 0
-    first: Decision | None = None
+    first_refusal: Decision | None = None
     for kind in placer.areas.kinds(leaf.need.waiting):
-        decisions = engine.place([keys[row] for row in kind.rows], leaf.within, give_up=True)
+        decisions = engine.place([keys[row] for row in kind.rows], leaf.area, give_up=True)
         bound += len(decisions)
         if decisions[-1].node is None:
             bound -= 1
-            first = first or engine.decide(decisions[-1].pod, leaf.within)
-    return bound, first
+            first_refusal = first_refusal or engine.decide(decisions[-1].pod, leaf.area)
+    return bound, first_refusal
 
 
-def _leaves(placer: GangPlacer, need: Need, within: Area | None, where: tuple[tuple[str, str], ...]) -> Iterator[_Leaf]:
-    """Give the needs that name pods, each in the area where most of it would fit."""
+def _leaves(
+    placer: GangPlacer, need: Need, area: Area | None, where: tuple[tuple[str, str], ...]
+) -> Iterator[_LeafNeed]:
+    """Yield the needs that name pods, each with the area in which most of its pods fit."""
     key = need.topology.required
     if key is not None:
-        digit = placer.areas.current_domain(need, key, within)
+        digit = placer.areas.current_domain(need, key, area)
         where = (*where, (key, placer.areas.domain_name(key, digit) if digit else ""))
-        within = placer.areas.domain(key, digit, within)
+        area = placer.areas.domain(key, digit, area)
     for part in need.parts:
-        yield from _leaves(placer, part, within, where)
+        yield from _leaves(placer, part, area, where)
     if need.waiting:
-        yield _Leaf(need, within, where)
+        yield _LeafNeed(need, area, where)
 
 
-def _worded(placer: GangPlacer, need: Need, placed: int, left: UnplacedPod | None) -> GangShortage:
+def _shortage(placer: GangPlacer, need: Need, placed_count: int, unplaced: UnplacedPod | None) -> GangShortage:
     wanted = need.least
-    if left is None:
-        text = f"{placed} of {wanted} pods fit one by one, but not all in the way that it asks for"
-        return GangShortage(text, {}, _UNKNOWN, placed, wanted)
-    leaf, decision = left
-    place = "".join(f" in {key} {value}" if value else f" where {key} is set" for key, value in leaf.where)
+    if unplaced is None:
+        text = f"{placed_count} of {wanted} pods fit one by one, but not together as the gang requires"
+        return GangShortage(text, {}, _ANY_PLUGIN, placed_count, wanted)
+    leaf, decision = unplaced
+    location = "".join(f" in {key} {value}" if value else f" where {key} is set" for key, value in leaf.where)
     nodes = placer.engine.cluster.nodes
-    on = nodes.count if leaf.within is None else int(nodes.on[leaf.within.rows].sum())
-    said = Decision(decision.pod, refused=decision.refused, error=decision.error, nodes=on, reasons=decision.reasons)
+    node_count = nodes.count if leaf.area is None else int(nodes.on[leaf.area.rows].sum())
+    refused, error, reasons = decision.refused, decision.error, decision.reasons
+    in_area = Decision(decision.pod, refused=refused, error=error, nodes=node_count, reasons=reasons)
     if leaf.need is not need:
-        fits = f"{placed} of {wanted} pods fit; for the next of part {leaf.need.name}{place}:"
+        fits = f"{placed_count} of {wanted} pods fit; for the next of part {leaf.need.name}{location}:"
     else:
-        fits = f"{placed} of {wanted} pods fit{place}; for the next:" if placed else f"no pod fits{place}:"
-    text = f"{fits} {fit_error(said)}"
-    plugins = frozenset((decision.refused.plugin,)) if decision.refused is not None else decision.plugins
-    near = any(each.topology.required for each in mandatory_needs(need))
-    return GangShortage(text, decision.reasons, plugins or _UNKNOWN, placed, wanted, leaf.where, decision, near)
+        some_fit = f"{placed_count} of {wanted} pods fit{location}; for the next:"
+        fits = some_fit if placed_count else f"no pod fits{location}:"
+    text = f"{fits} {fit_error(in_area)}"
+    plugins = frozenset((refused.plugin,)) if refused is not None else decision.plugins
+    has_label = any(part.topology.required for part in mandatory_needs(need))
+    return GangShortage(text, reasons, plugins or _ANY_PLUGIN, placed_count, wanted, leaf.where, decision, has_label)

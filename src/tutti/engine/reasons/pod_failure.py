@@ -1,4 +1,4 @@
-"""Failures: why a pod on its own fits nowhere, in kube-scheduler's words, and whom it could have evicted."""
+"""Why a single pod fits on no node, in kube-scheduler's words, and which pods it could evict."""
 
 from __future__ import annotations
 
@@ -8,46 +8,49 @@ from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.preemption.default_preemption import Candidate, preempt
 
 
-def fit_error(decision: Decision, after: str = "") -> str:
-    """Word a refusal as kube-scheduler does; `after` is what became of preemption."""
+def fit_error(decision: Decision, preemption_message: str = "") -> str:
+    """Return kube-scheduler's message for a refusal; `preemption_message` is the outcome of preemption."""
     if decision.error is not None:
         return decision.error
     if decision.held is not None:
         return ", ".join(decision.held.messages)
     if decision.refused is not None:
-        why = ", ".join(decision.refused.messages)
+        reasons = ", ".join(decision.refused.messages)
     else:
-        why = ", ".join(sorted(f"{number} {message}" for message, number in decision.reasons.items()))
+        reasons = ", ".join(sorted(f"{count} {message}" for message, count in decision.reasons.items()))
     text = f"0/{decision.nodes} nodes are available:"
-    return " ".join((text, *(f"{part}." for part in (why,) if part), *(part for part in (after,) if part)))
+    sentences = (f"{reasons}." if reasons else "", preemption_message)
+    return " ".join((text, *(sentence for sentence in sentences if sentence)))
 
 
 class PodFailure(NamedTuple):
-    """A refusal, and whom the pod could have evicted; `after` says why nobody."""
+    """The refusal of a pod, and the pods that it could evict; `preemption_message` says why it can evict none."""
 
     decision: Decision
     candidates: tuple[Candidate, ...] = ()
+    """One for each node on which evictions would make room."""
     candidate: Candidate | None = None
-    after: str = ""
+    """The candidate that kube-scheduler would choose."""
+    preemption_message: str = ""
     eligible: bool = True
-    """Whether it may have others evicted; while pods that it had evicted are leaving, it need not."""
+    """Whether the pod may evict other pods; it may not while its earlier victims are terminating."""
 
     @property
     def message(self) -> str:
-        """The line that kube-scheduler would write."""
-        return fit_error(self.decision, self.after)
+        """The message that kube-scheduler would write."""
+        return fit_error(self.decision, self.preemption_message)
 
 
-def failure(engine: Engine, decision: Decision) -> PodFailure:
-    """Look for evictions that would cure a refusal; the cluster is as before afterwards."""
+def pod_failure(engine: Engine, decision: Decision) -> PodFailure:
+    """Return the failure of a refused pod, with the evictions that would make room; the cluster does not change."""
     if not engine.profile.preempts or decision.error is not None or decision.held is not None:
         return PodFailure(decision)
-    found = preempt(engine, decision.pod)
-    if found.ineligible is not None:
-        return PodFailure(decision, after=f"preemption: {found.ineligible}", eligible=False)
-    if found.chosen:
-        return PodFailure(decision, found.candidates, found.chosen[0])
-    return PodFailure(decision, after=_preemption_failed(found.failed, decision))
+    preemption = preempt(engine, decision.pod)
+    if preemption.ineligible is not None:
+        return PodFailure(decision, preemption_message=f"preemption: {preemption.ineligible}", eligible=False)
+    if preemption.chosen:
+        return PodFailure(decision, preemption.candidates, preemption.chosen[0])
+    return PodFailure(decision, preemption_message=_preemption_failed(preemption.failed, decision))
 
 
 def _preemption_failed(counts: dict[str, int], decision: Decision) -> str:

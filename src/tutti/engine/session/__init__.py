@@ -1,10 +1,14 @@
-"""The driver: one pass over what waits, from the queue to a plan.
+"""The driver of the scheduler: from pending pods to a plan.
 
-- `session`       the session itself
-- `turns`         the order of the queue: which pod or gang is tried first
-- `queue`         what waits, backoff, and when it is tried again
-- `attempts`, `single_pods`, `context`  one attempt for a gang or for single pods, and what attempts share
-- `eviction`      carries out what preemption has found
-- `reservations`  where and when a starving gang can start
-- `plan_builder`, `plan`  decisions noted, and the plan they become
+- `session`              which turns does one session take, and what does it return?
+- `schedule`             how are all pending pods scheduled at once, without a clock?
+- `policy`               what may a session evict, how often does it try, how long does it wait?
+- `passes`, `queue_passes`  which turns are taken next: all pending ones, or those that the queue says are due?
+- `queue_order`          which pod or gang is tried first, and which pods are not tried at all?
+- `queue`                which turns failed, and when is each tried again?
+- `gang_attempts`, `single_pod_attempts`  how is one gang, or are some single pods, placed?
+- `context`              what do all attempts of a session share: tools, budget, known failures?
+- `eviction`             how are the evictions that preemption chose carried out?
+- `reservations`         where and when can a starving turn start?
+- `plan`, `plan_builder` what does a plan contain, and how is it recorded?
 """

@@ -1,4 +1,4 @@
-"""What all attempts of one session share: tools, the plan so far, and failures that are known already."""
+"""What all attempts of one session share: engine, placer, plan builder, work budget, and known failures."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ T = TypeVar("T")
 
 
 class FailedAttempt(NamedTuple):
-    """Why a turn failed, and what may cure it."""
+    """Why a turn failed, and which events may cure the failure."""
 
     message: str
     cures: frozenset[Event]
     events: tuple[int, ...]
-    """How often each event had happened by then."""
+    """The cluster's event counters at the time of the attempt."""
     needs_room: bool = False
-    """Whether more room would help."""
+    """Whether more free resources would help."""
 
     def may_be_cured(self, events: Sequence[int]) -> bool:
-        """Return whether an event that may cure it has happened since."""
+        """Return whether an event that may cure the failure has happened since the attempt."""
         return any(events[cure] != self.events[cure] for cure in self.cures)
 
 
 class OutOfBudgetError(Exception):
-    """A search ended because the session's budget is spent: its "no" says nothing about the turn."""
+    """The session's budget ended a search, so that finding nothing says nothing about the turn."""
 
 
 class SessionContext:
-    """The tools of one session on one cluster."""
+    """See the module's docstring."""
 
     def __init__(self, engine: Engine, policy: Policy, now: int | None) -> None:
         self.engine, self.cluster, self.policy = engine, engine.cluster, policy
@@ -58,83 +58,86 @@ class SessionContext:
         self.evictor = Evictor(
             engine, self.gangs, self.plan, terminating_since=terminating_since, hold_until=hold_until
         )
-        self.evicting_was_not_enough = False
-        """Whether there were pods to evict when room was last looked for, and evicting them was not enough."""
+        self.is_eviction_insufficient = False
+        """Whether the last `find_evictions` had candidates of lower priority, and evicting them was not enough."""
         self.budget = WorkBudget(policy.budget)
-        """Counts the work of the session's attempts; searches spend from it."""
-        self.may_be_cut = False
-        """Whether a search that the budget has ended leaves its turn to the next session. The first turn of a session
-        is decided with what the budget allows, so that every session gets on."""
+        """The work that the session's attempts may still do."""
+        self.may_defer_turn = False
+        """Whether a turn whose search the budget ended is left to the next session. The first turn of a session is
+        always decided, so that every session makes progress."""
 
-    def find_room(self, need: Need, priority: int, gang: str | None) -> Evictions | None:
-        """Find pods that leave already, that can be moved, or that can be evicted, so that a need fits."""
+    def find_evictions(self, need: Need, priority: int, gang: str | None) -> Evictions | None:
+        """Return pods that are terminating, or can be moved, or can be evicted, so that a need fits; None if none do.
+
+        Pods that are terminating already are preferred, then moves (with consolidation), then evictions.
+        """
         placer, gangs = self.placer, self.gangs
-        search = GangPreemption(
+        preemption = GangPreemption(
             placer, gangs, need, priority=priority, gang=gang, stuck_before=self._stuck_before, budget=self.budget
         )
-        found = search.run_without_victims()
-        if found is None and self.policy.consolidation:
-            moving = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True, budget=self.budget)
-            found = moving.run()
-        if found is None:
-            found = search.run()
-        if found is None:
-            self.check_budget()
-        self.evicting_was_not_enough = found is None and search.candidate_count > 0
-        return found
+        evictions = preemption.run_without_victims()
+        if evictions is None and self.policy.consolidation:
+            moves = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True, budget=self.budget)
+            evictions = moves.run()
+        if evictions is None:
+            evictions = preemption.run()
+        if evictions is None:
+            self.raise_if_out_of_budget()
+        self.is_eviction_insufficient = evictions is None and preemption.candidate_count > 0
+        return evictions
 
-    def check_budget(self) -> None:
-        """Raise `OutOfBudgetError` if a search that has found nothing may have been ended by the budget."""
-        if self.may_be_cut and self.budget.is_exhausted():
+    def raise_if_out_of_budget(self) -> None:
+        """Raise `OutOfBudgetError` if the budget may have ended a search that found nothing."""
+        if self.may_defer_turn and self.budget.is_exhausted():
             raise OutOfBudgetError
 
-    def waits_for(self, found: Evictions) -> FailedAttempt:
-        """Return the failure of a turn that waits for other pods to leave."""
-        text = f"waits for {_listed((*found.victims, *found.leaving))} to leave"
+    def waiting_for_victims(self, evictions: Evictions) -> FailedAttempt:
+        """Return the failure of a turn that waits until its victims have terminated."""
+        text = f"waits for {_short_list((*evictions.victims, *evictions.leaving))} to leave"
         return FailedAttempt(text, frozenset((Event.POD_GONE,)), tuple(self.cluster.events))
 
-    def note_bound(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
-        """Note that pods are bound."""
+    def record_binds(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
+        """Record in the plan that pods are bound."""
         for decision in decisions:
             self.plan.bind(decision, gang=gang)
 
-    def release(self, pods: Iterable[str]) -> None:
-        """Release room that is held for pods which turn out not to fit there: others may have it."""
+    def release_holds(self, pods: Iterable[str]) -> None:
+        """Release the holds of pods that do not fit on their nodes, so that other pods may use the room."""
         for pod in pods:
             if self.policy.preemption and pod in self.cluster.holds:
                 self.cluster.apply(Release(pod))
 
     def pod_kind(self, row: int) -> tuple[int, int]:
-        """Return what tells the pod in a row from others, except for its owner."""
+        """Return the pod's spec number and label class: pods with the same kind differ at most in their owners."""
         labels = self.cluster.pod_counters.label_class_of(row)
         return int(self.cluster.pods.spec[row]), labels.number
 
 
 class FailureCache(Generic[T]):
-    """Failures by the kind of pod or gang, until pods, nodes or holds change."""
+    """Failures by kind of pod or gang; the cache is emptied when pods, nodes or holds change."""
 
     def __init__(self, context: SessionContext) -> None:
         self._cluster = context.cluster
         self._version = (-1, -1)
-        self._found: dict[tuple[object, ...], T] = {}
+        self._failures: dict[tuple[object, ...], T] = {}
 
     def get(self, kind: tuple[object, ...]) -> T | None:
-        """Return the known failure of a kind."""
+        """Return the known failure of a kind, if any."""
         self._drop_outdated()
-        return self._found.get(kind)
+        return self._failures.get(kind)
 
     def put(self, kind: tuple[object, ...], failure: T) -> T:
-        """Keep the failure of a kind, and return it."""
+        """Store the failure of a kind, and return that failure."""
         self._drop_outdated()
-        self._found[kind] = failure
+        self._failures[kind] = failure
         return failure
 
     def _drop_outdated(self) -> None:
         version = (self._cluster.touched.length, self._cluster.held.version)
         if self._version != version:
             self._version = version
-            self._found.clear()
+            self._failures.clear()
 
 
-def _listed(pods: Sequence[str]) -> str:
+def _short_list(pods: Sequence[str]) -> str:
     return ", ".join(pods[:3]) + (f" and {len(pods) - 3} more" if len(pods) > 3 else "")

@@ -1,9 +1,9 @@
-"""Carrying out what preemption has found.
+"""Carry out the evictions and moves that preemption chose for a pod or a gang, the preemptor.
 
-Contract: the victims leave, or are moved; the newcomers are bound where the search has put them, all of them or none.
-A victim is gone at once, or, with `terminating_since`, begins to terminate; in that case, and while other pods are
-leaving, room is held for the newcomers. Disruption budgets shrink with every eviction. If the newcomers cannot be bound
-after all, pods that were to be moved stay where they are.
+Contract: the victims are evicted or moved, and the preemptor's pods are bound on the nodes that preemption chose, all
+of them or none. Without `terminating_since` a victim is removed at once. With it, a victim begins to terminate, and
+room is held for the preemptor until its victims, and other pods that are terminating there, have left. Disruption
+budgets shrink with every eviction. If the preemptor cannot be bound after moves, the moves are undone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tutti.engine.session.plan_builder import PlanBuilder
 from tutti.kube.objects import Condition, PodDisruptionBudget
 
 _PREEMPTED = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
-"""What kube-scheduler writes on a pod that it has evicted, and looks for before it evicts more for the same pod."""
+"""The condition that kube-scheduler sets on its victims, and checks before it evicts more pods for the same pod."""
 
 
 class Evictor:
@@ -39,39 +39,43 @@ class Evictor:
         terminating_since: str | None,
         hold_until: int | None = None,
     ) -> None:
-        """`terminating_since` is when victims begin to terminate; `hold_until` is how long room is held at most."""
+        """Make an evictor; victims begin to terminate at `terminating_since`, and holds expire at `hold_until`."""
         self._engine, self._cluster, self._gangs, self._plan = engine, engine.cluster, gangs, plan
         self._terminating_since, self._hold_until = terminating_since, hold_until
 
-    def carry_out(self, found: Evictions, *, by: str, gang: str | None, priority: int) -> bool:
-        """Let the victims leave for a pod or a gang; return whether that is bound, and does not have to wait."""
-        moves = {move.pod: move.node or "" for move in found.moves}
-        minimums = self._minimums(found.victims)
+    def carry_out(self, evictions: Evictions, *, preemptor: str, gang: str | None, priority: int) -> bool:
+        """Evict or move the victims; return whether the preemptor is bound, instead of waiting with held room.
+
+        `preemptor` is the key of the pod or gang, and `gang` is the key again if the preemptor is a gang.
+        """
+        moves = {move.pod: move.node or "" for move in evictions.moves}
+        minimums = self._minimums(evictions.victims)
         budgets: dict[str, PodDisruptionBudget] = {}
-        evictions = []
+        records = []
         with Trial(self._cluster) as trial:
             remaining = Budgets(self._cluster)
-            for victim in found.victims:
-                eviction = self._eviction(victim, by, to=moves.get(victim))
-                evictions.append(replace(eviction, change=self._evict(victim, remaining, budgets, moves)))
-            waits = bool(found.leaving) or (bool(found.victims) and not moves and self._terminating_since is not None)
-            bound = None if waits else self._bind_there(found.decisions)
+            for victim in evictions.victims:
+                eviction = self._eviction(victim, preemptor, to=moves.get(victim))
+                records.append(replace(eviction, change=self._evict(victim, remaining, budgets, moves)))
+            terminates = bool(evictions.victims) and not moves and self._terminating_since is not None
+            must_wait = bool(evictions.leaving) or terminates
+            bound = None if must_wait else self._bind_on_chosen_nodes(evictions.decisions)
             if bound is None and moves:
                 return False
             for pod, node in moves.items():
                 self._cluster.apply(Bind(pod, node))
             trial.keep()
         for budget in budgets.values():
-            self._plan.spend_budget(budget)
-        self._note_victims(evictions, moves)
-        self._note_broken_gangs(minimums, by)
-        self._release_weaker(found.decisions, by, priority)
+            self._plan.record_budget(budget)
+        self._record_victims(records, moves)
+        self._record_broken_gangs(minimums, preemptor)
+        self._release_lower_holds(evictions.decisions, preemptor, priority)
         if bound is None:
-            self._hold(found.decisions, gang, priority)
+            self._hold_room(evictions.decisions, gang, priority)
             return False
-        for place, decision in enumerate(bound):
-            victims, broken = ((), 0) if place else (found.victims, found.violations)
-            self._plan.bind(decision, gang=gang, evicts=victims, budgets_broken=broken)
+        for index, decision in enumerate(bound):  # the first pod's record names all victims
+            victims, violations = ((), 0) if index else (evictions.victims, evictions.violations)
+            self._plan.bind(decision, gang=gang, evicts=victims, budgets_broken=violations)
         return True
 
     def _priority(self, pod: str) -> int:
@@ -79,25 +83,28 @@ class Evictor:
 
     # Victims ----------------------------------------------------------------------------------------------------------
 
-    def _eviction(self, victim: str, by: str, *, to: str | None) -> Eviction:
+    def _eviction(self, victim: str, preemptor: str, *, to: str | None) -> Eviction:
         row = self._cluster.pod_row(victim)
         node, pod = self._cluster.pods.node_names[row] or "", self._cluster.pod(victim)
         priority = int(self._cluster.pods.priority[row])
-        return Eviction(victim, node, by, priority, self._gangs.key_of(row), to, pod.metadata.uid)
+        return Eviction(victim, node, preemptor, priority, self._gangs.key_of(row), to, pod.metadata.uid)
 
     def _evict(
-        self, victim: str, remaining: Budgets, spent: dict[str, PodDisruptionBudget], moves: dict[str, str]
+        self, victim: str, remaining: Budgets, changed_budgets: dict[str, PodDisruptionBudget], moves: dict[str, str]
     ) -> Edit | None:
-        """Take a victim off its node; return what that does to its object, None if it is only moved or displaced."""
+        """Take a victim off its node; return the change of its object, None if it is only moved or displaced.
+
+        Budgets that shrink are added to `changed_budgets`.
+        """
         cluster = self._cluster
         if victim in moves or self._plan.is_bound(victim):
             cluster.apply(Unbind(victim))
             return None
         pod, row = cluster.pod(victim), cluster.pod_row(victim)
         if self._terminating_since is not None and cluster.pods.terminating[row]:
-            return Put(pod)  # it is leaving already
+            return Put(pod)  # the pod is terminating already
         for budget in remaining.spend(pod):
-            spent[budget.key] = budget
+            changed_budgets[budget.key] = budget
             cluster.apply(Put(budget))
         change: Edit
         if self._terminating_since is None:
@@ -110,8 +117,8 @@ class Evictor:
         cluster.apply(change)
         return change
 
-    def _note_victims(self, evictions: Iterable[Eviction], moves: dict[str, str]) -> None:
-        for eviction in evictions:
+    def _record_victims(self, records: Iterable[Eviction], moves: dict[str, str]) -> None:
+        for eviction in records:
             if not self._plan.is_bound(eviction.pod):
                 self._plan.evict(eviction)
             elif eviction.pod in moves:
@@ -120,49 +127,49 @@ class Evictor:
                 self._plan.displace(eviction.pod, eviction.by)
 
     def _minimums(self, victims: Iterable[str]) -> dict[str, int]:
-        """Return the minimums of the gangs that victims are in."""
+        """Return the minimums of the victims' gangs by gang key."""
         keys = {self._gangs.key_of(self._cluster.pod_row(victim)) for victim in victims}
         return {key: self._gangs.gang(key).minimum for key in sorted(filter(None, keys))}
 
-    def _note_broken_gangs(self, minimums: dict[str, int], by: str) -> None:
-        """Note gangs that fell below their minimum; what this plan has bound of them is displaced as well."""
+    def _record_broken_gangs(self, minimums: dict[str, int], preemptor: str) -> None:
+        """Record gangs that fell below their minimum, and displace their pods that this plan has bound."""
         for key, minimum in minimums.items():
-            standing = self._gangs.state(key, ())
-            if len(standing.running) >= minimum and not standing.need().least:
+            state = self._gangs.state(key, ())
+            if len(state.running) >= minimum and not state.need().least:
                 continue
-            self._plan.broken_gangs[key] = by, minimum
-            for pod in self._plan.bound_of(key):
+            self._plan.broken_gangs[key] = preemptor, minimum
+            for pod in self._plan.bound_pods_of(key):
                 self._cluster.apply(Unbind(pod))
-                self._plan.displace(pod, by)
+                self._plan.displace(pod, preemptor)
 
-    # Newcomers --------------------------------------------------------------------------------------------------------
+    # The preemptor ----------------------------------------------------------------------------------------------------
 
-    def _bind_there(self, decisions: Sequence[Decision]) -> list[Decision] | None:
-        """Bind pods where the search has put them, asking each node alone as for a nominated pod; all or none."""
+    def _bind_on_chosen_nodes(self, decisions: Sequence[Decision]) -> list[Decision] | None:
+        """Bind every pod on its chosen node, filtering that node alone as for a nominated pod; None if one fails."""
         cluster = self._cluster
         bound = []
         with Trial(cluster) as trial:
             for decision in decisions:
-                there = Area.of_row(cluster.node_row(decision.node or ""), cluster.nodes.size)
-                again = self._engine.place([decision.pod], there)[0]
-                if again.node is None:
+                node_area = Area.of_row(cluster.node_row(decision.node or ""), cluster.nodes.size)
+                placed = self._engine.place([decision.pod], node_area)[0]
+                if placed.node is None:
                     return None
-                bound.append(again)
+                bound.append(placed)
             trial.keep()
         return bound
 
-    def _hold(self, decisions: Iterable[Decision], gang: str | None, priority: int) -> None:
+    def _hold_room(self, decisions: Iterable[Decision], gang: str | None, priority: int) -> None:
         for decision in decisions:
             node = decision.node or ""
             self._cluster.apply(Hold(decision.pod, node, self._hold_until, priority if gang else None))
             self._plan.nominate(Nominated(decision.pod, node, self._priority(decision.pod), gang))
 
-    def _release_weaker(self, decisions: Iterable[Decision], by: str, priority: int) -> None:
-        """Release holds of lower priority on the nodes that the newcomers take, as kube-scheduler does."""
+    def _release_lower_holds(self, decisions: Iterable[Decision], preemptor: str, priority: int) -> None:
+        """Release holds of lower priority on the nodes that the preemptor takes, as kube-scheduler does."""
         cluster = self._cluster
-        mine = {d.pod: d.node or "" for d in decisions}
-        for node in sorted(set(mine.values())):
-            for other, hold in list(cluster.held_on.get(node, {}).items()):
-                if other not in mine and hold.rank(self._priority(other)) < priority:
-                    cluster.apply(Release(other))
-                    self._plan.unnominate(other, by)
+        node_of_pod = {d.pod: d.node or "" for d in decisions}
+        for node in sorted(set(node_of_pod.values())):
+            for held_pod, hold in list(cluster.held_on.get(node, {}).items()):
+                if held_pod not in node_of_pod and hold.rank(self._priority(held_pod)) < priority:
+                    cluster.apply(Release(held_pod))
+                    self._plan.remove_nomination(held_pod, preemptor)

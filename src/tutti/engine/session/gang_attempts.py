@@ -1,7 +1,7 @@
-"""One attempt to place a gang, or to add pods to a gang that runs.
+"""Attempts to start a gang, or to add surplus pods to a running gang.
 
-Contract: the cluster changes as the plan builder notes, and not otherwise. A gang gets what it needs or nothing; pods
-beyond its minimum join it one by one. A failure is remembered for gangs of the same kind until the cluster changes.
+Contract: the plan builder records every change of the cluster. A gang gets room for its minimum or nothing; pods above
+the minimum are added one by one. A failure is cached for gangs of the same kind until the cluster changes.
 `single_pod_attempts` has the attempts for pods without a gang.
 """
 
@@ -17,11 +17,11 @@ from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions
-from tutti.engine.reasons.gang_shortage import GangShortage, why
+from tutti.engine.reasons.gang_shortage import GangShortage, gang_shortage
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
 from tutti.engine.session.plan import GangPlan, Turn, Unschedulable
 
-_NOT_ENOUGH = " Evicting weaker pods would not be enough."
+_EVICTION_INSUFFICIENT = " Evicting pods of lower priority would not be enough."
 
 
 class GangAttempts:
@@ -30,195 +30,208 @@ class GangAttempts:
     def __init__(self, context: SessionContext) -> None:
         self._context, self._engine, self._cluster = context, context.engine, context.cluster
         self._gangs, self._placer, self._plan = context.gangs, context.placer, context.plan
-        self._lacks: FailureCache[GangShortage] = FailureCache(context)
+        self._known_shortages: FailureCache[GangShortage] = FailureCache(context)
 
     def attempt(self, turn: Turn) -> FailedAttempt | None:
-        """Take the turn of a gang; return why it failed."""
-        return self._add_surplus(turn) if turn.surplus else self._start(turn)
+        """Take the turn of a gang; return why the turn failed, None if it succeeded."""
+        return self._add_surplus(turn) if turn.surplus else self._start_gang(turn)
 
-    def _start(self, turn: Turn) -> FailedAttempt | None:
-        """Place what a gang needs to start, or nothing."""
-        standing = self._standing(turn)
-        need = standing.need()
-        self._note(turn, standing)
-        stopped = self._stopped(standing, need)
-        if stopped is not None:
-            return self._gang_refused(turn, standing, GangShortage(stopped))
+    def _start_gang(self, turn: Turn) -> FailedAttempt | None:
+        """Place the pods that a gang needs to start, or none."""
+        state = self._gang_state(turn)
+        need = state.need()
+        self._record_gang(turn, state)
+        problem = self._blocking_problem(state, need)
+        if problem is not None:
+            return self._refuse_gang(turn, state, GangShortage(problem))
         if not need.least:
             return None
-        kind = self._kind(turn, standing)
-        known = self._lacks.get(kind) if kind is not None else None
+        kind = self._kind(turn, state)
+        known = self._known_shortages.get(kind) if kind is not None else None
         if known is not None:
-            return self._gang_refused(turn, standing, known)
-        placed = self._place(turn, standing, need)
-        if placed is None:
+            return self._refuse_gang(turn, state, known)
+        outcome = self._place(turn, state, need)
+        if outcome is None:
             return None
-        if isinstance(placed, GangShortage):
+        if isinstance(outcome, GangShortage):
             if kind is not None:
-                self._lacks.put(kind, placed)
-            return self._gang_refused(turn, standing, placed)
-        self._refuse_rest(turn, standing.waiting, f"its gang {placed.message}")
-        return placed
+                self._known_shortages.put(kind, outcome)
+            return self._refuse_gang(turn, state, outcome)
+        self._refuse_pods(turn, state.waiting, f"its gang {outcome.message}")
+        return outcome
 
-    def _stopped(self, standing: GangState, need: Need) -> str | None:
-        """Return why a gang cannot start, however much room there is."""
-        gang, there = standing.gang, len(standing.waiting)
+    def _blocking_problem(self, state: GangState, need: Need) -> str | None:
+        """Return why a gang cannot start regardless of free resources; None if it can."""
+        gang, waiting_count = state.gang, len(state.waiting)
         if gang.problem is not None:
             return gang.problem
         if need.least and gang.key in self._plan.broken_gangs:
-            by, minimum = self._plan.broken_gangs[gang.key]
-            if len(standing.running) + there < minimum:
-                return f"it made way for {by}: its pods have to come back first"
-        if there < need.least:
-            have = len(standing.running) + there
-            return f"{have} of {gang.minimum} pods are there: it waits for {need.least - there} more"
-        return None if need.has_enough_pods else "a part of it has too few pods: it waits for them"
+            preemptor, minimum = self._plan.broken_gangs[gang.key]
+            if len(state.running) + waiting_count < minimum:
+                return f"it was evicted for {preemptor}: its pods must be created again first"
+        if waiting_count < need.least:
+            have = len(state.running) + waiting_count
+            return f"{have} of {gang.minimum} pods exist: the gang waits for {need.least - waiting_count} more"
+        return None if need.has_enough_pods else "a part of the gang has too few pods: the gang waits for more"
 
-    def _place(self, turn: Turn, standing: GangState, need: Need) -> FailedAttempt | GangShortage | None:
-        """Bind what a gang needs, evicting others if necessary; otherwise return what it waits for or lacks."""
+    def _place(self, turn: Turn, state: GangState, need: Need) -> FailedAttempt | GangShortage | None:
+        """Bind the pods that a gang needs, with evictions if necessary, and return None.
+
+        Otherwise return what the gang waits for (`FailedAttempt`) or lacks (`GangShortage`).
+        """
         context = self._context
         decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH))
         context.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
-            context.note_bound(decisions, gang=turn.gang)
-            context.release(self._cluster.pods.keys[row] for row in standing.waiting)
-            self._note_success(turn, standing)
+            context.record_binds(decisions, gang=turn.gang)
+            context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
+            self._record_placement(turn, state)
             return None
-        context.check_budget()
-        not_enough = False
-        if self._may_preempt(standing):
-            found = context.find_room(need, turn.priority, turn.gang)
-            if found is not None:
-                bound = context.evictor.carry_out(found, by=turn.key, gang=turn.gang, priority=turn.priority)
-                waits = None if bound else context.waits_for(found)
-                self._note_success(turn, standing, found, waits)
-                return waits
-            not_enough = context.evicting_was_not_enough
-        context.budget.spend(POD_TRIED * len(standing.waiting))
-        lack = why(self._placer, need)
-        return replace(lack, message=f"{lack.message}{_NOT_ENOUGH}") if not_enough else lack
+        context.raise_if_out_of_budget()
+        is_insufficient = False
+        if self._may_preempt(state):
+            evictions = context.find_evictions(need, turn.priority, turn.gang)
+            if evictions is not None:
+                priority = turn.priority
+                is_bound = context.evictor.carry_out(evictions, preemptor=turn.key, gang=turn.gang, priority=priority)
+                failure = None if is_bound else context.waiting_for_victims(evictions)
+                self._record_placement(turn, state, evictions, failure)
+                return failure
+            is_insufficient = context.is_eviction_insufficient
+        context.budget.spend(POD_TRIED * len(state.waiting))
+        shortage = gang_shortage(self._placer, need)
+        if is_insufficient:
+            return replace(shortage, message=f"{shortage.message}{_EVICTION_INSUFFICIENT}")
+        return shortage
 
-    def _standing(self, turn: Turn) -> GangState:
+    def _gang_state(self, turn: Turn) -> GangState:
         assert turn.gang is not None
         pods = self._cluster.pods
         waiting = [row for row in map(self._cluster.pod_row, turn.pods) if pods.node_names[row] is None]
         return self._gangs.state(turn.gang, waiting)
 
-    def _may_preempt(self, standing: GangState) -> bool:
-        if not self._context.policy.preemption or not self._engine.profile.preempts or standing.gang.preempts is False:
+    def _may_preempt(self, state: GangState) -> bool:
+        if not self._context.policy.preemption or not self._engine.profile.preempts or state.gang.preempts is False:
             return False
-        pods = [self._cluster.pods.objects[row] for row in standing.waiting]
+        pods = [self._cluster.pods.objects[row] for row in state.waiting]
         return all(pod is not None and pod.spec.preemption_policy != "Never" for pod in pods)
 
-    def _kind(self, turn: Turn, standing: GangState) -> tuple[object, ...] | None:
-        """Return what tells a gang that has not started from others; None if its failure says nothing about others."""
-        if standing.running or any(pod in self._cluster.holds for pod in turn.pods):
+    def _kind(self, turn: Turn, state: GangState) -> tuple[object, ...] | None:
+        """Return what decides the attempt of a gang that has not started: gangs of the same kind fail alike.
+
+        None: the gang has running or nominated pods, so its failure says nothing about other gangs.
+        """
+        if state.running or any(pod in self._cluster.holds for pod in turn.pods):
             return None
-        gang, preempts = standing.gang, self._may_preempt(standing)
-        kinds = tuple((*self._context.pod_kind(row), standing.part_of[row]) for row in standing.waiting)
+        gang, preempts = state.gang, self._may_preempt(state)
+        kinds = tuple((*self._context.pod_kind(row), state.part_of[row]) for row in state.waiting)
         return kinds, gang.minimum, gang.topology, gang.parts, gang.parts_needed, turn.priority, preempts
 
-    # Beyond the minimum -----------------------------------------------------------------------------------------------
+    # Surplus ----------------------------------------------------------------------------------------------------------
 
     def _add_surplus(self, turn: Turn) -> FailedAttempt | None:
-        """Let pods beyond the minimum of a gang that runs join it, one by one."""
+        """Add pods above the minimum to a running gang, one by one."""
         pods = self._cluster.pods
         if all(pods.node_names[pods.row_of[pod]] is not None for pod in turn.pods):
             return None
-        standing = self._standing(turn)
-        if standing.gang.problem is not None or standing.need().least:
+        state = self._gang_state(turn)
+        if state.gang.problem is not None or state.need().least:
             return None
         refused: FailedAttempt | None = None
-        parts = standing.part_of
-        for _, alike in groupby(standing.waiting, lambda row: (self._context.pod_kind(row), parts[row])):
-            standing, why_not = self._join(turn, standing, list(alike))
-            refused = why_not or refused
+        parts = state.part_of
+        for _, same_kind in groupby(state.waiting, lambda row: (self._context.pod_kind(row), parts[row])):
+            state, failure = self._add_pods_of_kind(turn, state, list(same_kind))
+            refused = failure or refused
         return refused
 
-    def _join(self, turn: Turn, standing: GangState, rows: list[int]) -> tuple[GangState, FailedAttempt | None]:
-        """Let pods of one kind join: when one finds no room, neither do the others. Return the gang as it is then."""
+    def _add_pods_of_kind(
+        self, turn: Turn, state: GangState, rows: list[int]
+    ) -> tuple[GangState, FailedAttempt | None]:
+        """Add pods of one kind: when one does not fit, the others do not fit either. Return the gang's new state."""
         refused: FailedAttempt | None = None
         while rows:
-            if standing.surplus <= 0:
-                self._refuse_rest(turn, rows, f"the gang has its {standing.gang.maximum} pods")
+            if state.surplus <= 0:
+                self._refuse_pods(turn, rows, f"the gang already has its maximum of {state.gang.maximum} pods")
                 break
-            row, need = rows[0], standing.need_of_one_more(rows[0])
-            kind = (self._context.pod_kind(row), standing.part_of[row], turn.gang)
-            placed = self._lacks.get(kind) or self._place(turn, standing, need)
-            if isinstance(placed, GangShortage):
-                self._lacks.put(kind, placed)
-                self._context.release(self._cluster.pods.keys[each] for each in rows)
-                self._refuse_rest(turn, rows, placed.message, placed.reasons)
-                cures = placed.cures(self._engine.evaluator)
-                return standing, FailedAttempt(placed.message, cures, tuple(self._cluster.events), placed.room)
-            refused = placed or refused
-            joined = [row]
-            if placed is None and not need.has_preferences:
-                joined += self._follow(turn, need, rows[1 : standing.surplus])
-            rows = rows[len(joined) :]
-            if placed is None:
-                standing = replace(standing, running=(*standing.running, *joined))
-        return standing, refused
+            row, need = rows[0], state.need_of_one_more(rows[0])
+            kind = (self._context.pod_kind(row), state.part_of[row], turn.gang)
+            outcome = self._known_shortages.get(kind) or self._place(turn, state, need)
+            if isinstance(outcome, GangShortage):
+                self._known_shortages.put(kind, outcome)
+                self._context.release_holds(self._cluster.pods.keys[each] for each in rows)
+                self._refuse_pods(turn, rows, outcome.message, outcome.reasons)
+                cures = outcome.cures(self._engine.evaluator)
+                return state, FailedAttempt(outcome.message, cures, tuple(self._cluster.events), outcome.needs_room)
+            refused = outcome or refused
+            added = [row]
+            if outcome is None and not need.has_preferences:
+                added += self._place_same_kind(turn, need, rows[1 : state.surplus])
+            rows = rows[len(added) :]
+            if outcome is None:
+                state = replace(state, running=(*state.running, *added))
+        return state, refused
 
-    def _follow(self, turn: Turn, need: Need, rows: Sequence[int]) -> list[int]:
-        """Place further pods of the kind that has just joined, in the same domains, until one finds no room there."""
+    def _place_same_kind(self, turn: Turn, need: Need, rows: Sequence[int]) -> list[int]:
+        """Place further pods of the kind just added, in the same domains, until one does not fit; return their rows."""
         keys = [self._cluster.pods.keys[row] for row in rows]
         area: Area | None = None
-        inner: Need | None = need
-        while inner is not None:
-            area = self._placer.current_area(inner, area)
-            inner = inner.parts[0] if inner.parts else None
+        innermost: Need | None = need
+        while innermost is not None:
+            area = self._placer.current_area(innermost, area)
+            innermost = innermost.parts[0] if innermost.parts else None
         decisions = self._engine.place(keys, area, give_up=True) if keys else []
         bound = [decision for decision in decisions if decision.node is not None]
         self._context.budget.spend(POD_TRIED * len(decisions))
-        self._context.note_bound(bound, gang=turn.gang)
+        self._context.record_binds(bound, gang=turn.gang)
         return list(rows[: len(bound)])
 
     # The plan ---------------------------------------------------------------------------------------------------------
 
-    def _note(self, turn: Turn, standing: GangState) -> None:
-        gang = standing.gang
+    def _record_gang(self, turn: Turn, state: GangState) -> None:
+        gang = state.gang
         if gang.key not in self._plan.gangs:
-            running = len(standing.running)
+            running = len(state.running)
             self._plan.gangs[gang.key] = GangPlan(
-                gang.key, gang.dialect, gang.minimum, running + len(standing.waiting), running, priority=turn.priority
+                gang.key, gang.dialect, gang.minimum, running + len(state.waiting), running, priority=turn.priority
             )
 
-    def _note_success(
-        self, turn: Turn, standing: GangState, found: Evictions | None = None, waits: FailedAttempt | None = None
+    def _record_placement(
+        self, turn: Turn, state: GangState, evictions: Evictions | None = None, failure: FailedAttempt | None = None
     ) -> None:
-        before = self._plan.gangs[turn.key]
+        previous = self._plan.gangs[turn.key]
         self._plan.gangs[turn.key] = replace(
-            before,
-            evicts=(*before.evicts, *(found.victims if found else ())),
-            budgets_broken=before.budgets_broken + (found.violations if found else 0),
-            domain=self._shared_domain(standing),
-            message=waits.message if waits is not None else "",
+            previous,
+            evicts=(*previous.evicts, *(evictions.victims if evictions else ())),
+            budgets_broken=previous.budgets_broken + (evictions.violations if evictions else 0),
+            domain=self._shared_domain(state),
+            message=failure.message if failure is not None else "",
             reasons={},
         )
 
-    def _shared_domain(self, standing: GangState) -> dict[str, str]:
+    def _shared_domain(self, state: GangState) -> dict[str, str]:
         """Return the topology labels that all running pods of a gang share, with their values."""
-        pods, topology = self._cluster.pods, standing.gang.topology
+        pods, topology = self._cluster.pods, state.gang.topology
         keys = [key for key in (topology.required, *topology.preferred) if key is not None]
-        running = [row for row in (*standing.running, *standing.waiting) if pods.node[row] >= 0] if keys else []
-        found = {}
+        running = [row for row in (*state.running, *state.waiting) if pods.node[row] >= 0] if keys else []
+        domain = {}
         for key in keys:
             values = self._placer.areas.domains_of(running, key)
             if len(values) == 1 and 0 not in values:
-                found[key] = self._placer.areas.domain_name(key, values.pop())
-        return found
+                domain[key] = self._placer.areas.domain_name(key, values.pop())
+        return domain
 
-    def _gang_refused(self, turn: Turn, standing: GangState, lack: GangShortage) -> FailedAttempt:
-        self._plan.gangs[turn.key] = replace(self._plan.gangs[turn.key], message=lack.message, reasons=lack.reasons)
-        self._context.release(self._cluster.pods.keys[row] for row in standing.waiting)
-        self._refuse_rest(turn, standing.waiting, lack.message, lack.reasons)
-        return FailedAttempt(lack.message, lack.cures(self._engine.evaluator), tuple(self._cluster.events), lack.room)
+    def _refuse_gang(self, turn: Turn, state: GangState, shortage: GangShortage) -> FailedAttempt:
+        message, reasons = shortage.message, shortage.reasons
+        self._plan.gangs[turn.key] = replace(self._plan.gangs[turn.key], message=message, reasons=reasons)
+        self._context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
+        self._refuse_pods(turn, state.waiting, message, reasons)
+        cures = shortage.cures(self._engine.evaluator)
+        return FailedAttempt(message, cures, tuple(self._cluster.events), shortage.needs_room)
 
-    def _refuse_rest(
+    def _refuse_pods(
         self, turn: Turn, rows: Iterable[int], message: str, reasons: dict[str, int] | None = None
     ) -> None:
-        """Note why pods wait, for those that are neither bound nor nominated."""
+        """Record why pods wait, for the pods that are neither bound nor nominated."""
         pods, nodes = self._cluster.pods, self._cluster.nodes.count
         for row in rows:
             key = pods.keys[row]

@@ -1,7 +1,7 @@
-"""Passes over the queue: turns are taken in order, and again while a later turn may have cured an earlier failure.
+"""Passes: take all turns in queue order, and repeat while a later turn may have cured an earlier failure.
 
-Contract: without patience everything that is pending is tried, until nothing changes any more; what comes out is
-settled. The cluster changes by edits only.
+Contract: every pending pod is tried, until a pass cures no failure or the policy's number of passes is reached. The
+cluster changes by edits only. `queue_passes` has the passes of a live scheduler, which tries only turns that are due.
 """
 
 from __future__ import annotations
@@ -16,104 +16,105 @@ from tutti.engine.session.context import FailedAttempt, OutOfBudgetError, Sessio
 from tutti.engine.session.gang_attempts import GangAttempts
 from tutti.engine.session.plan import NotConsidered, Plan, Turn
 from tutti.engine.session.policy import Policy
-from tutti.engine.session.queue_order import turns
+from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.single_pod_attempts import SinglePodAttempts
 
-_CHUNK = 256
-"""Single pods that are tried before the budget is looked at again."""
+_BATCH_SIZE = 256
+"""Single pods that are tried between two checks of the work budget."""
 
 
-def pending(cluster: Cluster) -> list[str]:
-    """Return all pods without a node."""
+def pending_pods(cluster: Cluster) -> list[str]:
+    """Return the keys of all pods without a node."""
     pods = cluster.pods
     return [key for key, row in pods.row_of.items() if pods.node_names[row] is None]
 
 
 class Passes:
-    """See the module's docstring. Sessions with a queue (`patient_passes`) override what differs."""
+    """See the module's docstring; `queue_passes` overrides the public methods for sessions with a queue."""
 
     def __init__(self, engine: Engine, now: int | None, policy: Policy, *, only: Collection[str] | None) -> None:
         self.engine, self.cluster, self.policy = engine, engine.cluster, policy
         self.context = SessionContext(engine, policy, now)
         self._only = only
-        self._single_pods, self._gang_attempts = SinglePodAttempts(self.context), GangAttempts(self.context)
+        self._single_pod_attempts, self._gang_attempts = SinglePodAttempts(self.context), GangAttempts(self.context)
         self.failed: dict[str, FailedAttempt] = {}
-        """Turns that failed in this session."""
+        """The turns that failed in this session, by name."""
 
     def run(self) -> Plan:
-        """Take turns, and return the plan."""
-        every, not_considered = self._turns()
-        todo = self.due(every)
-        for number in range(1, self.policy.passes + 1):
-            self.cluster.meter.count += TURN * len(todo)
-            displaced = self.context.plan.displaced
-            for turn in todo:
+        """Take passes over the turns, and return the plan."""
+        all_turns, not_considered = self._pending_turns()
+        due_turns = self.turns_due(all_turns)
+        for pass_number in range(1, self.policy.passes + 1):
+            self.cluster.meter.count += TURN * len(due_turns)
+            displaced_count = self.context.plan.displaced_count
+            for turn in due_turns:
                 self.failed.pop(turn.name, None)
-            self._take_all(todo)
-            if number == self.policy.passes or not (self.is_any_cured() or self.context.plan.displaced != displaced):
+            self._take_due_turns(due_turns)
+            has_displaced = self.context.plan.displaced_count != displaced_count
+            if pass_number == self.policy.passes or not (self.may_retry_failure() or has_displaced):
                 break
-            todo = self.due(self._turns()[0])
-        self.finish()
+            due_turns = self.turns_due(self._pending_turns()[0])
+        self.update_queue()
         return self.context.plan.plan(not_considered)
 
-    def _turns(self) -> tuple[list[Turn], list[NotConsidered]]:
+    def _pending_turns(self) -> tuple[list[Turn], list[NotConsidered]]:
         names, rows = self.cluster.pods.node_names, self.cluster.pods.row_of
         if self._only is None:
-            waiting = pending(self.cluster)
+            waiting_keys = pending_pods(self.cluster)
         else:
-            found = ((pod, rows.get(pod)) for pod in dict.fromkeys(self._only))
-            waiting = [pod for pod, row in found if row is not None and names[row] is None]
-        return turns(self.cluster, self.context.gangs, waiting, profile=self.engine.profile)
+            known_rows = ((pod, rows.get(pod)) for pod in dict.fromkeys(self._only))
+            waiting_keys = [pod for pod, row in known_rows if row is not None and names[row] is None]
+        return sort_into_turns(self.cluster, self.context.gangs, waiting_keys, profile=self.engine.profile)
 
-    def due(self, every: list[Turn]) -> list[Turn]:
+    def turns_due(self, all_turns: list[Turn]) -> list[Turn]:
         """Return the turns to take in the next pass."""
         events, failed = self.cluster.events, self.failed
-        return [turn for turn in every if turn.name not in failed or failed[turn.name].may_be_cured(events)]
+        return [turn for turn in all_turns if turn.name not in failed or failed[turn.name].may_be_cured(events)]
 
-    def is_any_cured(self) -> bool:
-        """Return whether a later turn may have cured one that failed."""
+    def may_retry_failure(self) -> bool:
+        """Return whether an event since its attempt may have cured a failed turn."""
         return any(failure.may_be_cured(self.cluster.events) for failure in self.failed.values())
 
-    def _take_all(self, todo: list[Turn]) -> None:
-        for batch in self.batches(todo):
+    def _take_due_turns(self, due_turns: list[Turn]) -> None:
+        for batch in self.batches(due_turns):
             if self.context.budget.is_exhausted():
-                self.stop_at(batch[0])
+                self.record_stop(batch[0])
                 return
-            self.context.plan.take(batch)
+            self.context.plan.record_turns(batch)
             try:
-                self.take(batch)
+                self.take_turns(batch)
             except OutOfBudgetError:
-                self.stop_at(batch[0])
+                self.record_stop(batch[0])
                 return
-            self.context.may_be_cut = True
+            self.context.may_defer_turn = True
 
-    def batches(self, todo: list[Turn]) -> Iterator[list[Turn]]:
-        """Yield single pods many at once, and turns that must be taken alone one by one."""
-        size = len(todo) if self.policy.budget is None else _CHUNK
-        for alone, group in groupby(todo, self.is_taken_alone):
-            listed = list(group)
-            step = 1 if alone else size
-            for first in range(0, len(listed), step):
-                yield listed[first : first + step]
+    def batches(self, due_turns: list[Turn]) -> Iterator[list[Turn]]:
+        """Batch single pods; yield turns that must be taken alone one at a time."""
+        batch_size = len(due_turns) if self.policy.budget is None else _BATCH_SIZE
+        for is_alone, group in groupby(due_turns, self.is_taken_alone):
+            group_turns = list(group)
+            size = 1 if is_alone else batch_size
+            for first in range(0, len(group_turns), size):
+                yield group_turns[first : first + size]
 
     def is_taken_alone(self, turn: Turn) -> bool:
-        """Return whether a turn is taken by itself: gangs are."""
+        """Return whether a turn must not share a batch: gangs must not."""
         return turn.gang is not None
 
-    def take(self, batch: list[Turn]) -> None:
-        """Take some turns, single pods or one gang, and note which of them failed."""
+    def take_turns(self, batch: list[Turn]) -> None:
+        """Attempt a batch, which is single pods or one gang, and record the turns that failed."""
         self.failed |= self.attempt(batch)
 
     def attempt(self, batch: list[Turn]) -> dict[str, FailedAttempt]:
-        """Try to place the pods of some turns; return those that failed."""
+        """Try to place the pods of a batch; return the failures by the name of the turn."""
         first = batch[0]
         if first.gang is None:
-            return self._single_pods.attempt([turn.key for turn in batch])
+            return self._single_pod_attempts.attempt([turn.key for turn in batch])
         failure = self._gang_attempts.attempt(first)
         return {} if failure is None else {first.name: failure}
 
-    def stop_at(self, turn: Turn) -> None:
-        """Note where the session ran out of budget."""
+    def record_stop(self, turn: Turn) -> None:
+        """Record the turn at which the session ran out of budget."""
 
-    def finish(self) -> None:
-        """Note what the next session needs to know."""
+    def update_queue(self) -> None:
+        """Store in the queue what the next session needs."""

@@ -1,9 +1,9 @@
-"""The plan: what a session decided, complete.
+"""The plan: all decisions of a session.
 
-Contract: frozen data. A plan can be carried out, shown and recorded without asking the cluster again: it has the binds
-in order with all that a binder needs, the evictions with the reason, nominations to set and holds to give up, the turns
-in the order in which they were taken, and why the rest waits. `edits` are the plan as changes of the cluster that the
-session started from; applied there, they give the cluster that the session left.
+Contract: frozen data. A plan can be carried out, shown and recorded without the cluster. It contains the bindings in
+order with all data that a binder needs, the evictions with the pod or gang that caused each, nominations to set, holds
+to release, the turns in the order in which they were taken, and why the other pods wait. `edits` returns the plan as
+changes of the cluster from before the session; applying them gives the cluster that the session left.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from tutti.cluster.edits import Bind, Edit, Hold, Put, Release, Unbind
 from tutti.kube.objects import PodDisruptionBudget
 
 Order = tuple[int, bool, int, str]
-"""A place in the queue: priority (negated), whether it is surplus, creation time, name."""
+"""The sort key of a turn in the queue: negated priority, whether the turn is surplus, creation time, name."""
 
 
 class Turn(NamedTuple):
-    """What is tried together: a single pod, or what a gang needs to start, or the pods that a gang has beyond that."""
+    """Pods that are tried together: a single pod, a gang's minimum, or a gang's surplus (pods above the minimum).
+
+    Both turns of a gang list all its pending pods; the attempt decides how many of them to place.
+    """
 
     order: Order
     pods: tuple[str, ...]
@@ -35,7 +38,7 @@ class Turn(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A name that no other turn has: a gang may have the key of a pod, and has two turns."""
+        """A unique name: the key alone is not unique, because a gang has two turns and may have the key of a pod."""
         if self.gang is None:
             return self.pods[0]
         return f"gang/{self.gang} above its minimum" if self.surplus else f"gang/{self.gang}"
@@ -47,16 +50,16 @@ class Turn(NamedTuple):
 
     @property
     def surplus(self) -> bool:
-        """Whether these are pods beyond a gang's minimum."""
+        """Whether the turn is for pods above a gang's minimum."""
         return self.order[1]
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class _PodRecord(msgspec.Struct, frozen=True, rename="camel", gc=False):
     pod: str
 
 
-class Bound(_Part, frozen=True, gc=False):
-    """A pod with the node it goes to; the score is that of the node, `evicts` names its victims there."""
+class Bound(_PodRecord, frozen=True, gc=False):
+    """A pod and the node that it is bound to; `score` is the node's total score, `evicts` names the pod's victims."""
 
     node: str
     priority: int = 0
@@ -65,13 +68,13 @@ class Bound(_Part, frozen=True, gc=False):
     budgets_broken: int = 0
     gang: str | None = None
     uid: str | None = None
-    """The uid of the pod's object, so that nobody binds another pod of the same name."""
+    """The uid of the pod's object, so that a binder does not bind a new pod of the same name."""
     volumes: tuple[Edit, ...] = ()
-    """Volumes to bind to claims, and claims to provision on the node, before the pod is bound."""
+    """Bindings of volumes to claims, and claims to provision on the node, to carry out before the pod is bound."""
 
 
-class Eviction(_Part, frozen=True, gc=False):
-    """A pod that has to leave its node, and the pod or gang that it leaves for; `to` is its new node if it is moved."""
+class Eviction(_PodRecord, frozen=True, gc=False):
+    """A pod that leaves its node; `by` is the pod or gang that needs the room, `to` the new node of a moved pod."""
 
     node: str
     by: str
@@ -80,19 +83,19 @@ class Eviction(_Part, frozen=True, gc=False):
     to: str | None = None
     uid: str | None = None
     change: Edit | None = None
-    """What the eviction does to the pod's object: it is gone, or it begins to terminate; None for a move."""
+    """The change of the pod's object: removed, or beginning to terminate; None for a move."""
 
 
-class Nominated(_Part, frozen=True, gc=False):
-    """A pod for which room is held on a node until other pods have left; `gang` is the gang that it belongs to."""
+class Nominated(_PodRecord, frozen=True, gc=False):
+    """A pod for which room is held on a node until other pods have left; `gang` is the pod's gang."""
 
     node: str
     priority: int = 0
     gang: str | None = None
 
 
-class Unschedulable(_Part, frozen=True, gc=False):
-    """A pod that fits nowhere; `reasons` counts the nodes that refuse it with each message."""
+class Unschedulable(_PodRecord, frozen=True, gc=False):
+    """A pod that fits on no node; `reasons` counts the nodes by the message with which they refuse the pod."""
 
     message: str
     priority: int = 0
@@ -101,7 +104,7 @@ class Unschedulable(_Part, frozen=True, gc=False):
     gang: str | None = None
 
 
-class NotConsidered(_Part, frozen=True, gc=False):
+class NotConsidered(_PodRecord, frozen=True, gc=False):
     """A pending pod that the scheduler does not try."""
 
     cause: str
@@ -109,35 +112,35 @@ class NotConsidered(_Part, frozen=True, gc=False):
 
 
 class GangPlan(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """What becomes of a gang."""
+    """What the plan does with a gang."""
 
     gang: str
     dialect: str
     minimum: int
     pods: int
-    """How many pods it has."""
+    """The number of its pods."""
     running: int
-    """How many ran before."""
+    """The number of pods that ran before the session."""
     placed: int = 0
     nominated: int = 0
-    """For how many pods room is held until others have left."""
+    """The number of pods for which room is held until other pods have left."""
     priority: int = 0
     domain: dict[str, str] = {}
-    """The topology labels that its pods share, of those that it requires or prefers."""
+    """The required or preferred topology labels whose value all its pods share, with that value."""
     evicts: tuple[str, ...] = ()
     budgets_broken: int = 0
     message: str = ""
-    """Why the rest of it waits, in one sentence."""
+    """Why its other pods wait, in one sentence."""
     reasons: dict[str, int] = {}
 
     @property
     def starts(self) -> bool:
-        """Whether it runs when the plan is carried out."""
+        """Whether the gang runs once the plan is carried out."""
         return self.running + self.placed >= self.minimum and self.running + self.placed > 0
 
 
 class Plan(msgspec.Struct, frozen=True, rename="camel"):
-    """See the module's docstring. Lists of pods are in the order of the queue."""
+    """See the module's docstring. Lists of pods are in queue order."""
 
     counts: dict[str, int]
     binds: tuple[Bound, ...] = ()
@@ -147,11 +150,11 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
     nominated: tuple[Nominated, ...] = ()
     gangs: tuple[GangPlan, ...] = ()
     turns: tuple[Turn, ...] = ()
-    """The turns in the order in which they were taken, once for every attempt."""
+    """The turns in the order in which they were taken, one entry for every attempt."""
     holds: tuple[Hold, ...] = ()
-    """Room to hold from now on: for the nominated pods, and for a turn that starves."""
+    """New holds: for the nominated pods, and for a starving turn."""
     released: tuple[str, ...] = ()
-    """Pods that stay pending and lose what was held for them: their nominations are to be cleared."""
+    """Pods that stay pending and lose their holds; a binder clears their nominations."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
     """Disruption budgets as the evictions leave them."""
 
@@ -164,7 +167,7 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
         nominated: Iterable[Nominated] = (),
         gangs: Iterable[GangPlan] = (),
     ) -> Plan:
-        """Make a plan of its lists, and count them."""
+        """Make a plan from its lists, with the counts of their entries."""
         parts = tuple(binds), tuple(evictions), tuple(unschedulable), tuple(not_considered), tuple(nominated)
         placed, evicted, refused, others, held = map(len, parts)
         moved = sum(eviction.to is not None for eviction in parts[1])
@@ -178,11 +181,11 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def causes(self) -> Counter[str]:
-        """How many pods were not considered for each cause."""
+        """The number of pods that were not considered, by cause."""
         return Counter(each.cause for each in self.not_considered)
 
     def edits(self) -> Iterator[Edit]:
-        """Yield the plan as edits: holds given up, victims gone or moved, pods bound with their volumes, new holds."""
+        """Yield the plan as edits: holds released, victims removed or moved, pods bound with volumes, new holds."""
         yield from map(Release, self.released)
         yield from map(Put, self.budgets)
         for eviction in self.evictions:

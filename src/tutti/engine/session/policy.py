@@ -1,7 +1,7 @@
-"""How a session goes: what it may evict, how often it tries, and how long it waits.
+"""The policy of a session: what the session may evict, how often it tries, and how long it waits.
 
-`OFFLINE` is the policy of `tutti schedule` and of every what-if: no clock, victims vanish at once, and turns are taken
-again until nothing changes. `Policy()` is that of a live scheduler: one pass, victims terminate while room is held.
+`OFFLINE` is the policy of `tutti schedule` and of every what-if: no clock, victims vanish at once, and passes repeat
+until nothing changes. `Policy()` is the policy of a live scheduler: one pass, and room is held while victims terminate.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ SECOND = 1_000_000
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a live scheduler waits, in microseconds."""
+    """Backoff, retry and reservation times of a live scheduler, in microseconds."""
 
     first_backoff: int = SECOND
     longest_backoff: int = 10 * SECOND
     retry_after: int = 300 * SECOND
-    """After this time a failed turn is tried again even if nothing has happened."""
+    """After this time a failed turn is tried again even without a relevant event."""
     starving_after: int = 60 * SECOND
     """A turn that has waited for room for this long gets a reservation."""
     reserved_for: int = 3_600 * SECOND
-    """After this time a reservation passes to the next turn in the queue. Room for pods whose victims are leaving is
-    held for as long, and a pod that has been terminating for longer is no longer expected to leave."""
+    """After this time a reservation passes to the next turn in the queue. Room for pods whose victims are terminating
+    is held for the same time, and a pod that has been terminating for longer is no longer expected to leave."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,16 +33,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     preemption: bool = True
     consolidation: bool = False
-    """Whether running pods may be moved to make room, before any are evicted."""
+    """Whether running pods may be moved to make room, before any pod is evicted."""
     victims: Literal["terminate", "vanish"] = "terminate"
-    """Whether victims begin to terminate, which needs a clock, or are gone at once."""
+    """Whether victims begin to terminate, which needs a clock, or are removed at once."""
     passes: int = 1
-    """How often turns are taken at most while one of them may have cured another."""
+    """The maximum number of passes; a pass is repeated only if it may have cured an earlier failure."""
     patience: Patience | None = Patience()
     """None: no backoff and no reservations; every pending pod is tried, and no queue is kept."""
     budget: int | None = None
-    """How much work a session may do, in the meter's unit (`cluster.work.meter`); None: as much as it takes."""
+    """The maximum work of a session, in the meter's unit (`cluster.work.meter`); None: no limit."""
 
 
 OFFLINE = Policy(victims="vanish", passes=100, patience=None)
-"""Schedule everything at once, until it is settled; 100 passes are far more than that ever takes."""
+"""Schedule all pending pods at once, until nothing changes; real clusters need far fewer than 100 passes."""

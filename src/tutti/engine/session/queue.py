@@ -1,13 +1,13 @@
-"""The queue: which turns failed, since when, and what would make them worth another attempt.
+"""The queue: which turns failed, and when each is tried again.
 
-A failed turn is tried again when an event has happened that may cure it (each plugin says which), but not before its
-backoff is over, which doubles with every attempt; or when its own pods or its group have changed; or after a long time
-in any case.
+A failed turn is tried again when an event has happened that may cure the failure (each plugin names its events) and the
+backoff is over, which doubles with every attempt; or when the turn's own pods or group have changed; or after
+`Patience.retry_after` in any case.
 
-Contract: a `Queue` belongs to one cluster and changes in place. It follows the cluster's marks: a rollback of the
-cluster undoes what sessions did to the queue since. `freeze` gives a record that can be written down; a queue made from
-such a record for another cluster tries everything again when its backoff is over. Losing a queue costs one round of
-attempts, nothing else.
+Contract: a `Queue` belongs to one cluster and changes in place. The queue follows the cluster's marks: a rollback of
+the cluster undoes what sessions did to the queue since the mark. `freeze` returns a record that can be stored; a queue
+made from a record for another cluster tries every turn again when its backoff is over. Losing a queue costs one round
+of attempts, nothing else.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from tutti.engine.session.policy import Patience
 
 
 class WaitingTurn(msgspec.Struct, frozen=True):
-    """A turn that failed."""
+    """A turn that failed; times are microseconds."""
 
     since: int
-    """When it was first tried."""
+    """The time of the first attempt."""
     tried: int
-    """When it was last tried."""
+    """The time of the last attempt."""
     attempts: int
     message: str
     cures: tuple[int, ...]
-    """The events that may cure it."""
+    """The events that may cure the failure."""
     events: tuple[int, ...]
-    """How often each event had happened when it was last tried."""
+    """The cluster's event counters at the last attempt."""
     version: tuple[int, ...]
-    """The version of its pods and its group at that time."""
+    """The version of the turn's pods and group at the last attempt."""
     needs_room: bool = False
-    """Whether more room would help."""
+    """Whether more free resources would help."""
     no_reservation_before: int = 0
-    """Until when it gets no reservation, because it has had one for too long."""
+    """The turn gets no reservation before this time, because its last reservation was held for too long."""
 
     def due_at(self, events: list[int], patience: Patience, *, may_reserve: bool) -> int:
-        """Return when to try again if nothing else happens; `may_reserve`: it could get a reservation."""
+        """Return when to try again if no further event happens; `may_reserve`: the turn could get a reservation."""
         due = self.tried + patience.retry_after
         if self.may_be_cured(events):
             due = min(due, self.backoff_ends(patience))
@@ -52,11 +52,11 @@ class WaitingTurn(msgspec.Struct, frozen=True):
         return due
 
     def is_starving(self, now: int, patience: Patience) -> bool:
-        """Return whether it has waited for room for so long that room is to be reserved."""
+        """Return whether the turn has waited for room for so long that room is reserved."""
         return self.needs_room and now - self.since >= patience.starving_after and now >= self.no_reservation_before
 
     def may_be_cured(self, events: list[int]) -> bool:
-        """Return whether an event that may cure it has happened since it was last tried."""
+        """Return whether an event that may cure the failure has happened since the last attempt."""
         return any(events[cure] != self.events[cure] for cure in self.cures)
 
     def backoff_ends(self, patience: Patience) -> int:
@@ -66,17 +66,18 @@ class WaitingTurn(msgspec.Struct, frozen=True):
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """Room that is held for a turn that starves."""
+    """Room that is held for a starving turn."""
 
     name: str
+    """The name of the turn."""
     since: int
     holds: tuple[Hold, ...]
     until: int | None = None
-    """When the turn will be able to start, as far as the durations of running pods are known."""
+    """When the turn will be able to start; None if the ends of the pods in its way are unknown."""
 
 
 class QueueRecord(msgspec.Struct, frozen=True):
-    """A queue at one moment, for a recording or a restart."""
+    """The content of a queue as plain data, for a recording or a restart."""
 
     waiting: dict[str, WaitingTurn] = {}
     """By the name of the turn."""
@@ -89,10 +90,10 @@ class Queue:
     """See the module's docstring."""
 
     def __init__(self, cluster: Cluster, record: QueueRecord | None = None) -> None:
-        """Make an empty queue, or one that goes on from a record of another cluster.
+        """Make an empty queue, or a queue from the record of another cluster's queue.
 
-        Such a record counts the events of its own cluster, so its turns are due when their backoff is over, and its
-        reservation is gone.
+        The event counters in a record belong to the other cluster, so the turns are due when their backoff is over, and
+        the reservation is dropped.
         """
         self.cluster = cluster
         self._waiting: dict[str, WaitingTurn] = {}
@@ -109,7 +110,7 @@ class Queue:
 
     @property
     def waiting(self) -> dict[str, WaitingTurn]:
-        """The failed turns by name; changed by `put` and `drop` only."""
+        """The failed turns by name; only `put` and `drop` change them."""
         return self._waiting
 
     @property
@@ -124,7 +125,7 @@ class Queue:
 
     @property
     def reservation(self) -> Reservation | None:
-        """Room that is held for the turn that starves."""
+        """The room that is held for a starving turn."""
         return self._reservation
 
     @reservation.setter
@@ -134,7 +135,7 @@ class Queue:
 
     @property
     def wake(self) -> int | None:
-        """When something becomes due even if nothing happens before."""
+        """The latest time at which the next session is needed, even if no event happens before."""
         return self._wake
 
     @wake.setter
@@ -143,12 +144,12 @@ class Queue:
         self._wake = time
 
     def put(self, name: str, entry: WaitingTurn) -> None:
-        """Note that a turn failed."""
+        """Record that a turn failed."""
         self._log(name, self._waiting.get(name))
         self._waiting[name] = entry
 
     def drop(self, name: str) -> None:
-        """Forget a turn that waits no longer."""
+        """Remove a turn that no longer waits."""
         entry = self._waiting.pop(name, None)
         if entry is not None:
             self._log(name, entry)
@@ -164,11 +165,11 @@ class Queue:
             self._undo.append((name, old))
 
     def mark(self) -> None:
-        """Remember this moment."""
+        """Start a nested transaction."""
         self._marks.append(len(self._undo))
 
     def rollback(self) -> None:
-        """Undo what was done since the last mark."""
+        """Undo all changes since the last mark."""
         start = self._marks.pop()
         while len(self._undo) > start:
             name, old = self._undo.pop()
@@ -180,11 +181,11 @@ class Queue:
                 self._waiting.pop(name, None)
 
     def commit(self) -> None:
-        """Keep what was done since the last mark."""
+        """Keep all changes since the last mark."""
         self._marks.pop()
         if not self._marks:
             self._undo.clear()
 
 
 _FIELDS = frozenset(("resume", "reservation", "wake"))
-"""Names in the undo log that are no turns: a turn's name has a slash."""
+"""Names in the undo log that are fields; every other name is a turn's, which contains a slash."""

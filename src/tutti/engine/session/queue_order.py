@@ -1,8 +1,8 @@
-"""The order of the queue: which pod or gang is tried first.
+"""The order of the queue: which pod or gang is tried first, and which pods are not tried at all.
 
-Contract: pure. The higher priority comes first, then the earlier creation (a group's creation counts for its gang),
-then the name; what has no creation time counts as new and comes last. Within a priority the minimums of all gangs come
-before the pods beyond them, so that no gang grows while another cannot start.
+Contract: pure. Turns are sorted by priority (highest first), then by creation time (a gang has that of its group), then
+by name. A pod or group without a creation time counts as new and comes last. Within one priority the minimums of all
+gangs come before any surplus, so that no gang grows while another gang cannot start.
 """
 
 from __future__ import annotations
@@ -17,49 +17,50 @@ from tutti.engine.session.plan import NotConsidered, Order, Turn
 from tutti.kube.objects import Pod
 
 
-def turns(
+def sort_into_turns(
     cluster: Cluster, gangs: Gangs, pods: Iterable[str], *, profile: Profile
 ) -> tuple[list[Turn], list[NotConsidered]]:
-    """Sort pending pods into turns; return these, and the pods that the scheduler does not try."""
-    table, name, gated = cluster.pods, profile.scheduler_name, profile.gates
-    found: list[Turn] = []
-    left_out: list[tuple[Order, NotConsidered]] = []
-    members: dict[str, list[tuple[int, str]]] = {}
+    """Return the turns of pending pods in queue order, and the pods that the scheduler does not try."""
+    table, scheduler_name, checks_gates = cluster.pods, profile.scheduler_name, profile.gates
+    turns: list[Turn] = []
+    skipped: list[tuple[Order, NotConsidered]] = []
+    gang_pods: dict[str, list[tuple[int, str]]] = {}
     roots = gangs.roots()
     for key in pods:
         row = cluster.pod_row(key)
         pod = table.objects[row]
         assert pod is not None
-        spec, since = pod.spec, creation_time(pod)
-        usual = spec.scheduler_name is None or spec.scheduler_name == name
-        if not usual or (gated and spec.scheduling_gates) or pod.metadata.deletion_timestamp is not None:
-            why = not_considered(pod, profile)
-            if why is not None:
-                left_out.append(((-(spec.priority or 0), False, since, key), why))
+        spec, created_at = pod.spec, creation_time(pod)
+        is_ours = spec.scheduler_name is None or spec.scheduler_name == scheduler_name
+        if not is_ours or (checks_gates and spec.scheduling_gates) or pod.metadata.deletion_timestamp is not None:
+            reason = not_considered(pod, profile)
+            if reason is not None:
+                skipped.append(((-(spec.priority or 0), False, created_at, key), reason))
                 continue
-        number = table.group[row]
-        gang = None if number == NO_GROUP else roots[number]
+        group = table.group[row]
+        gang = None if group == NO_GROUP else roots[group]
         if gang is None:
-            found.append(Turn((-(spec.priority or 0), False, since, key), (key,)))
+            turns.append(Turn((-(spec.priority or 0), False, created_at, key), (key,)))
         else:
-            members.setdefault(gang, []).append((since, key))
-    for gang, mine in members.items():
-        found += _gang_turns(cluster, gangs, gang, sorted(mine))
-    return sorted(found), [why for _, why in sorted(left_out, key=lambda pair: pair[0])]
+            gang_pods.setdefault(gang, []).append((created_at, key))
+    for gang, pods_of_gang in gang_pods.items():
+        turns += _gang_turns(cluster, gangs, gang, sorted(pods_of_gang))
+    return sorted(turns), [reason for _, reason in sorted(skipped, key=lambda pair: pair[0])]
 
 
 def _gang_turns(cluster: Cluster, gangs: Gangs, key: str, pods: list[tuple[int, str]]) -> list[Turn]:
+    """Return the turn of a gang's minimum and the turn of its surplus; `pods` are creation times and keys, sorted."""
     gang = gangs.gang(key)
     priority = gang.priority
     if priority is None:
         priority = int(cluster.pods.priority[gangs.rows(key)].max())
-    first = gang.created if gang.created is not None else pods[0][0]
+    created_at = gang.created if gang.created is not None else pods[0][0]
     keys = tuple(pod for _, pod in pods)
-    return [Turn((-priority, surplus, first, key), keys, key) for surplus in (False, True)]
+    return [Turn((-priority, surplus, created_at, key), keys, key) for surplus in (False, True)]
 
 
 def not_considered(pod: Pod, profile: Profile) -> NotConsidered | None:
-    """Return why the scheduler does not try a pending pod; None if it does."""
+    """Return why the scheduler does not try a pending pod; None if the scheduler tries the pod."""
     spec = pod.spec
     if (spec.scheduler_name or profile.scheduler_name) != profile.scheduler_name:
         return NotConsidered(pod.key, "other scheduler", f"schedulerName is {spec.scheduler_name}")

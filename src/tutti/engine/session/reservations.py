@@ -1,8 +1,9 @@
-"""Reservations: where and when a turn that starves will be able to start.
+"""Reservations: where and when a starving turn will be able to start.
 
-Running pods are expected to end in the order of their known ends (start plus duration), and after those the oldest
-first. The shortest beginning of that order without which the turn fits says where it goes; the last end in it says
-when, if all ends in it are known.
+Terminating pods are expected to end first, then pods with a known end (start plus duration) in the order of their ends,
+then all other running pods, the oldest first. `plan_reservation` finds the shortest prefix of that order without which
+the turn fits: the placement says where room is held, and the last end on those nodes says when the room is free, if
+all those ends are known.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from tutti.exceptions import InputError
 from tutti.kube.durations import parse_duration
 from tutti.kube.gangs.tutti_annotations import DURATION
 
-Ends = dict[int, int | None]
-"""When running pods end, by row, in microseconds, the first expected first; None where the end is not known."""
+ExpectedEnds = dict[int, int | None]
+"""The ends of running pods by row, in microseconds, the earliest expected first; None for an unknown end."""
 
 
 def duration_of(cluster: Cluster, gangs: Gangs, row: int) -> int | None:
-    """Return how long a pod runs, in microseconds, if its gang or its annotation says so."""
+    """Return how long the pod in a row runs, in microseconds, if its gang or its annotation states a duration."""
     key = gangs.key_of(row)
     if key is not None:
         return gangs.gang(key).duration
@@ -36,53 +37,58 @@ def duration_of(cluster: Cluster, gangs: Gangs, row: int) -> int | None:
         return None
 
 
-def expected_ends(cluster: Cluster, gangs: Gangs, *, now: int) -> Ends:
-    """Return the running pods in the order in which they are expected to end; those not started yet start now."""
+def expected_ends(cluster: Cluster, gangs: Gangs, *, now: int) -> ExpectedEnds:
+    """Return the running pods in the order of their expected ends; bound pods that have not started start now."""
     pods, length = cluster.pods, cluster.pods.length
-    found: list[tuple[int, int, str, int, int | None]] = []
+    order: list[tuple[int, int, str, int, int | None]] = []
     for row in np.flatnonzero(pods.node[:length] >= 0).tolist():
         start = int(pods.start[row])
-        lasts = duration_of(cluster, gangs, row)
-        end = None if lasts is None else (now if start == NOT_STARTED else start) + lasts
+        run_time = duration_of(cluster, gangs, row)
+        end = None if run_time is None else (now if start == NOT_STARTED else start) + run_time
         if pods.terminating[row]:
-            found.append((0, 0, pods.keys[row], row, None))
+            order.append((0, 0, pods.keys[row], row, None))
         elif end is not None:
-            found.append((1, end, pods.keys[row], row, end))
+            order.append((1, end, pods.keys[row], row, end))
         else:
-            found.append((2, start, pods.keys[row], row, None))
-    return {row: end for _, _, _, row, end in sorted(found)}
+            order.append((2, start, pods.keys[row], row, None))
+    return {row: end for _, _, _, row, end in sorted(order)}
 
 
-def reserve(placer: GangPlacer, need: Need, ends: Ends, *, now: int) -> tuple[list[Hold], int | None] | None:
-    """Return the room to hold for a need, and when it will be free; None when it never will be."""
+def plan_reservation(
+    placer: GangPlacer, need: Need, ends: ExpectedEnds, *, now: int
+) -> tuple[list[Hold], int | None] | None:
+    """Return the holds for a need, and when their room will be free (None: unknown); None if the need never fits.
+
+    Binary search over the number of pods that end: each step is a placement on the cluster without those pods.
+    """
     rows = list(ends)
-    low, high = 1, len(rows)
-    if not rows or _placed_without(placer, need, rows) is None:
+    fewest, most = 1, len(rows)
+    if not rows or _holds_without(placer, need, rows) is None:
         return None
-    while low < high:
-        middle = (low + high) // 2
-        if _placed_without(placer, need, rows[:middle]) is None:
-            low = middle + 1
+    while fewest < most:
+        middle = (fewest + most) // 2
+        if _holds_without(placer, need, rows[:middle]) is None:
+            fewest = middle + 1
         else:
-            high = middle
-    holds = _placed_without(placer, need, rows[:high])
+            most = middle
+    holds = _holds_without(placer, need, rows[:most])
     if holds is None:
         return None
     nodes = {hold.node for hold in holds}
     names = placer.engine.cluster.pods.node_names
-    last: int | None = now
-    for row in rows[:high]:
-        if names[row] in nodes and last is not None and not placer.engine.cluster.pods.terminating[row]:
+    free_at: int | None = now
+    for row in rows[:most]:
+        if names[row] in nodes and free_at is not None and not placer.engine.cluster.pods.terminating[row]:
             end = ends[row]
-            last = max(last, end) if end is not None else None
-    return holds, last
+            free_at = max(free_at, end) if end is not None else None
+    return holds, free_at
 
 
-def _placed_without(placer: GangPlacer, need: Need, rows: list[int]) -> list[Hold] | None:
-    """Return where a need would go without some pods."""
+def _holds_without(placer: GangPlacer, need: Need, rows: list[int]) -> list[Hold] | None:
+    """Return where a need would be placed if the pods in these rows had ended; None if the need does not fit."""
     cluster = placer.engine.cluster
     with Trial(cluster):
         for row in rows:
             cluster.apply(Unbind(cluster.pods.keys[row]))
-        found = placer.place(need)
-        return None if found is None else [Hold(d.pod, d.node or "") for d in found]
+        decisions = placer.place(need)
+        return None if decisions is None else [Hold(d.pod, d.node or "") for d in decisions]

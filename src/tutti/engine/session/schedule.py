@@ -1,8 +1,9 @@
-"""Scheduling without a clock: a session that settles every pending pod into one plan.
+"""Scheduling without a clock: one session that decides every pending pod.
 
-Contract: the cluster stands as the plan leaves it (mark it before and roll it back after for a what-if). Victims are
-gone at once, their budgets shrink, and the newcomer takes its place; victims do not come back as pending pods, which is
-their controllers' work. Messages about single pods are those of kube-scheduler, to the letter.
+Contract: the cluster is left as the plan changes it; for a what-if, mark the cluster before and roll it back after.
+Victims are removed at once, their disruption budgets shrink, and the pods that evicted them are bound. Victims do not
+come back as pending pods, because their controllers create them. Messages about single pods are those of
+kube-scheduler, to the letter.
 """
 
 from __future__ import annotations
@@ -27,6 +28,6 @@ def schedule(
     preemption: bool = True,
     consolidation: bool = False,
 ) -> Plan:
-    """Place the pending pods (all of them if none are named), and say why the rest cannot be placed."""
+    """Place the pending pods with these keys, or all of them; the plan says why the rest cannot be placed."""
     policy = replace(OFFLINE, preemption=preemption, consolidation=consolidation)
     return session(Engine(cluster, profile), None, None, policy, only=pods)

@@ -1,7 +1,8 @@
-"""Attempts for pods without a gang: placed, and others evicted for them, exactly as kube-scheduler does.
+"""Attempts to place pods without a gang, with placement and preemption exactly as in kube-scheduler.
 
-Where gangs could be the victims, they leave as gangs do. Pods of one kind are tried together: when one fits nowhere,
-neither do the others, until the cluster changes.
+The exception: if gangs of lower priority are running, victims are chosen by the rules of gang preemption. Consecutive
+pods of one kind are tried together: when one of them fits on no node, the others do not fit either, until the cluster
+changes.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.engine import Decision
 from tutti.engine.plugins.base import controller
 from tutti.engine.preemption.gang_preemption import Evictions
-from tutti.engine.reasons.pod_failure import PodFailure, failure
+from tutti.engine.reasons.pod_failure import PodFailure, pod_failure
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
 from tutti.engine.session.plan import Unschedulable
 
 _GROWTH = 16
-"""How much larger the next attempt with like pods is: one tells whether they fit at all."""
+"""The growth of batches of pods of one kind. The first batch is one pod, which shows whether the kind fits at all."""
 
 
 class SinglePodAttempts:
@@ -28,100 +29,103 @@ class SinglePodAttempts:
 
     def __init__(self, context: SessionContext) -> None:
         self._context, self._engine, self._cluster = context, context.engine, context.cluster
-        self._failed: FailureCache[tuple[PodFailure, FailedAttempt]] = FailureCache(context)
+        self._known_failures: FailureCache[tuple[PodFailure, FailedAttempt]] = FailureCache(context)
 
     def attempt(self, pods: Sequence[str]) -> dict[str, FailedAttempt]:
-        """Try pods in this order; return those that were refused."""
-        refused: dict[str, FailedAttempt] = {}
-        for kind, alike in groupby(pods, self._kind):
-            known = self._failed.get(kind)
-            if known is None:
-                refused |= self._place_alike(kind, list(alike))
+        """Try pods in this order; return the failures by pod key."""
+        failures: dict[str, FailedAttempt] = {}
+        for kind, same_kind in groupby(pods, self._kind):
+            known_failure = self._known_failures.get(kind)
+            if known_failure is None:
+                failures |= self._place_kind(kind, list(same_kind))
             else:
-                refused |= self._refuse(alike, *known)
-        return refused
+                failures |= self._refuse_pods(same_kind, *known_failure)
+        return failures
 
     def _kind(self, key: str) -> tuple[object, ...]:
-        """Return what tells a pod from others."""
+        """Return what decides an attempt: pods of the same kind fail alike while the cluster does not change."""
         pod = self._cluster.pod(key)
-        looks = self._context.pod_kind(self._cluster.pod_row(key))
+        pod_kind = self._context.pod_kind(self._cluster.pod_row(key))
         held = key if key in self._cluster.holds else ""
-        return held, looks, controller(pod), pod.spec.priority, pod.spec.preemption_policy
+        return held, pod_kind, controller(pod), pod.spec.priority, pod.spec.preemption_policy
 
-    def _place_alike(self, kind: tuple[object, ...], todo: list[str]) -> dict[str, FailedAttempt]:
+    def _place_kind(self, kind: tuple[object, ...], remaining: list[str]) -> dict[str, FailedAttempt]:
         context, size = self._context, 1
-        refused: dict[str, FailedAttempt] = {}
-        while todo:
-            decisions = self._engine.place(todo[:size])
+        failures: dict[str, FailedAttempt] = {}
+        while remaining:
+            decisions = self._engine.place(remaining[:size])
             context.budget.spend(POD_TRIED * len(decisions))
-            context.note_bound(d for d in decisions if d.node is not None)
+            context.record_binds(d for d in decisions if d.node is not None)
             failed = [d for d in decisions if d.node is None]
-            todo = [d.pod for d in failed] + todo[size:]
+            remaining = [d.pod for d in failed] + remaining[size:]
             size *= _GROWTH
             if failed:
-                found = self._failure(failed[0])
-                pod = todo.pop(0)
-                if isinstance(found, PodFailure):
-                    known = self._failed.put(kind, (found, self._failed_attempt(found)))
-                    return refused | self._refuse((pod, *todo), *known)
+                outcome = self._find_victims(failed[0])
+                pod = remaining.pop(0)
+                if isinstance(outcome, PodFailure):
+                    known_failure = self._known_failures.put(kind, (outcome, self._failed_attempt(outcome)))
+                    return failures | self._refuse_pods((pod, *remaining), *known_failure)
                 priority = int(self._cluster.pods.priority[self._cluster.pod_row(pod)])
-                if not context.evictor.carry_out(found, by=pod, gang=None, priority=priority):
-                    refused[pod] = context.waits_for(found)
+                if not context.evictor.carry_out(outcome, preemptor=pod, gang=None, priority=priority):
+                    failures[pod] = context.waiting_for_victims(outcome)
                 size = 1
-        return refused
+        return failures
 
-    def _failure(self, decision: Decision) -> PodFailure | Evictions:
-        """Find victims for a pod; gangs that would have to leave for it leave as gangs do."""
+    def _find_victims(self, decision: Decision) -> PodFailure | Evictions:
+        """Return evictions that make room for a refused pod, or the failure if there are none."""
         cluster, policy = self._cluster, self._context.policy
         row = cluster.pod_row(decision.pod)
         if not policy.preemption:
             return PodFailure(decision)
         never = cluster.pod(decision.pod).spec.preemption_policy == "Never"
-        if not never and self._engine.profile.preempts and (policy.consolidation or self._gangs_below(row)):
+        if not never and self._engine.profile.preempts and (policy.consolidation or self._has_lower_gangs(row)):
             need = Need(decision.pod, 1, (row,), ())
-            found = self._context.find_room(need, int(cluster.pods.priority[row]), None)
-            return found if found is not None else _without_victims(failure(self._engine, decision))
-        told = failure(self._engine, decision)
+            evictions = self._context.find_evictions(need, int(cluster.pods.priority[row]), None)
+            return evictions if evictions is not None else _without_victims(pod_failure(self._engine, decision))
+        failure = pod_failure(self._engine, decision)
         self._context.budget.spend(PREEMPTION_NODE * cluster.nodes.count)
-        if told.candidate is None:
-            return told
-        there = Decision(decision.pod, told.candidate.node, nodes=decision.nodes)
-        return Evictions(told.candidate.victims, (there,), told.candidate.violations)
+        if failure.candidate is None:
+            return failure
+        on_candidate = Decision(decision.pod, failure.candidate.node, nodes=decision.nodes)
+        return Evictions(failure.candidate.victims, (on_candidate,), failure.candidate.violations)
 
-    def _gangs_below(self, row: int) -> bool:
-        """Return whether gangs of a lower priority than a pod run."""
+    def _has_lower_gangs(self, row: int) -> bool:
+        """Return whether pods of gangs with a lower priority than the pod in a row are running."""
         pods, length = self._cluster.pods, self._cluster.pods.length
         if not self._cluster.groups.keys:
             return False
         lower = (pods.node[:length] >= 0) & (pods.group[:length] >= 0) & (pods.priority[:length] < pods.priority[row])
         return bool(lower.any())
 
-    def _failed_attempt(self, found: PodFailure) -> FailedAttempt:
-        """Return a failure with the events that may cure it."""
-        decision = found.decision
+    def _failed_attempt(self, failure: PodFailure) -> FailedAttempt:
+        """Return the failed attempt of a pod's turn, with the events that may cure the failure."""
+        decision = failure.decision
         plugins = {decision.refused.plugin} if decision.refused is not None else decision.plugins
         cures = self._engine.evaluator.retry_events(plugins) if plugins else frozenset(Event)
-        return FailedAttempt(found.message, cures, tuple(self._cluster.events), "NodeResourcesFit" in plugins)
+        return FailedAttempt(failure.message, cures, tuple(self._cluster.events), "NodeResourcesFit" in plugins)
 
-    def _refuse(self, pods: Iterable[str], found: PodFailure, refusal: FailedAttempt) -> dict[str, FailedAttempt]:
-        """Note pods that fail for one reason; return them with it."""
-        decision, table = found.decision, self._cluster.pods
+    def _refuse_pods(
+        self, pods: Iterable[str], failure: PodFailure, attempt: FailedAttempt
+    ) -> dict[str, FailedAttempt]:
+        """Record in the plan that pods of one kind cannot be placed; return the failure for each of them."""
+        decision, table = failure.decision, self._cluster.pods
         reasons = decision.reasons
         if decision.refused is not None:
             reasons = dict.fromkeys(decision.refused.messages, decision.nodes)
         reasons = dict(sorted(reasons.items()))
-        refused = {}
+        failures = {}
         for pod in pods:
-            if found.eligible:
-                self._context.release((pod,))
+            if failure.eligible:
+                self._context.release_holds((pod,))
             priority = int(table.priority[table.row_of[pod]])
-            self._context.plan.refuse(Unschedulable(pod, refusal.message, priority, decision.nodes, reasons))
-            refused[pod] = refusal
-        return refused
+            self._context.plan.refuse(Unschedulable(pod, attempt.message, priority, decision.nodes, reasons))
+            failures[pod] = attempt
+        return failures
 
 
-def _without_victims(told: PodFailure) -> PodFailure:
-    """Return the failure of a pod where a victim exists, but not the whole gang of that victim can be evicted."""
-    if told.candidate is None:
-        return told
-    return PodFailure(told.decision, after="preemption: the victims are parts of gangs that cannot go whole.")
+def _without_victims(failure: PodFailure) -> PodFailure:
+    """Return the failure of a pod whose only victims belong to gangs that cannot be evicted as a whole."""
+    if failure.candidate is None:
+        return failure
+    text = "preemption: the victims belong to gangs that cannot be evicted as a whole."
+    return PodFailure(failure.decision, preemption_message=text)
