@@ -21,14 +21,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from tutti.engine.session.attempts import Attempts
-
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put, Remove
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.context import Options
+from tutti.engine.session.context import SessionContext
+from tutti.engine.session.gang_attempts import GangAttempts
 from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Plan
+from tutti.engine.session.policy import OFFLINE
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.schedule import schedule
 from tutti.kube.gangs.coscheduling import LABEL
@@ -263,38 +263,41 @@ def preempt(watch: Watch) -> Iterator[Line]:
     ):
         asks = {"cpu": cpu, "memory": memory}
         new = [make_gang(f"new-{g:03}", [asks] * 10, priority=100, at=20_000 + g) for g in range(100)]
-        times, attempts = (arriving if one_by_one else all_there)(watch, new)
-        assert_whole(attempts.cluster)
+        times, context = (arriving if one_by_one else all_there)(watch, new)
+        assert_whole(context.cluster)
         times.sort()
         p50, p99 = (1000 * times[math.ceil(len(times) * part) - 1] for part in (0.5, 0.99))
-        started = sum(gang.starts for gang in attempts.notes.plan().gangs)
+        plan = context.plan.plan()
+        started = sum(gang.starts for gang in plan.gangs)
         outcome = (
-            f"{started} of {len(new)} gangs started, {len(attempts.notes.plan().evictions):,} pods evicted; "
+            f"{started} of {len(new)} gangs started, {len(plan.evictions):,} pods evicted; "
             f"longest {1000 * times[-1]:.0f} ms"
         )
         told = f"p50 {p50:.1f}, p99 {p99:.1f} ms"
         yield Line(f"1,000 gangs of 10 run, 100 preempt: {what}", "p99 <= 30 ms", told, p99 <= 30, outcome)
 
 
-def all_there(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float], Attempts]:
+def all_there(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float], SessionContext]:
     """Decide on gangs that wait from the beginning: a turn each."""
     cluster = Cluster([*full(), *(obj for gang in new for obj in gang)])
-    attempts = Attempts(Engine(cluster), Options())
-    todo, _ = sort_into_turns(cluster, attempts.gangs, pending_pods(cluster), profile=attempts.engine.profile)
+    context = SessionContext(Engine(cluster), OFFLINE, None)
+    attempts = GangAttempts(context)
+    todo, _ = sort_into_turns(cluster, context.gangs, pending_pods(cluster), profile=context.engine.profile)
     settle_memory()
-    return [watch.once(lambda turn=turn: attempts.gang(turn))[0] for turn in todo if not turn.surplus], attempts
+    return [watch.once(lambda turn=turn: attempts.attempt(turn))[0] for turn in todo if not turn.surplus], context
 
 
-def arriving(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float], Attempts]:
+def arriving(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float], SessionContext]:
     """Decide on gangs that come one after the other, as from a watch; the edits are not timed, the turns are."""
     cluster = Cluster(full())
-    attempts = Attempts(Engine(cluster), Options())
+    context = SessionContext(Engine(cluster), OFFLINE, None)
+    attempts = GangAttempts(context)
 
     def decide() -> None:
-        todo, _ = sort_into_turns(cluster, attempts.gangs, pending_pods(cluster), profile=attempts.engine.profile)
+        todo, _ = sort_into_turns(cluster, context.gangs, pending_pods(cluster), profile=context.engine.profile)
         for turn in todo:
             if not turn.surplus:
-                attempts.gang(turn)
+                attempts.attempt(turn)
 
     times = []
     settle_memory()
@@ -302,7 +305,7 @@ def arriving(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float]
         for obj in gang:
             cluster.apply(Put(obj))
         times.append(watch.once(decide)[0])
-    return times, attempts
+    return times, context
 
 
 # Starvation -----------------------------------------------------------------------------------------------------------
