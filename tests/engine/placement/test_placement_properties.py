@@ -109,7 +109,7 @@ def test_one_node_in_plain_numbers_is_what_columns_say(seed: int) -> None:
             for place, row in enumerate(rows.tolist()):
                 one = NodeRow(cluster, row)
                 assert plugin.fits(one, spec) == (answers is None or not answers[place, 0])
-                assert plugin.points(one, spec) == (0 if scores is None else int(scores[place, 0]))
+                assert plugin.score_row(one, spec) == (0 if scores is None else int(scores[place, 0]))
 
 
 @given(seed=st.integers(0, 10**6))

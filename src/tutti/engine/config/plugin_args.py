@@ -18,10 +18,11 @@ from tutti.engine.plugins.base import MAX_SCORE, Plugin
 from tutti.engine.plugins.image_locality import ImageLocality
 from tutti.engine.plugins.inter_pod_affinity import InterPodAffinity
 from tutti.engine.plugins.node_affinity import NodeAffinityPlugin
+from tutti.engine.plugins.node_name import NodeName
 from tutti.engine.plugins.node_ports import NodePorts
-from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
-from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, Shape
-from tutti.engine.plugins.node_rules import NodeName, NodeUnschedulable
+from tutti.engine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from tutti.engine.plugins.node_resources_fit import FunctionShape, NodeResourcesFit, ScoringStrategy
+from tutti.engine.plugins.node_unschedulable import NodeUnschedulable
 from tutti.engine.plugins.node_volume_limits import NodeVolumeLimits
 from tutti.engine.plugins.pod_topology_spread import PodTopologySpread
 from tutti.engine.plugins.taint_toleration import TaintToleration
@@ -72,7 +73,7 @@ def _resources(specs: tuple[wire.ResourceSpec, ...] | None, most: int, place: Fi
     return tuple(found) or ScoringStrategy().resources
 
 
-def _curve(points: tuple[wire.ShapePoint, ...] | None, place: FieldPath) -> Shape:
+def _curve(points: tuple[wire.ShapePoint, ...] | None, place: FieldPath) -> FunctionShape:
     if not points:
         raise place.fault("at least one point is required")
     found: list[tuple[int, int]] = []

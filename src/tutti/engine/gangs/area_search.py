@@ -105,7 +105,7 @@ class AreaSearch:
 
     def _is_plain(self, slots: Sequence[AlikePods]) -> bool:
         """Say whether no pod looks at other pods, so that room and nodes are all that counts."""
-        return not any(any(slot.kind.incoming.concerned) or slot.kind.incoming.spec.ports for slot in slots)
+        return not any(any(slot.kind.incoming.applicable_plugins) or slot.kind.incoming.spec.ports for slot in slots)
 
     # One by one -------------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class AreaSearch:
             priority = min(int(pods.priority[each]) for slot in slots for each in slot.kind.rows)
             for key, hold in held.items():
                 other = pods.row_of[key]
-                if key not in mine and hold.rank(int(pods.priority[other])) >= priority:
+                if key not in mine and hold.effective_priority(int(pods.priority[other])) >= priority:
                     free = free - self._cluster.usages.matrix[pods.usage[other], places]
         listed: list[int] = free.tolist()
         return listed

@@ -81,7 +81,7 @@ class Areas:
 
     def _fewest(self, need: Need, key: str, within: Area | None) -> Area | None:
         """Give as few domains as can hold the need together, the roomiest first; None when that is all of them."""
-        digits = self._cluster.nodes.domains(key).digits
+        digits = self._cluster.nodes.domains(key).indices
         room = self.copies(need, key, within)
         order = [d for d in np.lexsort((self.ranks(key), -room)).tolist() if d and room[d]]
         total, chosen = 0, np.zeros(len(room), dtype=bool)
@@ -135,7 +135,7 @@ class Areas:
             return self._capacity.in_domains(incoming, key)
         domains = self._cluster.nodes.domains(key)
         copies = self._capacity.copies(incoming)
-        return sum_by(domains.digits[within.rows], copies[within.rows], len(domains.nodes_in))
+        return sum_by(domains.indices[within.rows], copies[within.rows], len(domains.nodes_in))
 
     def _lacks(
         self, kinds: Sequence[PodKind], key: str, within: Area | None
@@ -150,7 +150,7 @@ class Areas:
         lacks = np.zeros(len(domains.nodes_in), dtype=bool)
         for place, amount in wanted.items():
             free = np.where(on, np.maximum(nodes.alloc[place] - nodes.used[place], 0), 0)
-            lacks |= sum_by(domains.digits, free, len(lacks)) < amount
+            lacks |= sum_by(domains.indices, free, len(lacks)) < amount
         return lacks
 
     def kinds(self, rows: Sequence[int]) -> list[PodKind]:
@@ -187,12 +187,12 @@ class Areas:
             self._version, self._known = nodes.touched.length, {}
         area = self._known.get((key, digit))
         if area is None:
-            area = self._known[key, digit] = Area((domains.digits == digit) & (digit > 0))
+            area = self._known[key, digit] = Area((domains.indices == digit) & (digit > 0))
         return area if within is None else area & within.mask
 
     def values_of(self, rows: Iterable[int], key: str) -> set[int]:
         """Give the domains in which pods run."""
-        pods, digits = self._cluster.pods, self._cluster.nodes.domains(key).digits
+        pods, digits = self._cluster.pods, self._cluster.nodes.domains(key).indices
         return {int(digits[pods.node[row]]) for row in rows if pods.node[row] >= 0}
 
     def name(self, key: str, digit: int) -> str:

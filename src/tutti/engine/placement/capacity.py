@@ -49,7 +49,7 @@ class Capacity:
         version = self._evaluator.cluster.nodes.touched.length
         found = known.sums.get(key)
         if found is None or found[0] != version:
-            sums = sum_by(domains.digits, known.column, len(domains.nodes_in))
+            sums = sum_by(domains.indices, known.column, len(domains.nodes_in))
             found = known.sums[key] = (version, sums)
         return found[1]
 
@@ -89,7 +89,7 @@ class Capacity:
         sums = []
         for key, (read, by_domain) in list(known.sums.items()):
             if read == version:
-                sums.append((nodes.domains(key).digits, by_domain))
+                sums.append((nodes.domains(key).indices, by_domain))
             else:
                 del known.sums[key]
         for row in rows:
@@ -109,7 +109,7 @@ class Capacity:
         version = self._evaluator.cluster.nodes.touched.length
         for key, (read, sums) in list(known.sums.items()):
             if read == version:
-                np.add.at(sums, self._evaluator.cluster.nodes.domains(key).digits[rows], more)
+                np.add.at(sums, self._evaluator.cluster.nodes.domains(key).indices[rows], more)
             else:
                 del known.sums[key]
 

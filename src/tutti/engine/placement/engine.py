@@ -147,7 +147,7 @@ class Engine:
 
     def _best_row(self, incoming: IncomingPod) -> tuple[int, int]:
         """Give the row with the largest key, of those where promised pods leave room; the key says no if none does."""
-        keys, area = self.evaluator.row_table(incoming).keys(incoming.spec), incoming.within
+        keys, area = self.evaluator.row_table(incoming).keys(incoming.spec), incoming.area
         held = {self.cluster.nodes.row_of.get(name) for name in self.cluster.held_on} if self.cluster.held_on else ()
         while True:
             row = int(keys.argmax()) if area is None else best_within(keys, area)
@@ -155,7 +155,7 @@ class Engine:
             if key < 0 or row not in held:
                 return row, key
             # Only nodes whose turn comes are judged with the promised pods: to judge all would take far longer.
-            if self.evaluator.filter_row_with_holds(incoming, [None] * len(incoming.concerned), row) == PASS:
+            if self.evaluator.filter_row_with_holds(incoming, [None] * len(incoming.applicable_plugins), row) == PASS:
                 return row, key
             keys = keys.copy()
             keys[row] = NEVER
@@ -166,7 +166,7 @@ class Engine:
 
     def _looks_at_rows(self, incoming: IncomingPod) -> bool:
         """Say whether nodes are judged by what is on them alone."""
-        if any(incoming.concerned):
+        if any(incoming.applicable_plugins):
             return False
         tier = self.evaluator.row_table(incoming).tier
         tier.sync()
@@ -185,7 +185,7 @@ class Engine:
 
     def _is_simple(self, incoming: IncomingPod) -> bool:
         """Say whether pods like the asked one only ever look at room."""
-        return not any(incoming.concerned) and not incoming.spec.ports and self.is_plain(incoming)
+        return not any(incoming.applicable_plugins) and not incoming.spec.ports and self.is_plain(incoming)
 
     def _place_few(self, incoming: IncomingPod, pods: Sequence[str], start: int | None) -> list[Decision]:
         """Place those of some pods that are like the asked one, one by one, until one does not fit."""
@@ -193,7 +193,7 @@ class Engine:
             self.cluster,
             self.cluster.nodes,
             self.evaluator.row_table(incoming),
-            incoming.within,
+            incoming.area,
         )
         decisions = []
         for pod in self._alike(incoming, pods):
@@ -213,8 +213,8 @@ class Engine:
         table = self.evaluator.row_table(incoming)
         usage = cluster.usages.matrix[cluster.pods.usage[incoming.row]]
         keys = table.keys(incoming.spec)
-        if incoming.within is not None:
-            keys = np.where(incoming.within.mask[: len(keys)], keys, NEVER)
+        if incoming.area is not None:
+            keys = np.where(incoming.area.mask[: len(keys)], keys, NEVER)
         decisions = []
         alike = self._alike(incoming, pods)
         for pod, (row, score) in zip(alike, pick(cluster, table, incoming.spec, keys, usage, len(alike)), strict=False):

@@ -15,7 +15,7 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Bind
-from tutti.cluster.events import EVERY, Event
+from tutti.cluster.events import ALL_EVENTS, Event
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.work.meter import POD_PASS, POD_PASS_NODE
 from tutti.engine.placement.node_plugin_cache import NodePluginCache
@@ -29,16 +29,16 @@ from tutti.engine.plugins.base import (
     NodePlugin,
     NodeRows,
     PodPlugin,
-    PreparedPlugin,
+    PreFilterState,
     Selection,
     SpecColumns,
     controller,
-    normalise,
+    default_normalize_score,
 )
 from tutti.engine.plugins.node_affinity import named_nodes
-from tutti.engine.plugins.verdict import NARROWED, PASS, Reason, Variants, Verdicts, decode, encode
+from tutti.engine.plugins.verdict import EXCLUDED_BY_PRE_FILTER, PASS, Reason, StatusCodes, Verdicts, decode, encode
 
-States = list[PreparedPlugin | None]
+States = list[PreFilterState | None]
 """What each cluster plugin of the profile prepared for a pod; None where it has nothing to filter."""
 
 
@@ -81,14 +81,14 @@ class Evaluator:
         pod = cluster.pods.objects[row]
         assert pod is not None
         incoming = IncomingPod(cluster, row, pod)
-        incoming.within = within
+        incoming.area = within
         key = (incoming.spec.number, incoming.labels.number, controller(pod))
         known = self._concerned.get(key)
         version = (cluster.workloads_version, cluster.labels.version)
         if known is None or known[0] != version:
-            concerned = [plugin.concerns(incoming) for _, _, plugin in self._cluster_plugins]
+            concerned = [plugin.applies_to(incoming) for _, _, plugin in self._cluster_plugins]
             known = self._concerned[key] = (version, concerned)
-        incoming.concerned = known[1]
+        incoming.applicable_plugins = known[1]
         return incoming
 
     def row_table(self, incoming: IncomingPod) -> RowPluginCache:
@@ -132,8 +132,8 @@ class Evaluator:
             if own is not None:
                 return own
         feasible = keys >= 0
-        if incoming.within is not None:
-            feasible &= incoming.within.mask[: len(feasible)]
+        if incoming.area is not None:
+            feasible &= incoming.area.mask[: len(feasible)]
         for state in states:
             if state is not None:
                 rows = selection(feasible)
@@ -155,8 +155,8 @@ class Evaluator:
     def _prepare(self, incoming: IncomingPod) -> States | Reason:
         """Let the cluster plugins look at the cluster; the first reason to give up ends it."""
         states: States = []
-        for (_, enabled, plugin), concerned in zip(self._cluster_plugins, incoming.concerned, strict=True):
-            found = plugin.prepare(incoming) if concerned and enabled.filters else None
+        for (_, enabled, plugin), concerned in zip(self._cluster_plugins, incoming.applicable_plugins, strict=True):
+            found = plugin.pre_filter(incoming) if concerned and enabled.filters else None
             if isinstance(found, Reason):
                 return found
             states.append(found)
@@ -167,7 +167,7 @@ class Evaluator:
         window, specs = NodeRows(self.cluster, rows), SpecColumns(incoming.spec)
         verdict = np.full(len(rows), PASS, dtype=np.int16)
         for place, (plugin, _, filters) in enumerate(self.profile.plugins):
-            answers: Variants | None = None
+            answers: StatusCodes | None = None
             if filters and isinstance(plugin, NodePlugin):
                 answers = plugin.filter(window, incoming.spec)
             elif filters and isinstance(plugin, PodPlugin):
@@ -182,7 +182,9 @@ class Evaluator:
 
     def room_wanted(self, incoming: IncomingPod) -> list[tuple[int, int]]:
         """Give the resources, by their places, that filters check for room, and how much of each the pod wants."""
-        return [want for plugin in self.rules.pod_filters for want in plugin.room(self.cluster, incoming.spec)]
+        return [
+            want for plugin in self.rules.pod_filters for want in plugin.required_resources(self.cluster, incoming.spec)
+        ]
 
     # Nominations ------------------------------------------------------------------------------------------------------
 
@@ -190,7 +192,7 @@ class Evaluator:
         """Give the node that the pod was promised, alone, if the pod fits there."""
         nodes = self.cluster.nodes
         row = nodes.row_of.get(self.cluster.holds[incoming.pod.key].node)
-        if row is None or not nodes.on[row] or (incoming.within is not None and not incoming.within.mask[row]):
+        if row is None or not nodes.on[row] or (incoming.area is not None and not incoming.area.mask[row]):
             return None
         if self.filter_row_with_holds(incoming, states, row) != PASS:
             return None
@@ -205,7 +207,7 @@ class Evaluator:
         for name in list(self.cluster.held_on):
             row = nodes.row_of.get(name)
             if row is not None and nodes.on[row]:
-                if incoming.within is not None and not incoming.within.mask[row]:
+                if incoming.area is not None and not incoming.area.mask[row]:
                     continue
                 _, reason = self._filter_row_with_promised(incoming, states, row)
                 if reason is not None:
@@ -227,18 +229,18 @@ class Evaluator:
         promised = [
             key
             for key, hold in cluster.held_on.get(name, {}).items()
-            if key != mine and hold.rank(int(pods.priority[pods.row_of[key]])) >= priority
+            if key != mine and hold.effective_priority(int(pods.priority[pods.row_of[key]])) >= priority
         ]
         if not promised:
             return PASS, None
-        forked = [state.fork() if state is not None else None for state in states]
+        forked = [state.clone() if state is not None else None for state in states]
         mark = cluster.mark()
         try:
             for key in promised:
                 other = pods.row_of[key]
                 for state in forked:
                     if state is not None:
-                        state.moved(cluster.pod(key), cluster.spec_of(other), row, 1)
+                        state.update_with_pod(cluster.pod(key), cluster.spec_of(other), row, 1)
                 cluster.apply(Bind(key, name))
             verdict = int(self.filter_rows(incoming, forked, np.array([row]))[0])
             return verdict, None if verdict == PASS else self.reason(incoming, row, verdict)
@@ -257,9 +259,9 @@ class Evaluator:
         for plugin, weight in self.rules.scaled_scores:
             raw = table.tier.raw.get(plugin)
             if raw is not None:
-                keys = keys + normalise(raw[rows], plugin.scaled) * (weight << RANK_BITS)
+                keys = keys + default_normalize_score(raw[rows], plugin.normalization) * (weight << RANK_BITS)
         for i, (_, enabled, cluster_plugin) in enumerate(self._cluster_plugins):
-            if enabled.weight and incoming.concerned[i]:
+            if enabled.weight and incoming.applicable_plugins[i]:
                 scored = cluster_plugin.score(incoming, filtered.states[i], rows)
                 if scored is not None:
                     keys = keys + scored * (enabled.weight << RANK_BITS)
@@ -276,8 +278,8 @@ class Evaluator:
             scored: Ints | None = None
             if weight and isinstance(plugin, NodePlugin):
                 scored = plugin.score(window, incoming.spec)
-                if scored is not None and plugin.scaled:
-                    scored = normalise(scored, plugin.scaled)
+                if scored is not None and plugin.normalization:
+                    scored = default_normalize_score(scored, plugin.normalization)
             elif weight and isinstance(plugin, PodPlugin):
                 lines = plugin.score(window, specs)
                 scored = None if lines is None else lines[:, 0]
@@ -293,23 +295,23 @@ class Evaluator:
         """Give the verdict of every row: that of the first plugin that refuses it."""
         verdict = self.filter_rows(incoming, filtered.states, np.arange(self.cluster.nodes.length))
         if filtered.left_out is not None:
-            verdict[filtered.left_out] = NARROWED
+            verdict[filtered.left_out] = EXCLUDED_BY_PRE_FILTER
         return verdict
 
     def reason(self, incoming: IncomingPod, row: int, verdict: int) -> Reason:
         """Say why a row was refused."""
-        if verdict == NARROWED:
+        if verdict == EXCLUDED_BY_PRE_FILTER:
             return Reason("PreFilterResult", (), resolvable=False)
-        place, variant = decode(verdict)
-        return self.profile.plugins[place].plugin.reason(incoming, row, variant)
+        place, code = decode(verdict)
+        return self.profile.plugins[place].plugin.reason(incoming, row, code)
 
     def curable(self, incoming: IncomingPod, filtered: FilterResult) -> Bools:
         """Say for every row whether it was refused, and evicting pods could help."""
         curable = np.zeros(self.cluster.nodes.length, dtype=bool)
         for verdict, rows in self._by_verdict(incoming, filtered):
-            if verdict != NARROWED:
-                place, variant = decode(verdict)
-                curable[rows] = self.profile.plugins[place].plugin.resolvable(incoming, rows, variant)
+            if verdict != EXCLUDED_BY_PRE_FILTER:
+                place, code = decode(verdict)
+                curable[rows] = self.profile.plugins[place].plugin.resolvable(incoming, rows, code)
         for row, reason in filtered.reasons.items():
             curable[row] = reason.resolvable
         return curable
@@ -321,27 +323,27 @@ class Evaluator:
         for reason in filtered.reasons.values():
             _add(counts, dict.fromkeys(reason.messages, 1))
         for verdict, rows in self._by_verdict(incoming, filtered):
-            if verdict == NARROWED:
+            if verdict == EXCLUDED_BY_PRE_FILTER:
                 _add(counts, {"node(s) didn't satisfy plugin(s) [NodeAffinity]": len(rows)})
                 plugins.add("NodeAffinity")
             else:
-                place, variant = decode(verdict)
+                place, code = decode(verdict)
                 plugin = self.profile.plugins[place].plugin
                 plugins.add(plugin.name)
-                _add(counts, plugin.tally(incoming, rows, variant))
+                _add(counts, plugin.count_messages(incoming, rows, code))
         return counts, frozenset(plugins)
 
     def cures(self, plugins: Iterable[str]) -> frozenset[Event]:
         """Give the events after which pods that were refused by some plugins may fit."""
-        known = {enabled.plugin.name: enabled.plugin.cures for enabled in self.profile.plugins}
-        return frozenset(event for name in plugins for event in known.get(name, EVERY))
+        known = {enabled.plugin.name: enabled.plugin.events_to_register for enabled in self.profile.plugins}
+        return frozenset(event for name in plugins for event in known.get(name, ALL_EVENTS))
 
     def _by_verdict(self, incoming: IncomingPod, filtered: FilterResult) -> list[tuple[int, Rows]]:
         """Give the rows of nodes that were refused without regard to holds, by their verdict."""
         verdict = self.verdicts(incoming, filtered)
         refused = self.cluster.nodes.on[: len(verdict)] & (verdict != PASS)
-        if incoming.within is not None:
-            refused &= incoming.within.mask[: len(verdict)]
+        if incoming.area is not None:
+            refused &= incoming.area.mask[: len(verdict)]
         refused[list(filtered.reasons)] = False
         found = verdict[refused].astype(np.intp)
         least = int(found.min()) if len(found) else 0

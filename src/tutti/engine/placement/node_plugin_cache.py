@@ -30,7 +30,7 @@ class NodePluginCache:
     def __init__(self, cluster: Cluster, spec: SpecClass, rules: RowPlugins) -> None:
         self.cluster, self._spec, self._rules = cluster, spec, rules
         self._size = -1
-        self._read = self._rank_shape = 0
+        self._read = self._rank_version = 0
         self.base: Ints = np.zeros(0, dtype=np.int64)
         self.raw: dict[NodePlugin, Ints] = {}
         self.constant = 0
@@ -41,11 +41,11 @@ class NodePluginCache:
     def sync(self) -> None:
         """Ask again about nodes that changed."""
         nodes = self.cluster.nodes
-        fresh = self._size != nodes.size or self._rank_shape != nodes.rank_shape
+        fresh = self._size != nodes.size or self._rank_version != nodes.rank_version
         if not fresh and self._read == nodes.touched.length:
             return
         rows = nodes.touched.since(self._read)
-        self._size, self._rank_shape, self._read = nodes.size, nodes.rank_shape, nodes.touched.length
+        self._size, self._rank_version, self._read = nodes.size, nodes.rank_version, nodes.touched.length
         if not fresh and 2 * len(rows) < nodes.size and self._evaluator(rows):
             return
         self.base, self.raw = np.zeros(nodes.size, dtype=np.int64), {}
@@ -77,7 +77,7 @@ class NodePluginCache:
                 if not everything:
                     return False
                 self.raw[plugin] = scored
-            elif plugin.scaled == "down":
+            elif plugin.normalization == "down":
                 constant += MAX_SCORE * weight
         self.constant = constant
         return True

@@ -66,7 +66,7 @@ class RecentNodes:
             some = NodeRows(self._cluster, rows).floats
             if some is not None:
                 self._floats[0][:, rows], self._floats[1][:, rows] = some
-        window.take_floats(self._floats)
+        window.set_floats(self._floats)
         return window
 
 
@@ -76,9 +76,9 @@ class RowPluginCache:
     def __init__(self, tier: NodePluginCache, rules: RowPlugins, recent: RecentNodes, spec: SpecClass) -> None:
         self._cluster, self._rules, self._recent = tier.cluster, rules, recent
         # Plugins that have nothing to say to one member have nothing to say to any.
-        self._filters = [plugin for plugin in rules.pod_filters if not plugin.idle(spec)]
+        self._filters = [plugin for plugin in rules.pod_filters if not plugin.skips_filter(spec)]
         self._fits = [plugin.fits for plugin in self._filters]
-        self._points = [(plugin.points, weight) for plugin, weight in rules.pod_scores]
+        self._points = [(plugin.score_row, weight) for plugin, weight in rules.pod_scores]
         self.tier = tier
         self._generation = -1
         self._nodes_read = 0
@@ -219,7 +219,7 @@ class RowPluginCache:
         return place
 
     def _now(self, spec: SpecClass) -> list[int]:
-        return [plugin.version(self._cluster, spec) for plugin, _ in self._rules.node_scores]
+        return [plugin.score_version(self._cluster, spec) for plugin, _ in self._rules.node_scores]
 
     def _ask(self, place: int, spec: SpecClass) -> None:
         """Ask about all nodes for one member."""

@@ -22,8 +22,8 @@ class RowPlugins:
         pods = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, PodPlugin)]
         # Of a plugin that does not filter, or does not score, only the other half is asked.
         self.node_filters = [p for p, e in nodes if e.filters and type(p).filter is not NodePlugin.filter]
-        self.node_scores = [(p, e.weight) for p, e in nodes if e.weight and not p.scaled]
-        self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.scaled]
+        self.node_scores = [(p, e.weight) for p, e in nodes if e.weight and not p.normalization]
+        self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.normalization]
         self.pod_filters = [p for p, e in pods if e.filters and type(p).filter is not PodPlugin.filter]
         self.pod_scores = [(p, e.weight) for p, e in pods if e.weight and type(p).score is not PodPlugin.score]
         self.narrows = any(isinstance(p, NodeAffinityPlugin) for p in self.node_filters)
@@ -36,4 +36,4 @@ class RowPlugins:
 
     def shape(self, spec: SpecClass) -> tuple[Hashable, ...]:
         """Give what specs share that the pod plugins can judge together."""
-        return tuple(plugin.shape(spec) for plugin in self._pod_plugins)
+        return tuple(plugin.columns_key(spec) for plugin in self._pod_plugins)

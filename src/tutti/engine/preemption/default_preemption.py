@@ -87,7 +87,7 @@ def _may_preempt(cluster: Cluster, incoming: IncomingPod, curable: Bools) -> boo
     if row is None or not curable[row]:
         return True
     priority = incoming.pod.spec.priority or 0
-    return not any(cluster.pods.priority[p] < priority and _leaving(cluster, p) for p in cluster.on_node[row])
+    return not any(cluster.pods.priority[p] < priority and _leaving(cluster, p) for p in cluster.pods_on_row[row])
 
 
 def _leaving(cluster: Cluster, pod: int) -> bool:
@@ -170,7 +170,7 @@ class _Evictions:
     def _try(self, row: int, lower: list[int]) -> Candidate | tuple[str, ...]:
         """Take all lower pods away, and put back those that need not go; or say why that does not help."""
         cluster, evaluator, incoming = self._cluster, self._evaluator, self._incoming
-        states = [state.fork() if state is not None else None for state in self._filtered.states]
+        states = [state.clone() if state is not None else None for state in self._filtered.states]
         mark = cluster.mark()
         try:
             for pod in lower:
@@ -201,7 +201,7 @@ class _Evictions:
             cluster.apply(Bind(key, cluster.nodes.names[row]))
         for state in states:
             if state is not None:
-                state.moved(obj, cluster.spec_of(pod), row, number)
+                state.update_with_pod(obj, cluster.spec_of(pod), row, number)
 
     def _cost(self, candidate: Candidate) -> tuple[int, int, int, int, int]:
         """Order candidates: budgets broken, highest priority, sum of priorities, number, and who started latest."""

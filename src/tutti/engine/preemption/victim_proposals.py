@@ -34,7 +34,7 @@ class VictimProposals:
         self._groups = [(areas.kinds(each.everybody), each.least) for each in lacking(need)]
         """The kinds of pods of the gang and of each of its parts, and how many are needed."""
         self._kinds = self._groups[0][0]
-        self.plain = not any(any(kind.incoming.concerned) for kind in self._kinds)
+        self.plain = not any(any(kind.incoming.applicable_plugins) for kind in self._kinds)
         """Whether the gang's pods look at nobody else."""
         self._pods, self._unit = victims.pods, victims.owner
 
@@ -82,7 +82,7 @@ class VictimProposals:
             allowed[:] = False
             if len(taken) == 1:
                 allowed[list(taken)] = 0 not in taken
-        return domains.digits, len(allowed), allowed
+        return domains.indices, len(allowed), allowed
 
     def hopeless(self) -> bool:
         """Say whether not even evicting everybody could make room."""

@@ -39,7 +39,7 @@ def domain_fits(placer: GangPlacer, need: Need) -> tuple[str | None, int, list[D
         return None, 0, []
     key, areas = bound.topology.required, placer.areas
     nodes = placer.engine.cluster.nodes
-    digits = nodes.domains(key).digits
+    digits = nodes.domains(key).indices
     there = np.unique(digits[nodes.on]).tolist()
     taken = areas.values_of(bound.running, key)
     copies = areas.copies(bound, key, None)

@@ -17,8 +17,8 @@ from tutti.engine.placement.evaluator import Evaluator
 from tutti.engine.plugins.base import Area
 from tutti.engine.reasons.pod_failure import fit_error
 
-_HERE = frozenset((Event.NODE_ADDED, Event.POD_GONE))
-_ANYWHERE = _HERE | {Event.NODE_ROOM, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_GONE}
+_HERE = frozenset((Event.NODE_ADDED, Event.POD_REMOVED))
+_ANYWHERE = _HERE | {Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_REMOVED}
 """What may cure a gang that is bound to labels: nodes of other domains than the one that is told about may change."""
 _UNKNOWN = frozenset(("?",))
 """No plugin, so that anything may be a cure."""

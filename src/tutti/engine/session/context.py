@@ -91,7 +91,7 @@ class SessionContext:
     def waits_for(self, found: Evictions) -> FailedAttempt:
         """Return the failure of a turn that waits for other pods to leave."""
         text = f"waits for {_listed((*found.victims, *found.leaving))} to leave"
-        return FailedAttempt(text, frozenset((Event.POD_GONE,)), tuple(self.cluster.events))
+        return FailedAttempt(text, frozenset((Event.POD_REMOVED,)), tuple(self.cluster.events))
 
     def note_bound(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
         """Note that pods are bound."""
@@ -130,7 +130,7 @@ class FailureCache(Generic[T]):
         return failure
 
     def _drop_outdated(self) -> None:
-        version = (self._cluster.touched.length, self._cluster.held.version)
+        version = (self._cluster.touched.length, self._cluster.hold_index.version)
         if self._version != version:
             self._version = version
             self._found.clear()

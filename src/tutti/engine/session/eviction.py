@@ -163,6 +163,6 @@ class Evictor:
         mine = {d.pod: d.node or "" for d in decisions}
         for node in sorted(set(mine.values())):
             for other, hold in list(cluster.held_on.get(node, {}).items()):
-                if other not in mine and hold.rank(self._priority(other)) < priority:
+                if other not in mine and hold.effective_priority(self._priority(other)) < priority:
                     cluster.apply(Release(other))
                     self._plan.unnominate(other, by)

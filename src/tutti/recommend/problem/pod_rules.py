@@ -201,7 +201,7 @@ class _Reader:
             answers: dict[int, bool] = {}
             for incoming in self._of_labels.values():
                 namespace = incoming.spec.namespace
-                in_scope = term.scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
+                in_scope = term.scope.contains_existing(namespace, self.cluster.namespace_labels(namespace))
                 answers[incoming.labels.number] = in_scope and term.selector.matches(incoming.own_labels)
             known = self._known[key] = np.array([answers[number] for number in self._labels], dtype=bool)
         return known

@@ -141,7 +141,7 @@ def pose_again(planning: PlanningCluster, problem: Problem, pods: Sequence[str])
     rules = rules_of(cluster, incoming)
     known, room, welcome, roomy = _existing(planning, incoming)
     before = [number_of[each.pods[0]] for each in classes]
-    places = [cluster.resources.place(name) for name in problem.resources]
+    places = [cluster.resources.index(name) for name in problem.resources]
     return problem._replace(
         classes=tuple(classes),
         requests=problem.requests[before],
@@ -228,9 +228,9 @@ def _allowed(planning: PlanningCluster, incoming: Sequence[IncomingPod], rows: R
         if not allowed[:, number].any() or not each.spec.volumes:
             continue
         for plugin in (enabled.plugin for enabled in plugins if enabled.filters):
-            if not isinstance(plugin, ClusterPlugin) or plugin.name in _LOOKERS or not plugin.concerns(each):
+            if not isinstance(plugin, ClusterPlugin) or plugin.name in _LOOKERS or not plugin.applies_to(each):
                 continue
-            state = plugin.prepare(each)
+            state = plugin.pre_filter(each)
             if isinstance(state, Reason):  # no node will do
                 allowed[:, number] = False
             elif state is not None:

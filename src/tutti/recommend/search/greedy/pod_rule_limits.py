@@ -144,7 +144,7 @@ class PodRuleLimits:
                 key = term.topology_key
                 blocked |= at(tally.view(key, nodes).counts, ground.domains(key)) > 0
         labels = ground.planning.engine.evaluator.incoming_pod(ground.rows[self._number]).labels
-        for held in ground.cluster.labels.held_against(labels):
+        for held in ground.cluster.labels.carried_terms_matching(labels):
             if held.key.role == Role.REPELS and held.total:
                 key = held.key.term.topology_key
                 blocked |= at(held.view(key, nodes).counts, ground.domains(key)) > 0

@@ -64,7 +64,7 @@ class RuleDomains:
 
     def _matches(self, scope: Scope, selector: Selector, pod: Pod) -> bool:
         namespace = pod.metadata.namespace or "default"
-        in_scope = scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
+        in_scope = scope.contains_existing(namespace, self.cluster.namespace_labels(namespace))
         return in_scope and selector.matches(pod.metadata.labels or {})
 
     def matching(self, *terms: tuple[Scope, Selector]) -> Callable[[Pod], bool]:
