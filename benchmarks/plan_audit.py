@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind
-from tutti.cluster.node_edits import like
+from tutti.cluster.node_edits import new_node_like
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.evaluator import FilterResult
 from tutti.engine.session.schedule import schedule
@@ -80,7 +80,7 @@ def _nodes(request: Request, told: Recommendation) -> Iterator[str]:
     for new in told.nodes:
         if not new.pods:
             yield f"node {new.name} has no pods"
-        node = like(offering_of(request, new).node, new.name)
+        node = new_node_like(offering_of(request, new).node, new.name)
         daemons = daemons_on(request, node)
         yield from _room(new.name, node, [*daemons, *(by_name[pod] for pod in new.pods if pod in by_name)])
     users: dict[str, list[Pod]] = {each.node: [] for each in told.on_existing}
@@ -186,7 +186,7 @@ def _cluster(request: Request, told: Recommendation, pods: Mapping[str, str | No
         by_kind[obj.KIND].append(obj)
     for new in told.nodes:
         if new.name != gone:
-            node = like(offering_of(request, new).node, new.name)
+            node = new_node_like(offering_of(request, new).node, new.name)
             by_kind[Node.KIND].append(node)
             by_kind[Pod.KIND] += daemons_on(request, node)
     return Cluster([obj for objects in by_kind.values() for obj in objects])

@@ -1,4 +1,4 @@
-"""What must hold of the picture whatever happens to it."""
+"""Properties of a cluster: edits, rollback and copies."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SEQUENCES, EDITS = 20, 500
 
 
 def answers(cluster: Cluster, engine: Engine, most: int = 4) -> list[object]:
-    """Ask about some pending pods."""
+    """Return verdicts and preemption results of some pending pods."""
     pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
     return [(node_verdicts(engine, key), preempt(engine, key)) for key in pending[:most]]
 
 
 def rebuilt(cluster: Cluster) -> Cluster:
-    """Build the same picture from nothing."""
+    """Build the same state in an empty cluster."""
     fresh = Cluster()
     for edit in cluster.edits():
         fresh.apply(edit)
@@ -54,27 +54,27 @@ def test_after_every_edit_the_cluster_answers_as_one_built_from_scratch(seed: in
 
 
 @given(seed=st.integers(0, 10**6), before=st.integers(0, 20), inner=st.integers(0, 15), outer=st.integers(0, 15))
-def test_rollback_brings_everything_back(seed: int, before: int, inner: int, outer: int) -> None:
+def test_rollback_restores_the_state(seed: int, before: int, inner: int, outer: int) -> None:
     drawn = RandomCluster(seed)
     cluster = Cluster(drawn.objects())
     engine = Engine(cluster)
     for _ in range(before):
         apply(cluster, drawn)
-    seen, said = cluster_state(cluster), answers(cluster, engine)
+    seen, before_answers = cluster_state(cluster), answers(cluster, engine)
     first = cluster.mark()
     for _ in range(outer):
         apply(cluster, drawn)
-    between, told = cluster_state(cluster), answers(cluster, engine)
+    between, inner_answers = cluster_state(cluster), answers(cluster, engine)
     second = cluster.mark()
     for _ in range(inner):
         apply(cluster, drawn)
     answers(cluster, engine)
     cluster.rollback(second)
     assert cluster_state(cluster) == between
-    assert answers(cluster, engine) == told
+    assert answers(cluster, engine) == inner_answers
     cluster.rollback(first)
     assert cluster_state(cluster) == seen
-    assert answers(cluster, engine) == said
+    assert answers(cluster, engine) == before_answers
 
 
 @given(seed=st.integers(0, 10**6), edits=st.integers(0, 25))
@@ -93,7 +93,7 @@ def test_a_committed_mark_can_be_undone_by_an_outer_one(seed: int, edits: int) -
 
 @given(seed=st.integers(0, 10**6), edits=st.integers(0, 25))
 @settings(max_examples=30)
-def test_a_copy_goes_its_own_way(seed: int, edits: int) -> None:
+def test_a_copy_is_independent(seed: int, edits: int) -> None:
     drawn = RandomCluster(seed)
     cluster = Cluster(drawn.objects())
     answers(cluster, Engine(cluster))
@@ -109,14 +109,14 @@ def test_a_copy_goes_its_own_way(seed: int, edits: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-def test_placing_and_removing_is_the_identity(seed: int) -> None:
+def test_rollback_undoes_placements(seed: int) -> None:
     drawn = RandomCluster(seed)
     cluster = Cluster(drawn.objects())
     engine = Engine(cluster)
-    seen, said = cluster_state(cluster), answers(cluster, engine)
+    seen, before_answers = cluster_state(cluster), answers(cluster, engine)
     mark = cluster.mark()
     pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
     engine.place(pending)
     cluster.rollback(mark)
     assert cluster_state(cluster) == seen
-    assert answers(cluster, engine) == said
+    assert answers(cluster, engine) == before_answers

@@ -7,7 +7,7 @@ import pytest
 from tutti.cluster.columns import RowLog
 
 
-def test_a_reader_gets_what_was_touched_since() -> None:
+def test_since_returns_the_rows_after_a_position() -> None:
     log = RowLog()
     for row in range(3000):
         log.add(row)
@@ -16,7 +16,7 @@ def test_a_reader_gets_what_was_touched_since() -> None:
     assert log.copy().since(2999).tolist() == [2999]
 
 
-def test_old_entries_are_dropped_and_late_readers_get_all_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_entries_are_dropped_and_late_readers_get_all_kept_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RowLog, "KEPT", 1024)
     log = RowLog()
     for row in range(5000):

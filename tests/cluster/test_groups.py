@@ -1,4 +1,4 @@
-"""The group column: after every edit as if built from scratch, and after a rollback as before."""
+"""The group index equals a rebuilt index after every edit, and is restored by a rollback."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Editor:
         self._gangs = 0
 
     def edit(self, cluster: Cluster) -> Edit:
-        """Make an edit that the cluster can take, or refuses."""
+        """Draw an edit, which the cluster may refuse."""
         draw = self.draw
-        anyone = sorted(cluster.pods.row_of)
-        pod = draw.choice(anyone) if anyone else "default/nobody"
+        keys = sorted(cluster.pods.row_of)
+        pod = draw.choice(keys) if keys else "default/missing"
         node = draw.choice(self.drawn.nodes).metadata.name
         match draw.randrange(10):
-            case 0 | 1 if anyone:
+            case 0 | 1 if keys:
                 return Put(self._renamed(cluster.pod(pod)))
-            case 2 if anyone:
+            case 2 if keys:
                 return Put(self._changed(cluster.pod(pod)))
             case 3:
                 return Remove("Pod", pod)
@@ -57,7 +57,7 @@ class Editor:
                 return Put(self._new_pod())
 
     def _object(self, cluster: Cluster) -> Edit:
-        """Change or remove an object that says something of groups."""
+        """Change or remove an object that describes groups."""
         draw = self.draw
         there = [obj for kind in GROUP_KINDS for obj in cluster.objects[kind].values()]
         if not there or draw.random() < 0.3:
@@ -96,7 +96,7 @@ class Editor:
                 return replace(pod, spec=replace(pod.spec, node_name=node))
 
     def _new_pod(self) -> k.Pod:
-        """Make a member of a gang that nobody has named before."""
+        """Return a member of a new gang."""
         self._gangs += 1
         made = self.drawn.draw_gang(f"more-{self._gangs}")
         self.drawn.add(made, running=False)
@@ -110,7 +110,7 @@ def apply(cluster: Cluster, editor: Editor) -> None:
 
 
 def rebuilt(cluster: Cluster) -> Cluster:
-    """Build the same picture from nothing."""
+    """Build the same state in an empty cluster."""
     fresh = Cluster()
     for edit in cluster.edits():
         fresh.apply(edit)
@@ -118,19 +118,19 @@ def rebuilt(cluster: Cluster) -> Cluster:
 
 
 def column(cluster: Cluster) -> dict[str, object]:
-    """Give what a cluster knows of groups, by names."""
+    """Return the group index by names."""
     groups, pods = cluster.groups, cluster.pods
     return {
         "members": {
             key: {pods.keys[row] for row in rows} for key, rows in zip(groups.keys, groups.members, strict=True) if rows
         },
         "column": {key: groups.keys[pods.group[row]] for key, row in pods.row_of.items() if pods.group[row] >= 0},
-        "named by": {pods.keys[row]: says for row, says in groups.named_by.items()},
+        "named by": {pods.keys[row]: says for row, says in groups.membership_by_row.items()},
     }
 
 
 def records(cluster: Cluster, gangs: Gangs) -> dict[str, object]:
-    """Give what is read of every gang, and how it stands."""
+    """Return every gang with its members, parts and running pods."""
     found: dict[str, object] = {}
     names, every = cluster.pods.keys, gangs.keys()
     for key in every:
@@ -142,13 +142,13 @@ def records(cluster: Cluster, gangs: Gangs) -> dict[str, object]:
 
 
 def objects(cluster: Cluster) -> list[Object]:
-    """Give all objects as they were put."""
+    """Return all objects as they were put."""
     pods = [pod for pod in cluster.pods.objects if pod is not None]
     return [*(obj for kind in cluster.objects.values() for obj in kind.values()), *pods]
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_after_every_edit_groups_are_as_if_built_from_scratch(seed: int) -> None:
+def test_after_every_edit_the_index_equals_a_rebuilt_index(seed: int) -> None:
     editor = Editor(seed)
     cluster = Cluster(editor.drawn.objects)
     gangs = Gangs(cluster)
@@ -160,20 +160,20 @@ def test_after_every_edit_groups_are_as_if_built_from_scratch(seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_column_says_what_the_pods_say(seed: int) -> None:
+def test_the_index_matches_the_pods(seed: int) -> None:
     editor = Editor(seed)
     cluster = Cluster(editor.drawn.objects)
     gangs = Gangs(cluster)
     for number in range(EDITS):
         apply(cluster, editor)
-        said = {pod.key: says for pod in objects(cluster) if isinstance(pod, k.Pod) and (says := membership(pod))}
-        assert column(cluster)["named by"] == said, number
+        declared = {pod.key: says for pod in objects(cluster) if isinstance(pod, k.Pod) and (says := membership(pod))}
+        assert column(cluster)["named by"] == declared, number
         every = gangs.keys()
         assert {key: gangs.gang(key) for key in every} == read_gangs(objects(cluster)), number
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_rollback_brings_groups_back(seed: int) -> None:
+def test_rollback_restores_groups(seed: int) -> None:
     editor = Editor(seed)
     draw = random.Random(seed)
     cluster = Cluster(editor.drawn.objects)
@@ -206,7 +206,7 @@ def test_rollback_brings_groups_back(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_copy_has_groups_of_its_own(seed: int) -> None:
+def test_a_copy_has_independent_groups(seed: int) -> None:
     editor = Editor(seed)
     cluster = Cluster(editor.drawn.objects)
     twin = cluster.copy()

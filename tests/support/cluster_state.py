@@ -12,7 +12,7 @@ def cluster_state(cluster: Cluster) -> dict[str, object]:
     told: dict[str, object] = {}
     for name, row in nodes.row_of.items():
         used = {names[i] or f"nonzero-{i}": int(v) for i, v in enumerate(nodes.used[:, row]) if v}
-        on_it = sorted(pods.keys[p] for p in cluster.on_node[row])
+        on_it = sorted(pods.keys[p] for p in cluster.pods_on_row[row])
         told[f"node {name}"] = (nodes.objects[row], bool(nodes.on[row]), used, on_it)
     for key, row in pods.row_of.items():
         where = pods.node_names[row]

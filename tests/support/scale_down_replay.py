@@ -54,7 +54,7 @@ def violations(objects: list[Document], incoming, answer) -> list[str]:
                 found.append(f"step {number}: {move.pod} goes to {move.target}, which goes as well")
             cluster.apply(Bind(move.pod, move.target))
         for name in step.removes:
-            for row in list(cluster.on_node[cluster.nodes.row_of[name]]):
+            for row in list(cluster.pods_on_row[cluster.nodes.row_of[name]]):
                 key = cluster.pods.keys[row]
                 if not key.startswith("kube-system/agent-"):
                     found.append(f"step {number}: {key} is on {name} when it goes")

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from tutti.app.scale_workload import scale_edits
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put, Remove
-from tutti.cluster.node_edits import added, belongs_to_node, cordoned, node_of, pods_on
+from tutti.cluster.node_edits import belongs_to_node, cordoned, new_node_edits, node_of, pods_on
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod, PodStatus
 from tutti.kube.reading.snapshot import Snapshot
@@ -56,7 +56,7 @@ def apply_what_if(
         return new_edits
 
     for node, count in what_if.add:
-        apply(added(cluster, node, count))
+        apply(new_node_edits(cluster, node, count))
     for workload, count in what_if.scale:
         edits, note = scale_edits(snapshot, workload, count, namespace=namespace)
         apply(edits)

@@ -1,10 +1,15 @@
-"""The picture of a cluster: columns, edits, rollback, holds, pod classes, counters.
+"""The state of one cluster: tables of nodes and pods, and the edits that change them.
 
-- `cluster`       the picture; `edits` the one way to change it; `trial` edits that are undone
-- `node_table`, `pod_table`, `columns`, `occupancy`  nodes and pods as columns; ports and volumes in use
-- `spec_classes`  pods that the scheduler cannot tell apart; `counters` pods counted by selector and domain
-- `groups`, `holds`, `services`, `events`  groups of pods, room that is held, services, what has happened
-- `node_edits`    new nodes like an existing one, cordoned and uncordoned nodes
-- `follower`      state that follows the marks and rollbacks of a cluster
-- `work`          counted work: the meter with its rates, and the work budget of a search
+- `cluster`: the cluster; which methods change it and roll it back?
+- `edits`: which changes of a cluster exist? `trial`: how are edits tried and undone?
+- `node_table`, `pod_table`, `columns`: how are nodes, pods and resources stored as numpy columns?
+- `occupancy`: which host ports and volumes are in use on which node?
+- `spec_classes`: which pods can the scheduler not tell apart?
+- `counters`: how many pods match a selector, per node and topology domain?
+- `groups`: which pods name which pod group? `services`: which Services select a pod?
+- `holds`: for which pods is room kept on which node?
+- `events`: what happened that may let a waiting pod fit?
+- `node_edits`: which edits add a node like an existing one, cordon or uncordon a node?
+- `follower`: which state outside the cluster is rolled back with the cluster?
+- `work`: how much work was done, and how much may a search do?
 """

@@ -1,7 +1,7 @@
-"""Columns: numpy arrays that grow, and the numbering of resources.
+"""Columns: numpy arrays that grow, the numbering of resources, and the log of changed rows.
 
-A column has spare room behind its last used row, so that a new row costs no copy; rows are stable for as long as their
-object lives. Resources are numbered: the first six places are fixed, extended resources follow as they appear.
+A column has spare capacity behind its last used row, so a new row usually costs no copy. A row number stays valid while
+its object exists. Resources have indices: the first six are fixed, extended resources follow in order of appearance.
 """
 
 from __future__ import annotations
@@ -20,54 +20,54 @@ Rows = NDArray[np.intp]
 CPU, MEMORY, PODS, NONZERO_CPU, NONZERO_MEMORY, STORAGE = range(6)
 FIXED = {"cpu": CPU, "memory": MEMORY, "pods": PODS, "ephemeral-storage": STORAGE}
 UNLIMITED = 2**62
-"""What a node offers of the two non-zero sums, which are only scored and never run out."""
+"""The capacity of every node for the two non-zero sums: they are scored and never limit a node."""
 
 
-def grown(array: NDArray[Any], size: int, *, fill: int | bool = 0) -> NDArray[Any]:
-    """Copy a column (or a stack of columns: its last axis is the rows) into one of a larger size."""
+def grow_column(array: NDArray[Any], size: int, *, fill: int | bool = 0) -> NDArray[Any]:
+    """Copy a column, or a stack of columns whose last axis is the rows, into a larger array."""
     bigger = np.full((*array.shape[:-1], size), fill, dtype=array.dtype)
     bigger[..., : array.shape[-1]] = array
     return bigger
 
 
 class ResourceNames:
-    """The place of each resource in the stacked columns; it only grows."""
+    """The index of each resource in the stacked columns; indices are never reused."""
 
     def __init__(self) -> None:
         self.names = ["cpu", "memory", "pods", "", "", "ephemeral-storage"]
-        self._place = dict(FIXED)
+        self._index = dict(FIXED)
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def place(self, name: str) -> int:
-        """Give the resource's place, a new one if it is new."""
-        place = self._place.get(name)
-        if place is None:
-            place = self._place[name] = len(self.names)
+    def index(self, name: str) -> int:
+        """Return the index of a resource; a new name gets the next index."""
+        index = self._index.get(name)
+        if index is None:
+            index = self._index[name] = len(self.names)
             self.names.append(name)
-        return place
+        return index
 
     def copy(self) -> ResourceNames:
         """Copy the numbering."""
-        twin = ResourceNames()
-        twin.names, twin._place = list(self.names), dict(self._place)
-        return twin
+        clone = ResourceNames()
+        clone.names, clone._index = list(self.names), dict(self._index)
+        return clone
 
     def vector(self, amounts: dict[str, int]) -> Ints:
-        """Turn amounts by name into a vector by place."""
-        places = {self.place(name): amount for name, amount in amounts.items()}
+        """Return amounts by name as a vector by resource index."""
+        by_index = {self.index(name): amount for name, amount in amounts.items()}
         vector = np.zeros(len(self.names), dtype=np.int64)
-        for place, amount in places.items():
-            vector[place] = amount
+        for index, amount in by_index.items():
+            vector[index] = amount
         return vector
 
 
 class RowLog:
-    """The rows that were touched, in order; readers remember how far they have read.
+    """A log of changed rows, in order; each reader remembers the position up to which it has read.
 
-    Only the newest entries are kept. A reader that is further behind gets all of those, far more than it would follow
-    one by one: every reader starts anew then.
+    The log keeps only the newest entries. A reader that is further behind gets all kept entries; these are so many that
+    every reader rebuilds its state instead of following them one by one.
     """
 
     KEPT = 1 << 22
@@ -76,19 +76,19 @@ class RowLog:
         self._rows = np.zeros(1024, dtype=np.intp)
         self._dropped = 0
         self.length = 0
-        """How many rows were ever noted: the position behind the last."""
+        """The number of rows ever logged, which is the position after the last entry."""
 
     def add(self, row: int) -> None:
-        """Note that a row has changed."""
-        place = self.length - self._dropped
-        if place == len(self._rows):
-            place = self._make_room()
-        self._rows[place] = row
+        """Log a changed row."""
+        index = self.length - self._dropped
+        if index == len(self._rows):
+            index = self._make_room()
+        self._rows[index] = row
         self.length += 1
 
     def _make_room(self) -> int:
         if len(self._rows) < self.KEPT:
-            self._rows = grown(self._rows, 2 * len(self._rows))
+            self._rows = grow_column(self._rows, 2 * len(self._rows))
         else:
             half = len(self._rows) // 2
             self._rows[:half] = self._rows[half:].copy()
@@ -96,11 +96,11 @@ class RowLog:
         return self.length - self._dropped
 
     def since(self, position: int) -> Rows:
-        """Give the rows touched after a position, with repetitions."""
+        """Return the rows logged after a position, with repetitions."""
         return self._rows[max(position - self._dropped, 0) : self.length - self._dropped]
 
     def copy(self) -> RowLog:
-        """Copy the log: positions in the original are positions in the copy."""
-        twin = RowLog()
-        twin._rows, twin._dropped, twin.length = self._rows.copy(), self._dropped, self.length
-        return twin
+        """Copy the log; positions in the original are valid in the copy."""
+        clone = RowLog()
+        clone._rows, clone._dropped, clone.length = self._rows.copy(), self._dropped, self.length
+        return clone

@@ -1,9 +1,9 @@
-"""The edits: the one way to change a cluster.
+"""The edits: the only way to change a cluster.
 
-An edit is a frozen record. The same record is the watch's delta, the undo log's entry, the plan's content, the
-rehearsal's event and the recording's line. `Put` creates or replaces an object of any kind, a volume bound to its claim
-included; `Bind` and `Unbind` move a pod without touching its object; `Hold` keeps room on a node for a pod that is not
-there yet; `Switch` turns a template node, one that could be bought, into one that is there.
+An edit is a frozen record. The same records serve as watch updates, undo log entries and contents of plans. `Put`
+creates or replaces an object of any kind, including a volume bound to its claim. `Bind` and `Unbind` move a pod without
+changing its object. `Hold` keeps room on a node for a pod that is not bound yet. `Switch` turns a template node (a node
+that could be bought) into an active node and back.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ class Edit(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Put(Edit, frozen=True, gc=False):
-    """Create an object, or replace the one of the same kind and key.
+    """Create an object, or replace the object of the same kind and key.
 
-    A pod's object says where the pod is: an update that names no node takes a pod off the node that it was bound to.
-    What is held for a pod is given up, unless the update tells the scheduler nothing. A template stays switched off.
+    The object of a pod decides where the pod is: an update without a node name removes the pod from its node. The
+    update also releases the pod's hold, unless the update changes nothing that the scheduler reads. A template node
+    stays inactive.
     """
 
     obj: Object
 
 
 class PutTemplate(Edit, frozen=True, gc=False):
-    """Add a node that is switched off: one that could be bought."""
+    """Add an inactive node: a node that could be bought."""
 
     obj: Object
 
 
 class Remove(Edit, frozen=True, gc=False):
-    """Delete an object; one that is not there is no error, as with a watch."""
+    """Delete an object; as with a watch, a missing object is not an error."""
 
     kind: str
     key: str
 
 
 class Bind(Edit, frozen=True, gc=False):
-    """Put a pending pod on a node; `start` is when it starts there, in microseconds."""
+    """Bind a pending pod to a node; `start` is its start time in microseconds."""
 
     pod: str
     node: str
@@ -49,30 +50,30 @@ class Bind(Edit, frozen=True, gc=False):
 
 
 class Unbind(Edit, frozen=True, gc=False):
-    """Take a pod off its node; it is pending again."""
+    """Remove a pod from its node; the pod is pending again."""
 
     pod: str
 
 
 class Hold(Edit, frozen=True, gc=False):
-    """Keep room on a node for a pending pod until it is bound or released, or until a time (in microseconds)."""
+    """Keep room on a node for a pending pod until it is bound or released, or until a time in microseconds."""
 
     pod: str
     node: str
     until: int | None = None
     priority: int | None = None
-    """How much the hold matters; None stands for the pod's own priority."""
+    """The priority of the hold; None stands for the pod's own priority."""
 
-    def rank(self, priority: int) -> int:
-        """Give how much the hold matters, for a pod of a priority."""
-        return priority if self.priority is None else self.priority
+    def effective_priority(self, pod_priority: int) -> int:
+        """Return the hold's priority, or the given priority of its pod."""
+        return pod_priority if self.priority is None else self.priority
 
 
 class Release(Edit, frozen=True, gc=False):
-    """Give up what was held for a pod.
+    """Release the hold of a pod.
 
     Without `announce` the release counts as no event: pods that wait for room are not retried because of it. A session
-    uses this for holds that it puts back at once.
+    uses this for holds that it restores at once.
     """
 
     pod: str
@@ -80,14 +81,14 @@ class Release(Edit, frozen=True, gc=False):
 
 
 class Switch(Edit, frozen=True, gc=False):
-    """Turn a node on or off; a node that is off takes part in nothing."""
+    """Make a node active or inactive; an inactive node is ignored everywhere."""
 
     node: str
     on: bool
 
 
 class SetPortAddresses(Edit, frozen=True, gc=False):
-    """Set at which addresses a host port is taken on a row. Only an undo needs it: see `Occupancy.ports`."""
+    """Set the addresses that use a host port on a row. Only undo needs this edit: see `Occupancy.ports`."""
 
     row: int
     protocol: str
@@ -96,7 +97,7 @@ class SetPortAddresses(Edit, frozen=True, gc=False):
 
 
 class SetArrivalOrder(Edit, frozen=True, gc=False):
-    """Set a pod's place in the order in which pods came to nodes. Only an undo needs it: see `PodTable.order`."""
+    """Set the arrival order of a pod on its node. Only undo needs this edit: see `PodTable.order`."""
 
     pod: str
     order: int

@@ -1,7 +1,7 @@
-"""What happens to a cluster, counted: who waits for something to happen looks whether its count has moved.
+"""Events: counters of changes that may let a waiting pod fit.
 
-The kinds are those by which kube-scheduler's plugins say what could cure their refusals. Counts only move by edits that
-stay: what a rollback undoes has not happened.
+A waiting pod is retried when a relevant event counter has changed. The kinds follow the events that kube-scheduler's
+plugins register (EventsToRegister). A rollback restores the counters, so undone edits leave no event.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from tutti.kube.objects import Node, Pod
 
 
 class Event(IntEnum):
-    """Something that may let a waiting pod fit."""
+    """A kind of change that may let a waiting pod fit."""
 
     NODE_ADDED = 0
-    NODE_ROOM = 1
-    """A node offers something else than before."""
+    NODE_ALLOCATABLE = 1
+    """A node's allocatable resources or capacity changed."""
     NODE_LABELS = 2
     NODE_TAINTS = 3
-    """A node's taints changed, or it was cordoned or uncordoned."""
-    NODE_GONE = 4
+    """A node's taints changed, or the node was cordoned or uncordoned."""
+    NODE_REMOVED = 4
     POD_PLACED = 5
-    """A pod came to a node."""
-    POD_GONE = 6
-    """A pod left its node, began to terminate, or gave up room that was held for it."""
+    """A pod was assigned to a node."""
+    POD_REMOVED = 6
+    """A pod left its node, began to terminate, or released its hold."""
     VOLUMES = 7
-    """A volume, a claim, or something about storage changed."""
+    """A volume, a claim or another storage object changed."""
     OBJECTS = 8
-    """Another object changed: a service, a namespace, a budget, a group."""
+    """Another object changed: a Service, a namespace, a disruption budget, a pod group."""
 
 
-EVERY = frozenset(Event)
-_VOLUMES = frozenset((
+ALL_EVENTS = frozenset(Event)
+_VOLUME_KINDS = frozenset((
     "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment", "PersistentVolume",
     "PersistentVolumeClaim",
 ))  # fmt: skip
 
 
-def node_changes(old: Node, new: Node) -> list[Event]:
-    """Say what is new about a node."""
+def node_change_events(old: Node, new: Node) -> list[Event]:
+    """Return the events that an update of a node causes."""
     changes = []
     if old.status.allocatable != new.status.allocatable or old.status.capacity != new.status.capacity:
-        changes.append(Event.NODE_ROOM)
+        changes.append(Event.NODE_ALLOCATABLE)
     if old.metadata.labels != new.metadata.labels:
         changes.append(Event.NODE_LABELS)
     if old.spec.taints != new.spec.taints or old.spec.unschedulable != new.spec.unschedulable:
@@ -50,15 +50,21 @@ def node_changes(old: Node, new: Node) -> list[Event]:
     return changes
 
 
-def is_no_news(old: Pod, new: Pod) -> bool:
-    """Say whether an update of a pod tells the scheduler nothing; most are about its status."""
-    was, now = old.metadata, new.metadata
-    leaving = (was.deletion_timestamp is None) == (now.deletion_timestamp is None)
-    same = was.labels == now.labels and was.annotations == now.annotations
-    promised = old.status.nominated_node_name == new.status.nominated_node_name
-    return leaving and same and promised and old.spec == new.spec and was.owner_references == now.owner_references
+def is_irrelevant_update(old: Pod, new: Pod) -> bool:
+    """Return whether an update of a pod changes nothing that the scheduler reads, such as a status update."""
+    old_meta, new_meta = old.metadata, new.metadata
+    same_termination = (old_meta.deletion_timestamp is None) == (new_meta.deletion_timestamp is None)
+    same_metadata = old_meta.labels == new_meta.labels and old_meta.annotations == new_meta.annotations
+    same_nomination = old.status.nominated_node_name == new.status.nominated_node_name
+    return (
+        same_termination
+        and same_metadata
+        and same_nomination
+        and old.spec == new.spec
+        and old_meta.owner_references == new_meta.owner_references
+    )
 
 
-def object_change(kind: str) -> Event:
-    """Say what the change of an object that is neither node nor pod is."""
-    return Event.VOLUMES if kind in _VOLUMES else Event.OBJECTS
+def object_change_event(kind: str) -> Event:
+    """Return the event that a change of an object other than a node or a pod causes."""
+    return Event.VOLUMES if kind in _VOLUME_KINDS else Event.OBJECTS

@@ -1,4 +1,4 @@
-"""What follows the marks of a cluster: state beside the columns that a rollback must undo as well."""
+"""Followers: state outside the columns that a rollback of the cluster must undo as well."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Protocol
 
 
 class Follower(Protocol):
-    """State that changes together with a cluster, and goes back when the cluster is rolled back.
+    """State that changes together with a cluster and is rolled back with it.
 
-    The cluster calls these methods in step with its own: every `mark` is followed by exactly one `rollback` or
+    The cluster calls these methods together with its own: each `mark` is followed by exactly one `rollback` or
     `commit`, in nested order.
     """
 
     def mark(self) -> None:
-        """Remember this moment."""
+        """Remember the current state."""
 
     def rollback(self) -> None:
-        """Undo everything since the last mark, and drop that mark."""
+        """Undo all changes since the last mark, and drop that mark."""
 
     def commit(self) -> None:
-        """Drop the last mark and keep what was done since; an outer mark can still undo it."""
+        """Drop the last mark and keep the changes since; an outer mark can still undo them."""

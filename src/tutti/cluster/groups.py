@@ -1,8 +1,8 @@
-"""Which pods name which group.
+"""Group index: which pods name which pod group.
 
-Contract: every group that a pod ever named has a number; `members` are the rows of the pods that name it now, and
-`version` moves when one of them comes, goes, or is put anew. Whether a group exists, and what it says, is for
-`kube.gangs` to read.
+Contract: every group that a pod has ever named has a number. `members` holds the rows of the pods that name a group
+now; `version` changes when a member is added, removed or replaced. `kube.gangs` decides whether a group exists and
+reads its objects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NO_GROUP = -1
 
 
 class GroupIndex:
-    """See the module's contract."""
+    """The members of each pod group; see the module's contract."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
@@ -26,54 +26,54 @@ class GroupIndex:
         self.members: list[set[int]] = []
         self.version: list[int] = []
         self.objects_version = 0
-        """Moves when an object changes that may say something about any group."""
+        """Changes when an object changes that may concern any group."""
         self.touched = RowLog()
-        """The numbers of groups whose version has moved."""
+        """The numbers of groups whose version has changed."""
         self.objects_touched = RowLog()
         """The numbers of groups whose own objects have changed."""
-        self.named_by: dict[int, Membership] = {}
-        """What the pods in groups say, by row."""
+        self.membership_by_row: dict[int, Membership] = {}
+        """The group membership that each pod declares, by pod row."""
 
     def put(self, row: int, pod: Pod, *, before: int) -> int:
-        """Note what group the pod in a row names; give its number."""
-        named = membership(pod)
+        """Record the group that the pod in a row names, and return the group's number."""
+        pod_membership = membership(pod)
         if before != NO_GROUP:
             self.drop(row, before)
-        if named is None:
+        if pod_membership is None:
             return NO_GROUP
-        number = self.number_of.get(named.group)
+        number = self.number_of.get(pod_membership.group)
         if number is None:
-            number = self.number_of[named.group] = len(self.keys)
-            self.keys.append(named.group)
+            number = self.number_of[pod_membership.group] = len(self.keys)
+            self.keys.append(pod_membership.group)
             self.members.append(set())
             self.version.append(0)
         self.members[number].add(row)
         self._touch(number)
-        self.named_by[row] = named
+        self.membership_by_row[row] = pod_membership
         return number
 
     def object_changed(self, key: str) -> None:
-        """Note that the object of a group has changed."""
+        """Record a change of a group's own object."""
         number = self.number_of.get(key)
         if number is not None:
             self._touch(number)
             self.objects_touched.add(number)
 
     def drop(self, row: int, number: int) -> None:
-        """Forget the pod in a row."""
+        """Remove the pod in a row from a group."""
         self.members[number].discard(row)
         self._touch(number)
-        self.named_by.pop(row, None)
+        self.membership_by_row.pop(row, None)
 
     def _touch(self, number: int) -> None:
         self.version[number] += 1
         self.touched.add(number)
 
     def copy(self) -> GroupIndex:
-        """Copy what is noted."""
-        twin = copy(self)
-        twin.keys, twin.version = list(self.keys), list(self.version)
-        twin.touched, twin.objects_touched = self.touched.copy(), self.objects_touched.copy()
-        twin.members = [set(rows) for rows in self.members]
-        twin.number_of, twin.named_by = dict(self.number_of), dict(self.named_by)
-        return twin
+        """Copy the index."""
+        clone = copy(self)
+        clone.keys, clone.version = list(self.keys), list(self.version)
+        clone.touched, clone.objects_touched = self.touched.copy(), self.objects_touched.copy()
+        clone.members = [set(rows) for rows in self.members]
+        clone.number_of, clone.membership_by_row = dict(self.number_of), dict(self.membership_by_row)
+        return clone

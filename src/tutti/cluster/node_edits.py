@@ -1,8 +1,8 @@
-"""Nodes that are not there, or not like this: new ones like one that is there, cordoned and uncordoned ones.
+"""Changed nodes: new nodes like an existing node, cordoned and uncordoned nodes.
 
-Contract: pure; functions give objects and edits and change nothing. A new node is like the one named: labels, size, CSI
-drivers, its daemon and static pods; not its other pods, not its images, and not what a cordon or a passing trouble left
-on it.
+Contract: pure functions that return objects and edits and change nothing. A new node has the labels, size, CSI drivers,
+daemon pods and static pods of the existing node. It has none of the other pods, no images, and no taint that a cordon
+or a transient problem left.
 """
 
 from __future__ import annotations
@@ -21,80 +21,80 @@ from tutti.kube.workloads.owners import controller_of
 HOSTNAME = "kubernetes.io/hostname"
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _MIRROR = "kubernetes.io/config.mirror"
-_PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/disrupted")
-_LEAVING = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler")
+_TRANSIENT_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/disrupted")
+_REMOVAL_TAINTS = ("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler")
 
 
 def node_of(cluster: Cluster, name: str) -> Node:
-    """A node by its name."""
+    """Return a node by name."""
     node = cluster.nodes.objects[cluster.node_row(name)]
     assert node is not None
     return node
 
 
 def pods_on(cluster: Cluster, node: str) -> list[Pod]:
-    """The pods on a node, by name."""
-    keys = sorted(cluster.pods.keys[row] for row in cluster.on_node[cluster.node_row(node)])
+    """Return the pods on a node, sorted by name."""
+    keys = sorted(cluster.pods.keys[row] for row in cluster.pods_on_row[cluster.node_row(node)])
     return [cluster.pod(key) for key in keys]
 
 
 def belongs_to_node(pod: Pod) -> bool:
-    """Whether a pod is there because of its node: a static pod, or one of a DaemonSet."""
+    """Return whether a pod exists because of its node: a static pod or a pod of a DaemonSet."""
     owner = controller_of(pod)
     return (owner is not None and owner.kind in ("DaemonSet", "Node")) or _MIRROR in (pod.metadata.annotations or {})
 
 
-def is_passing(taint: Taint) -> bool:
-    """Whether a taint tells of a cordon, of trouble, or of the node's removal, rather than what the node is for."""
-    return taint.key.startswith(_PASSING) or taint.key in _LEAVING
+def is_transient_taint(taint: Taint) -> bool:
+    """Return whether a taint marks a cordon, a problem or the node's removal, not the node's purpose."""
+    return taint.key.startswith(_TRANSIENT_PREFIXES) or taint.key in _REMOVAL_TAINTS
 
 
 def cordoned(node: Node) -> Node:
-    """The node as `kubectl cordon` leaves it, with the taint that its controller adds."""
+    """Return the node as `kubectl cordon` leaves it, with the taint that the node controller adds."""
     taints = [taint for taint in node.spec.taints or () if taint.key != CORDON.key]
     return replace(node, spec=replace(node.spec, unschedulable=True, taints=[*taints, CORDON]))
 
 
 def uncordoned(node: Node) -> Node:
-    """The node as `kubectl uncordon` leaves it."""
+    """Return the node as `kubectl uncordon` leaves it."""
     taints = [taint for taint in node.spec.taints or () if taint.key != CORDON.key]
     return replace(node, spec=replace(node.spec, unschedulable=None, taints=taints or None))
 
 
 def is_cordoned(node: Node) -> bool:
-    """Whether a node takes no new pods because somebody said so."""
+    """Return whether a node is cordoned, by `spec.unschedulable` or by the cordon taint."""
     return bool(node.spec.unschedulable) or any(taint.key == CORDON.key for taint in node.spec.taints or ())
 
 
-def added(cluster: Cluster, name: str, count: int) -> Iterator[Edit]:
-    """New nodes like one that is there, with the pods that every such node has."""
-    node, csi = node_of(cluster, name), cluster.objects[CSINode.KIND].get(name)
-    companions = [pod for pod in pods_on(cluster, name) if belongs_to_node(pod) and not pod.metadata.deletion_timestamp]
+def new_node_edits(cluster: Cluster, name: str, count: int) -> Iterator[Edit]:
+    """Yield edits that add nodes like an existing node, with its daemon and static pods."""
+    node, csi_node = node_of(cluster, name), cluster.objects[CSINode.KIND].get(name)
+    node_pods = [pod for pod in pods_on(cluster, name) if belongs_to_node(pod) and not pod.metadata.deletion_timestamp]
     number = 0
     for _ in range(count):
         number += 1
-        while (new := f"{name}-new-{number}") in cluster.nodes.row_of:
+        while (new_name := f"{name}-new-{number}") in cluster.nodes.row_of:
             number += 1
-        yield Put(like(node, new))
-        if csi is not None:
-            yield Put(replace(csi, metadata=replace(csi.metadata, name=new, uid=None)))
-        for pod in companions:
-            yield Put(companion(pod, new))
+        yield Put(new_node_like(node, new_name))
+        if csi_node is not None:
+            yield Put(replace(csi_node, metadata=replace(csi_node.metadata, name=new_name, uid=None)))
+        for pod in node_pods:
+            yield Put(new_node_pod(pod, new_name))
 
 
-def like(node: Node, name: str) -> Node:
-    """A fresh node of the same make."""
+def new_node_like(node: Node, name: str) -> Node:
+    """Return a new node with the labels, taints and size of an existing node."""
     labels = dict(node.metadata.labels or {})
     if HOSTNAME in labels:
         labels[HOSTNAME] = name
     metadata = replace(node.metadata, name=name, uid=made_uid(f"Node/{name}"), labels=labels, creation_timestamp=None)
-    taints = [taint for taint in node.spec.taints or () if not is_passing(taint)]
+    taints = [taint for taint in node.spec.taints or () if not is_transient_taint(taint)]
     spec = replace(node.spec, unschedulable=None, taints=taints or None, provider_id=None)
     return replace(node, metadata=metadata, spec=spec, status=replace(node.status, images=None, conditions=None))
 
 
-def companion(pod: Pod, node: str) -> Pod:
-    """The pod that a new node has in the place of an old one's."""
+def new_node_pod(pod: Pod, node: str) -> Pod:
+    """Return the copy of a daemon or static pod for a new node."""
     name = f"{pod.metadata.name}-{node}"
     metadata = replace(pod.metadata, name=name, uid=made_uid(f"{pod.key}-{node}"), creation_timestamp=None)
     affinity = affinity_to_node(pod.spec.affinity, node)

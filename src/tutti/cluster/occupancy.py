@@ -1,7 +1,7 @@
-"""What pods occupy on nodes besides resources: host ports, and volumes by claim or by disk.
+"""Occupancy: host ports and volumes that the pods on each node use.
 
-Few pods have either, so these are maps of the rows that matter, not columns. Both are kept by every edit that moves a
-pod.
+Few pods use either, so both are dictionaries of the rows in use and not columns. Every edit that moves a pod updates
+both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tutti.cluster.edits import SetPortAddresses
 from tutti.cluster.spec_classes import SpecClass
 
 ANY_ADDRESS = "0.0.0.0"
-"""What a host port without an address stands for."""
+"""The address of a host port without `hostIP`."""
 Port = tuple[str, str, int]
 
 
@@ -22,15 +22,15 @@ class Occupancy:
 
     def __init__(self) -> None:
         self.ports: dict[tuple[str, int], dict[int, set[str]]] = {}
-        """(protocol, port) -> row -> addresses. As in kube-scheduler this is a set: where two pods were forced onto a
-        node with the same port, the port is free as soon as one of them leaves."""
+        """(protocol, port) -> row -> addresses. As in kube-scheduler, the addresses are a set: if two pods on a node
+        use the same port, the port becomes free when the first of them leaves."""
         self.volume_pods: dict[int, set[int]] = {}
-        """Row -> rows of its pods that have volumes."""
+        """Node row -> rows of its pods that have volumes."""
         self.claim_users: dict[str, int] = {}
-        """Claim -> how many pods on nodes use it."""
+        """Claim key -> number of bound pods that use the claim."""
 
     def move(self, row: int, pod: int, spec: SpecClass, number: int) -> None:
-        """Follow a pod that comes to a row (1) or leaves it (-1)."""
+        """Add a pod to a row (1) or remove it (-1)."""
         for address, protocol, port in spec.ports:
             rows = self.ports.setdefault((protocol, port), {})
             addresses = rows.setdefault(row, set())
@@ -47,33 +47,33 @@ class Occupancy:
             if not self.claim_users[key]:
                 del self.claim_users[key]
 
-    def taken(self, row: int, spec: SpecClass) -> list[SetPortAddresses]:
-        """Give the edits that bring the pod's ports on a row back to what they are now."""
+    def port_edits(self, row: int, spec: SpecClass) -> list[SetPortAddresses]:
+        """Return the edits that restore the current addresses of a pod's ports on a row."""
         ports = {(protocol, port) for _, protocol, port in spec.ports}
         return [SetPortAddresses(row, *key, frozenset(self.ports.get(key, {}).get(row, ()))) for key in sorted(ports)]
 
     def restore(self, edit: SetPortAddresses) -> None:
-        """Bring one port back."""
+        """Restore the addresses of one port."""
         rows = self.ports.setdefault((edit.protocol, edit.port), {})
         if edit.addresses:
             rows[edit.row] = set(edit.addresses)
         else:
             rows.pop(edit.row, None)
 
-    def clashing(self, wanted: tuple[Port, ...], rows: Rows | slice, size: int) -> Bools:
-        """Say for each row whether one of the wanted ports is taken there."""
-        taken = np.zeros(size, dtype=bool)
+    def port_conflicts(self, wanted: tuple[Port, ...], rows: Rows | slice, size: int) -> Bools:
+        """Return for each row whether one of the wanted ports is in use."""
+        in_use = np.zeros(size, dtype=bool)
         for address, protocol, port in wanted:
             for row, addresses in self.ports.get((protocol, port), {}).items():
                 if address == ANY_ADDRESS or ANY_ADDRESS in addresses or address in addresses:
-                    taken[row] = True
-        clashes: Bools = taken[rows]
-        return clashes
+                    in_use[row] = True
+        conflicts: Bools = in_use[rows]
+        return conflicts
 
     def copy(self) -> Occupancy:
         """Copy the maps."""
-        twin = Occupancy()
-        twin.ports = {port: {row: set(a) for row, a in rows.items()} for port, rows in self.ports.items()}
-        twin.volume_pods = {row: set(pods) for row, pods in self.volume_pods.items()}
-        twin.claim_users = dict(self.claim_users)
-        return twin
+        clone = Occupancy()
+        clone.ports = {port: {row: set(a) for row, a in rows.items()} for port, rows in self.ports.items()}
+        clone.volume_pods = {row: set(pods) for row, pods in self.volume_pods.items()}
+        clone.claim_users = dict(self.claim_users)
+        return clone

@@ -1,8 +1,8 @@
-"""The pods of a cluster as columns: where each is, what it takes, how important it is.
+"""The pods of a cluster as columns: node, usage, priority, start time.
 
-Contract: a pod keeps its row while it lives. `node` is the row of the node it stands on, -1 for a pod that is pending
-or whose node is not there. `usage` numbers what it takes from its node; `start` is `NOT_STARTED`, later than all
-times, for a pod that has not started. Pods that have finished are not here at all.
+Contract: a pod keeps its row while it exists. `node` is the row of the pod's node, -1 for a pending pod or a pod whose
+node is not in the cluster. `usage` numbers the pod's resource usage. `start` is `NOT_STARTED`, later than all times,
+for a pod that has not started. Finished pods have no row.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from copy import copy
 
 import numpy as np
 
-from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Ints32, ResourceNames, grown
+from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Ints32, ResourceNames, grow_column
 from tutti.cluster.groups import NO_GROUP
 from tutti.kube.objects import Pod
 from tutti.kube.resources import PlacedRequests
@@ -20,19 +20,19 @@ NOT_STARTED = 2**63 - 1
 
 
 class UsageTable:
-    """What pods take from their nodes, interned: `matrix[number]` is a vector over the resources."""
+    """Interned resource usages of pods: `matrix[number]` is a vector by resource index."""
 
     def __init__(self, resources: ResourceNames) -> None:
         self.resources = resources
         self.matrix: Ints = np.zeros((64, len(resources)), dtype=np.int64)
-        self._known: dict[tuple[tuple[tuple[str, int], ...], int, int], int] = {}
+        self._numbers: dict[tuple[tuple[tuple[str, int], ...], int, int], int] = {}
 
     def number(self, placed: PlacedRequests) -> int:
-        """Give the number of a usage, a new one if it is new."""
+        """Return the number of a usage; a new usage gets the next number."""
         key = (tuple(sorted(placed.requests.items())), placed.nonzero_cpu, placed.nonzero_memory)
-        number = self._known.get(key)
+        number = self._numbers.get(key)
         if number is None:
-            number = self._known[key] = len(self._known)
+            number = self._numbers[key] = len(self._numbers)
             vector = self.resources.vector({name: amount for name, amount in key[0] if amount})
             vector[PODS], vector[NONZERO_CPU], vector[NONZERO_MEMORY] = 1, key[1], key[2]
             if number == len(self.matrix):
@@ -42,16 +42,16 @@ class UsageTable:
         return number
 
     def copy(self, resources: ResourceNames) -> UsageTable:
-        """Copy the numbers."""
-        twin = UsageTable(resources)
-        twin.matrix, twin._known = self.matrix.copy(), dict(self._known)
-        return twin
+        """Copy the table."""
+        clone = UsageTable(resources)
+        clone.matrix, clone._numbers = self.matrix.copy(), dict(self._numbers)
+        return clone
 
     def fit_resources(self) -> None:
-        """Make room for resources that were numbered since."""
+        """Grow the vectors to the number of known resources."""
         missing = len(self.resources) - self.matrix.shape[1]
         if missing > 0:
-            self.matrix = grown(self.matrix, len(self.resources))
+            self.matrix = grow_column(self.matrix, len(self.resources))
 
 
 class PodTable:
@@ -76,13 +76,14 @@ class PodTable:
         self.priority: Ints = np.zeros(size, dtype=np.int64)
         self.start: Ints = np.zeros(size, dtype=np.int64)
         self.order: Ints = np.zeros(size, dtype=np.int64)
-        """In which order pods came to their nodes: of two that are equally important, the first is spared longer."""
+        """The order in which pods arrived on nodes: of two equally important pods, preemption evicts the later one
+        first."""
         self.terminating: Bools = np.zeros(size, dtype=bool)
         self.group: Ints32 = np.full(size, NO_GROUP, dtype=np.int32)
         """The number of the group that the pod names."""
 
     def take_row(self, key: str) -> int:
-        """Give a new pod its row."""
+        """Return a row for a new pod."""
         if self.free:
             row = self.free.pop()
         else:
@@ -94,26 +95,26 @@ class PodTable:
         return row
 
     def drop_row(self, row: int) -> None:
-        """Turn a pod's row into a tombstone; the pod must have left its node."""
+        """Empty a pod's row for reuse; the pod must be off its node."""
         del self.row_of[self.keys[row]]
         self.objects[row], self.keys[row], self.node_names[row] = None, "", None
         self.group[row], self.terminating[row] = NO_GROUP, False
         self.free.append(row)
 
     def copy(self) -> PodTable:
-        """Copy the columns; the pods themselves are shared."""
-        twin = copy(self)
+        """Copy the columns; the pod objects are shared."""
+        clone = copy(self)
         for field in self._FIELDS:
-            setattr(twin, field, getattr(self, field).copy())
+            setattr(clone, field, getattr(self, field).copy())
         for field in ("objects", "keys", "node_names", "free"):
-            setattr(twin, field, list(getattr(self, field)))
-        twin.row_of = dict(self.row_of)
-        return twin
+            setattr(clone, field, list(getattr(self, field)))
+        clone.row_of = dict(self.row_of)
+        return clone
 
     def _grow(self, size: int) -> None:
         for values in (self.objects, self.node_names):
             values += [None] * (size - self.size)
         self.keys += [""] * (size - self.size)
         for field in self._FIELDS:
-            setattr(self, field, grown(getattr(self, field), size, fill=-1 if field in ("node", "group") else 0))
+            setattr(self, field, grow_column(getattr(self, field), size, fill=-1 if field in ("node", "group") else 0))
         self.size = size

@@ -1,7 +1,7 @@
-"""Services, found by the pods that they select.
+"""Service index: which Services select a pod.
 
-A service stands under one label pair that every pod it selects has, so that finding the services of a pod costs its
-labels and not the number of services.
+The index files each Service under one label pair of its selector. A lookup costs the number of the pod's labels, not
+the number of Services.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from tutti.kube.objects import Pod, Service
 
 
 class ServiceIndex:
-    """The services that have a selector; one without any selects nothing that matters."""
+    """The Services with a selector; a Service without a selector selects no pods."""
 
     def __init__(self) -> None:
         self._by_pair: dict[tuple[str, str, str], dict[str, Service]] = {}
-        """(namespace, label, value) -> name -> service."""
+        """(namespace, label, value) -> name -> Service."""
         self._pair_of: dict[str, tuple[str, str, str]] = {}
 
     def put(self, service: Service) -> None:
-        """Add a service, or replace the one of the same name."""
+        """Add a Service, or replace the Service of the same name."""
         self.remove(service)
         if service.spec.selector:
             pair = (service.metadata.namespace or "default", *min(service.spec.selector.items()))
@@ -26,20 +26,20 @@ class ServiceIndex:
             self._pair_of[service.key] = pair
 
     def remove(self, service: Service) -> None:
-        """Forget the service of that name, if it is known."""
+        """Remove a Service, if the index has it."""
         pair = self._pair_of.pop(service.key, None)
         if pair is not None:
             del self._by_pair[pair][service.metadata.name]
 
-    def of(self, pod: Pod) -> list[Service]:
-        """Give the services that select a pod."""
+    def selecting(self, pod: Pod) -> list[Service]:
+        """Return the Services that select a pod."""
         namespace, labels = pod.metadata.namespace or "default", pod.metadata.labels or {}
-        near = [s for pair in labels.items() for s in self._by_pair.get((namespace, *pair), {}).values()]
-        return [s for s in near if all(labels.get(k) == v for k, v in (s.spec.selector or {}).items())]
+        candidates = [s for pair in labels.items() for s in self._by_pair.get((namespace, *pair), {}).values()]
+        return [s for s in candidates if all(labels.get(k) == v for k, v in (s.spec.selector or {}).items())]
 
     def copy(self) -> ServiceIndex:
         """Copy the index."""
-        twin = ServiceIndex()
-        twin._by_pair = {pair: dict(services) for pair, services in self._by_pair.items()}
-        twin._pair_of = dict(self._pair_of)
-        return twin
+        clone = ServiceIndex()
+        clone._by_pair = {pair: dict(services) for pair, services in self._by_pair.items()}
+        clone._pair_of = dict(self._pair_of)
+        return clone

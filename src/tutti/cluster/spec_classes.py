@@ -1,8 +1,8 @@
-"""Pod classes: pods that the scheduler cannot tell apart are looked at once.
+"""Pod classes: pods that the scheduler cannot tell apart are evaluated once.
 
-A pod's class is its spec class (everything in the spec that decides where it can go) times its label class (its
-namespace and those labels that some live selector looks at) times its controller. Both registries only grow; a
-rollback leaves them alone. Spec classes are found by the bytes of the spec, without the fields that decide nothing.
+The class of a pod is its spec class (all fields of the spec that decide where the pod fits), its label class (the
+namespace and the labels that some selector reads) and its controller. Both registries only grow, and a rollback does
+not change them. The key of a spec class is the encoded spec without the fields that do not matter.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _encode = msgspec.json.Encoder().encode
 T = TypeVar("T")
 
 
-class lazy(Generic[T]):  # noqa: N801 - it is used as a decorator
-    """An attribute that is worked out when it is first asked for.
+class lazy(Generic[T]):  # noqa: N801 - a decorator
+    """An attribute that is computed at its first use.
 
-    As functools.cached_property, without the lock that it takes before Python 3.12: thousands of specs are made in a
-    row, and nobody shares a cluster between threads.
+    Like functools.cached_property, but without the lock that Python before 3.12 takes: thousands of specs are created
+    in a row, and one thread uses a cluster at a time.
     """
 
-    def __init__(self, work: Callable[[Any], T]) -> None:
-        self._work = work
-        self.__doc__ = work.__doc__
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
 
     @overload
     def __get__(self, instance: None, owner: type) -> lazy[T]: ...
@@ -51,12 +51,12 @@ class lazy(Generic[T]):  # noqa: N801 - it is used as a decorator
     def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
         if instance is None:
             return self
-        value = instance.__dict__[self._work.__name__] = self._work(instance)
+        value = instance.__dict__[self._compute.__name__] = self._compute(instance)
         return value
 
 
 class SpreadConstraint(NamedTuple):
-    """A topology spread constraint, parsed; `extra_keys` are the labels whose values join the selector."""
+    """A parsed topology spread constraint; `extra_keys` are its `matchLabelKeys`."""
 
     max_skew: int
     topology_key: str
@@ -69,7 +69,7 @@ class SpreadConstraint(NamedTuple):
 
 
 class SpecClass:
-    """What one spec asks for, parsed as it is needed."""
+    """The parsed requirements of one pod spec; each attribute is parsed at its first use."""
 
     def __init__(self, number: int, pod: Pod) -> None:
         self.number = number
@@ -79,22 +79,22 @@ class SpecClass:
 
     @lazy
     def requests(self) -> dict[str, int]:
-        """What the pod must find free, pods on the node included."""
+        """The resource requests that the filter checks; `pods` is one of them."""
         return {**incoming_requests(self.pod), "pods": 1}
 
     @lazy
     def scored_requests(self) -> dict[str, int]:
-        """What NodeResourcesFit scores the pod with."""
+        """The resource requests that NodeResourcesFit scores."""
         return score_requests(self.pod)
 
     @lazy
     def balanced_requests(self) -> dict[str, int]:
-        """What NodeResourcesBalancedAllocation scores the pod with."""
+        """The resource requests that NodeResourcesBalancedAllocation scores."""
         return placed_requests(self.pod).requests
 
     @lazy
     def ports(self) -> tuple[tuple[str, str, int], ...]:
-        """The host ports (address, protocol, port) that the pod takes."""
+        """The pod's host ports as (address, protocol, port)."""
         return host_ports(self.pod)
 
     @lazy
@@ -107,28 +107,28 @@ class SpecClass:
 
     @lazy
     def volumes(self) -> tuple[Volume, ...]:
-        """The volumes that decide where the pod can go."""
+        """The volumes that limit where the pod fits."""
         return tuple(v for v in self.spec.volumes or () if v.affects_scheduling)
 
     @lazy
     def tolerations(self) -> tuple[Toleration, ...]:
-        """The taints that the pod bears."""
+        """The pod's tolerations."""
         return tuple(self.spec.tolerations or ())
 
     @lazy
     def node_labels(self) -> tuple[Requirement, ...]:
-        """The node selector's labels."""
+        """The requirements of the pod's node selector."""
         return labels_selector(self.spec.node_selector or {}).requirements
 
     @lazy
     def node_terms(self) -> tuple[NodeTerm, ...] | None:
-        """The terms of the required node affinity, of which one must hold."""
+        """The terms of the required node affinity; a node must match at least one."""
         affinity = self.spec.affinity and self.spec.affinity.node_affinity
         return parse_node_selector(affinity.required) if affinity else None
 
     @lazy
     def preferred_nodes(self) -> tuple[tuple[int, NodeTerm], ...]:
-        """The wished-for node terms with their weights."""
+        """The preferred node terms with their weights."""
         affinity = self.spec.affinity and self.spec.affinity.node_affinity
         if not affinity:
             return ()
@@ -137,17 +137,17 @@ class SpecClass:
 
     @lazy
     def affinity(self) -> tuple[PodTerm, ...]:
-        """The required affinity terms."""
+        """The required pod affinity terms."""
         return self._required(self.spec.affinity.pod_affinity if self.spec.affinity else None)
 
     @lazy
     def anti_affinity(self) -> tuple[PodTerm, ...]:
-        """The required anti-affinity terms."""
+        """The required pod anti-affinity terms."""
         return self._required(self.spec.affinity.pod_anti_affinity if self.spec.affinity else None)
 
     @lazy
     def preferred_pods(self) -> tuple[WeightedTerm, ...]:
-        """The wished-for terms, those of anti-affinity with negative weights."""
+        """The preferred pod affinity terms, and the preferred anti-affinity terms with negative weights."""
         affinity = self.spec.affinity
         if affinity is None:
             return ()
@@ -167,7 +167,7 @@ class SpecClass:
 
     @lazy
     def watched_keys(self) -> frozenset[str]:
-        """The pod labels that this spec's own selectors look at."""
+        """The pod label keys that this spec's own selectors read."""
         selectors = [t.selector for t in (*self.affinity, *self.anti_affinity, *(w.term for w in self.preferred_pods))]
         selectors += [c.selector for c in self.spread]
         extra = {key for c in self.spread for key in c.extra_keys}
@@ -175,7 +175,7 @@ class SpecClass:
 
 
 def parse_spread(constraint: TopologySpreadConstraint) -> SpreadConstraint:
-    """Read one topology spread constraint."""
+    """Parse one topology spread constraint."""
     return SpreadConstraint(
         max_skew=constraint.max_skew,
         topology_key=constraint.topology_key,
@@ -189,14 +189,14 @@ def parse_spread(constraint: TopologySpreadConstraint) -> SpreadConstraint:
 
 
 class SpecRegistry:
-    """All spec classes, by number and by what they ask for."""
+    """All spec classes, by number and by key."""
 
     def __init__(self) -> None:
         self.classes: list[SpecClass] = []
         self._known: dict[bytes, SpecClass] = {}
 
-    def of(self, pod: Pod) -> SpecClass:
-        """Give the pod's spec class, a new one if its spec is new."""
+    def class_of(self, pod: Pod) -> SpecClass:
+        """Return the pod's spec class; a new spec gets a new class."""
         key = spec_key(pod)
         known = self._known.get(key)
         if known is None:
@@ -206,32 +206,32 @@ class SpecRegistry:
 
 
 def spec_key(pod: Pod) -> bytes:
-    """Give the bytes that two pods share exactly when the scheduler cannot tell their specs apart."""
+    """Return bytes that are equal for two pods exactly when the scheduler cannot tell their specs apart."""
     spec = pod.spec
     volumes = spec.volumes
     name = ""
     if volumes:
-        # Volumes of kinds that decide nothing come with random names (service account tokens).
+        # Volumes that do not limit placement have random names (service account tokens).
         volumes = [v for v in volumes if v.affects_scheduling]
         if any(v.ephemeral is not None for v in volumes):
-            name = pod.metadata.name  # the claim's name is made of the pod's
-    asked = msgspec.structs.replace(
+            name = pod.metadata.name  # the claim's name contains the pod's name
+    relevant_spec = msgspec.structs.replace(
         spec, volumes=volumes or None, node_name=None, scheduler_name=None, scheduling_gates=None, priority=None,
         priority_class_name=None, preemption_policy=None, restart_policy=None, runtime_class_name=None,
         host_network=None, scheduling_group=None, termination_grace_period_seconds=None,
     )  # fmt: skip
-    key = _encode(asked) + (pod.metadata.namespace or "").encode()
+    key = _encode(relevant_spec) + (pod.metadata.namespace or "").encode()
     status = pod.status
     if name or status.container_statuses or status.resources or status.allocated_resources:
-        every = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        sizes = [c for c in every if has_resources(c)]
+        statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        sizes = [c for c in statuses if has_resources(c)]
         if name or sizes or status.resources or status.allocated_resources:
             key += _encode((name, sizes, status.allocated_resources, status.resources, _resize(pod)))
     return key
 
 
 def has_resources(status: object) -> bool:
-    """Say whether a container's status carries resources of its own."""
+    """Return whether a container status has resources of its own."""
     return getattr(status, "allocated_resources", None) is not None or getattr(status, "resources", None) is not None
 
 

@@ -1,4 +1,4 @@
-"""A trial: edits that are undone at the end, unless they are kept."""
+"""Trial: a block of edits that is rolled back at its end, unless it is kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tutti.cluster.cluster import Cluster
 
 
 class Trial:
-    """``with Trial(cluster) as trial:`` rolls back at its end, after an exception too, unless `keep` was called."""
+    """``with Trial(cluster) as trial:`` rolls back at the end, also after an exception, unless `keep` was called."""
 
     __slots__ = ("_cluster", "_kept", "_mark")
 
@@ -20,7 +20,7 @@ class Trial:
         return self
 
     def keep(self) -> None:
-        """Let the edits stand."""
+        """Commit the edits at the end of the block."""
         self._kept = True
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

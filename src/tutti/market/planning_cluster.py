@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
-from tutti.cluster.node_edits import belongs_to_node, companion, like
+from tutti.cluster.node_edits import belongs_to_node, new_node_like, new_node_pod
 from tutti.cluster.work.meter import OBJECT
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
@@ -81,11 +81,11 @@ class PlanningCluster:
 
     def join(self, offering: Offering, name: str) -> None:
         """Put a node of an offering into the cluster, with its DaemonSet pods and the limits of its volume drivers."""
-        self.cluster.apply(Put(like(offering.node, name)))
+        self.cluster.apply(Put(new_node_like(offering.node, name)))
         if offering.csi is not None:
             self.cluster.apply(Put(CSINode(metadata=ObjectMeta(name=name), spec=offering.csi)))
         for pod in self.daemons(offering):
-            self.cluster.apply(Put(companion(pod, name)))
+            self.cluster.apply(Put(new_node_pod(pod, name)))
 
     def join_all(self, offerings: Iterable[Offering]) -> list[str]:
         """Put one node of each offering into the cluster; return their names."""

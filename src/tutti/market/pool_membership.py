@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tutti.cluster.node_edits import is_cordoned, is_passing
+from tutti.cluster.node_edits import is_cordoned, is_transient_taint
 from tutti.kube.objects import Node
 from tutti.market.price_book import ON_DEMAND, SPOT
 
@@ -66,7 +66,7 @@ def best_example(nodes: Iterable[Node]) -> Node:
     """The node that shows best what a new one would be: ready, with nothing on it that will pass."""
 
     def order(node: Node) -> tuple[bool, bool, str]:
-        troubled = is_cordoned(node) or any(is_passing(taint) for taint in node.spec.taints or ())
+        troubled = is_cordoned(node) or any(is_transient_taint(taint) for taint in node.spec.taints or ())
         return not is_ready(node), troubled, node.metadata.name
 
     return min(nodes, key=order)

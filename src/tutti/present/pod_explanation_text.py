@@ -179,7 +179,7 @@ class _FreeAmounts:
         row, nodes, resources = self._cluster.node_row(node), self._cluster.nodes, self._cluster.resources
         amounts = []
         for name in self._resources:
-            place = resources.place(name)
+            place = resources.index(name)
             left = int(nodes.alloc[place, row] - nodes.used[place, row])
             if self._own[0] == node:
                 left += int(self._own[1][place])

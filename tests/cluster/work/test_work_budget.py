@@ -1,4 +1,4 @@
-"""Work is counted, so that no clock decides what a plan looks like."""
+"""Work budgets: counted work, not the clock, decides where a search ends."""
 
 import random
 
@@ -18,8 +18,8 @@ from tutti.market.offerings import Catalogue
 from tutti.recommend.records.request import Binder, DownOptions, RecommendOptions, Request
 
 
-def crowd(seed, *, pods=300, shapes=25):
-    """Pods of many shapes for pools of many sizes: more than a short search settles."""
+def large_request(seed, *, pods=300, shapes=25):
+    """Return a request with many pod shapes and pool sizes, too large for a short search."""
     chance = random.Random(seed)
     asks = [(chance.randint(1, 40) * 100, chance.randint(1, 40) * 256) for _ in range(shapes)]
     waiting = []
@@ -34,8 +34,8 @@ def crowd(seed, *, pods=300, shapes=25):
     return Request(objects=(*standing, *waiting), catalogue=Catalogue(pools=pools))
 
 
-def shaky(seed, seconds):
-    """A clock that runs and stands still as it likes, but not longer than patience lasts."""
+def irregular_clock(seed, seconds):
+    """Return a clock with irregular steps that never reaches the alarm."""
     chance, now = random.Random(seed), 0.0
 
     def clock():
@@ -47,27 +47,29 @@ def shaky(seed, seconds):
 
 
 @pytest.mark.parametrize("binder", Binder)
-def test_the_same_plan_whatever_the_clock_does(binder):
-    request = replace(crowd(1), options=RecommendOptions(binder=binder, down=DownOptions()))
+def test_the_plan_does_not_depend_on_the_clock(binder):
+    request = replace(large_request(1), options=RecommendOptions(binder=binder, down=DownOptions()))
     seconds = 0.5
     answer = make_recommendation(request, WorkBudget.of_seconds(seconds, lambda: 0.0))
-    assert answer.gap > 1e-3  # a search that was cut, and not one that came to its end
+    assert answer.gap > 1e-3  # the budget cut the search
     plan = msgspec.json.encode(answer)
     for seed in range(2):
         assert (
-            msgspec.json.encode(make_recommendation(request, WorkBudget.of_seconds(seconds, shaky(seed, seconds))))
+            msgspec.json.encode(
+                make_recommendation(request, WorkBudget.of_seconds(seconds, irregular_clock(seed, seconds)))
+            )
             == plan
         )
 
 
 def test_more_work_is_not_worse():
-    request = replace(crowd(2), options=RecommendOptions(binder=Binder.TUTTI))
+    request = replace(large_request(2), options=RecommendOptions(binder=Binder.TUTTI))
     costs = [make_recommendation(request, WorkBudget.of_seconds(seconds, lambda: 0.0)).cost for seconds in (0.05, 1.5)]
     assert costs[1] <= costs[0]
 
 
-def test_the_clock_has_the_last_word():
-    request = crowd(3)
+def test_a_clock_far_beyond_the_budget_cuts_the_search():
+    request = large_request(3)
     clock = iter(range(0, 10**9, 60))
     answer = make_recommendation(request, WorkBudget.of_seconds(5.0, lambda: float(next(clock))))
     assert any("cut by the clock" in note for note in answer.notes)
@@ -97,7 +99,7 @@ def test_budgets_made_from_one_another_count_on_one_meter():
     assert whole.is_exhausted()
     assert whole.remaining == whole.share(0.5).remaining == 0
     assert whole.cut_by_clock
-    later = whole.extended_to(SECOND)  # what must be done still has its time
+    later = whole.extended_to(SECOND)  # an extended budget gets a later alarm
     assert not later.is_exhausted()
 
 
@@ -108,7 +110,7 @@ def test_a_nested_budget_spends_from_its_parent_and_ends_with_it():
     assert step.spend(50)
     assert step.is_exhausted()
     assert (search.remaining, session.remaining) == (10, 50)
-    assert not search.spend(30)  # no more is counted than there was
+    assert not search.spend(30)  # counts no more than the budget had
     assert session.remaining == 40
     last = session.limited_to(60)
     assert last.remaining == 40
@@ -148,14 +150,14 @@ def test_a_small_budget_is_not_cut_by_a_slow_start():
     assert budget.cut_by_clock
 
 
-def test_work_that_is_done_is_no_cut():
+def test_exhausted_work_is_not_a_cut_by_clock():
     budget = WorkBudget.of_seconds(1.0, lambda: 100.0)
     budget.meter.count += SECOND
     assert budget.is_exhausted()
     assert not budget.cut_by_clock
 
 
-def test_clusters_count_their_edits_for_whoever_asks():
+def test_clusters_count_their_edits():
     meter = Meter()
     cluster = Cluster((node("a", memory="8Gi"), pod("p", memory="1Gi")), meter=meter)
     built = meter.count

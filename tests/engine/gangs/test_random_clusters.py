@@ -463,7 +463,7 @@ def group_state(cluster: Cluster) -> object:
     groups, pods = cluster.groups, cluster.pods
     members = {key: {pods.keys[row] for row in groups.members[n]} for n, key in enumerate(groups.keys)}
     named = {key: groups.keys[pods.group[row]] for key, row in pods.row_of.items() if pods.group[row] >= 0}
-    says = {pods.keys[row]: says for row, says in groups.named_by.items()}
+    says = {pods.keys[row]: says for row, says in groups.membership_by_row.items()}
     return {k: v for k, v in members.items() if v}, named, says, list(cluster.events), dict(cluster.holds)
 
 

@@ -109,7 +109,7 @@ def test_results_in_plain_integers_equal_results_in_columns(seed: int) -> None:
             for place, row in enumerate(rows.tolist()):
                 one = NodeRow(cluster, row)
                 assert plugin.fits(one, spec) == (answers is None or not answers[place, 0])
-                assert plugin.points(one, spec) == (0 if scores is None else int(scores[place, 0]))
+                assert plugin.score_row(one, spec) == (0 if scores is None else int(scores[place, 0]))
 
 
 @given(seed=st.integers(0, 10**6))

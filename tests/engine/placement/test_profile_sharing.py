@@ -29,7 +29,7 @@ def test_a_cluster_and_its_copy_share_a_profile() -> None:
     cluster = Cluster([node("a", memory="4Gi"), pod("p", memory="64Mi")])
     twin = cluster.copy()
     for each, resource in ((cluster, "a/x"), (twin, "b/y")):
-        each.resources.place(resource)
+        each.resources.index(resource)
         engine = Engine(each, shared)
         assert engine.place(["default/p"])[0].node == "a"
 

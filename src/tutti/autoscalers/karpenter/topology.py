@@ -204,7 +204,7 @@ class Topology:
         return in_scope and group.key.selector.matches(pod_class.labels)
 
     def _in_scope(self, scope: Scope, namespace: str) -> bool:
-        return scope.holds_known(namespace, self._namespaces.get(namespace))
+        return scope.contains_existing(namespace, self._namespaces.get(namespace))
 
     # What they leave of a place ---------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from tutti.engine.placement.capacity import NO_LIMIT, Capacity
 from tutti.engine.placement.evaluator import Evaluator, FilterResult
 from tutti.engine.placement.profile import EnabledPlugin, Profile
 from tutti.engine.plugins.base import Area, IncomingPod
-from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
+from tutti.engine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy
 from tutti.kube.container_totals import container_requests
 from tutti.kube.objects import DaemonSet, Pod

@@ -52,7 +52,9 @@ class AutoscalerCluster:
             return False
         if any(constraint.hard for constraint in spec.spread):
             return False
-        repelling = (held for held in self.cluster.labels.held_against(incoming.labels) if held.key.role == Role.REPELS)
+        repelling = (
+            held for held in self.cluster.labels.carried_terms_matching(incoming.labels) if held.key.role == Role.REPELS
+        )
         return not any(held.total for held in repelling)
 
     def is_local(self, incoming: IncomingPod) -> bool:
@@ -62,7 +64,9 @@ class AutoscalerCluster:
             return False
         if any(term.topology_key != _HOSTNAME for term in spec.anti_affinity):
             return False
-        repelling = (held for held in self.cluster.labels.held_against(incoming.labels) if held.key.role == Role.REPELS)
+        repelling = (
+            held for held in self.cluster.labels.carried_terms_matching(incoming.labels) if held.key.role == Role.REPELS
+        )
         return not any(held.total and held.key.term.topology_key != _HOSTNAME for held in repelling)
 
     def join(self, offering: int, name: str) -> int:

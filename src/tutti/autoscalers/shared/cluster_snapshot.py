@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
-from tutti.cluster.columns import UNLIMITED, Bools, Ints, grown
+from tutti.cluster.columns import UNLIMITED, Bools, Ints, grow_column
 from tutti.cluster.edits import Bind
 from tutti.engine.placement.capacity import NO_LIMIT
 from tutti.engine.placement.evaluator import FilterResult
@@ -144,7 +144,7 @@ class ColumnSnapshot(ClusterSnapshot):
         size = self.size + count
         if size > len(self._kinds):
             room = size + size // 2 + 16
-            self._kinds, self._free = grown(self._kinds, room), grown(self._free, room)
+            self._kinds, self._free = grow_column(self._kinds, room), grow_column(self._free, room)
         self._kinds[self.size : size] = self.there + offering
         self._free[:, self.size : size] = self._fresh[:, offering : offering + 1]
         self.size = size

@@ -1,9 +1,9 @@
-"""Label classes, and the tallies that select pods by their labels.
+"""Label classes, pod counters and carried terms.
 
-A label class is a namespace with those labels that some registered selector looks at (`watched`). A counter tallies
-the pods that match all of its terms together; a held term tallies the pods that carry a term. Counters know which
-label classes match them and label classes know their counters, so that moving a pod costs the counters that it is in
-and no others. Both registries only grow.
+A label class is a namespace and the labels that some registered selector reads (`watched`). A pod counter counts the
+pods that match all of its terms. A carried term counts the pods that carry an affinity term. Counters know their label
+classes and label classes know their counters, so moving a pod costs only the counters that count the pod. All
+registries only grow.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ NamespaceLabels = Callable[[str], Mapping[str, str] | None]
 
 
 class CounterKey(NamedTuple):
-    """What a counter counts: pods that match every (scope, selector); `live` leaves out those that are terminating."""
+    """The pods that a counter counts: they match every (scope, selector); `live` excludes terminating pods."""
 
     terms: tuple[tuple[Scope, Selector], ...]
     live: bool
 
 
 class PodCounter(RowCounts):
-    """Pods that match, per row."""
+    """Matching pods per row."""
 
     __slots__ = ("key",)
 
@@ -37,18 +37,18 @@ class PodCounter(RowCounts):
 
 
 class Role:
-    """Why a placed pod's term concerns a newcomer."""
+    """How a term that a bound pod carries affects an incoming pod."""
 
     REPELS = "repels"
     """Required anti-affinity: keeps matching pods out of the domain."""
     ATTRACTS = "attracts"
-    """Required affinity: draws matching pods, with the profile's weight."""
+    """Required affinity: raises the score for matching pods, with the profile's hardPodAffinityWeight."""
     PREFERS = "prefers"
-    """Preferred affinity or anti-affinity, with its own weight."""
+    """Preferred affinity or anti-affinity, with the term's own weight."""
 
 
 class CarriedTermKey(NamedTuple):
-    """A term that placed pods carry."""
+    """A term that bound pods carry, its role and its weight."""
 
     role: str
     term: PodTerm
@@ -68,75 +68,82 @@ class CarriedTerm(RowCounts):
 class LabelClass:
     """Pods of one namespace that no registered selector can tell apart."""
 
-    __slots__ = ("counters", "held", "held_version", "labels", "namespace", "number")
+    __slots__ = ("carried_terms", "carried_terms_version", "counters", "labels", "namespace", "number")
 
     def __init__(self, number: int, namespace: str, labels: dict[str, str]) -> None:
         self.number, self.namespace, self.labels = number, namespace, labels
         self.counters: list[PodCounter] = []
-        self.held: list[CarriedTerm] = []
-        self.held_version = -1
+        self.carried_terms: list[CarriedTerm] = []
+        self.carried_terms_version = -1
 
 
-class _ByPair(Generic[T]):
-    """Things found by a label pair that whoever matches them must have; those without such a pair are always found."""
+class _PairIndex(Generic[T]):
+    """An index of selectors' owners by one label pair that every match must have.
+
+    `candidates` always includes the items whose selectors require no such pair.
+    """
 
     def __init__(self) -> None:
         self._by_pair: dict[tuple[str, str], list[T]] = {}
-        self._rest: list[T] = []
+        self._without_pair: list[T] = []
         self.length = 0
 
-    def add(self, thing: T, selectors: Iterable[Selector]) -> None:
+    def add(self, item: T, selectors: Iterable[Selector]) -> None:
         pairs = [pair for pair in map(equality_pair, selectors) if pair is not None]
         if pairs:
-            self._by_pair.setdefault(min(pairs, key=lambda p: len(self._by_pair.get(p, ()))), []).append(thing)
+            self._by_pair.setdefault(min(pairs, key=lambda p: len(self._by_pair.get(p, ()))), []).append(item)
         else:
-            self._rest.append(thing)
+            self._without_pair.append(item)
         self.length += 1
 
     def candidates(self, labels: Mapping[str, str]) -> Iterable[T]:
-        yield from self._rest
+        yield from self._without_pair
         for pair in labels.items():
             yield from self._by_pair.get(pair, ())
 
 
 class LabelRegistry:
-    """All label classes, counters and held terms."""
+    """All label classes, pod counters and carried terms."""
 
     def __init__(self, namespace_labels: NamespaceLabels) -> None:
         self.namespace_labels = namespace_labels
         self.watched: set[str] = set()
         self.classes: list[LabelClass] = []
         self.counters: dict[CounterKey, PodCounter] = {}
-        self.held: dict[CarriedTermKey, CarriedTerm] = {}
-        self._held_index: _ByPair[CarriedTerm] = _ByPair()
-        self._counter_index: _ByPair[PodCounter] = _ByPair()
+        self.carried_terms: dict[CarriedTermKey, CarriedTerm] = {}
+        self._carried_index: _PairIndex[CarriedTerm] = _PairIndex()
+        self._counter_index: _PairIndex[PodCounter] = _PairIndex()
         self._classes_by_pair: dict[tuple[str, str], list[LabelClass]] = {}
         self._known: dict[tuple[str, tuple[tuple[str, str], ...]], LabelClass] = {}
         self.version = 0
-        """Moves when the terms that placed pods carry, or what they look at, have changed."""
+        """Changes when the set of carried terms, or the label keys or namespaces that they read, change."""
 
     # Label classes ----------------------------------------------------------------------------------------------------
 
-    def of(self, namespace: str, labels: Mapping[str, str] | None) -> LabelClass:
-        """Give the label class of a pod, a new one if no pod like it has been seen."""
+    def class_of(self, namespace: str, labels: Mapping[str, str] | None) -> LabelClass:
+        """Return the label class of a pod; a new label set gets a new class."""
         watched = self.watched
-        seen = sorted([pair for pair in labels.items() if pair[0] in watched]) if labels else []
-        key = (namespace, tuple(seen))
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = LabelClass(len(self.classes), namespace, dict(seen))
-            self.classes.append(known)
-            for pair in seen:
-                self._classes_by_pair.setdefault(pair, []).append(known)
-            known.counters = [c for c in self._counter_index.candidates(known.labels) if self._counts(c.key, known)]
-        return known
+        pairs = sorted([pair for pair in labels.items() if pair[0] in watched]) if labels else []
+        key = (namespace, tuple(pairs))
+        label_class = self._known.get(key)
+        if label_class is None:
+            label_class = self._known[key] = LabelClass(len(self.classes), namespace, dict(pairs))
+            self.classes.append(label_class)
+            for pair in pairs:
+                self._classes_by_pair.setdefault(pair, []).append(label_class)
+            label_class.counters = [
+                c for c in self._counter_index.candidates(label_class.labels) if self._counts(c.key, label_class)
+            ]
+        return label_class
 
     # Counters ---------------------------------------------------------------------------------------------------------
 
     def counter(
         self, key: CounterKey, *, size: int, fill: Callable[[PodCounter, list[LabelClass]], None]
     ) -> PodCounter:
-        """Give the counter of a key; a new one is filled by the given function. Its labels must be watched already."""
+        """Return the counter of a key; `fill` counts the pods of a new counter. The selectors' label keys must be
+        watched.
+        """
         counter = self.counters.get(key)
         if counter is None:
             counter = self.counters[key] = PodCounter(key, size)
@@ -148,74 +155,77 @@ class LabelRegistry:
         return counter
 
     def _members(self, key: CounterKey) -> Iterable[LabelClass]:
-        """Give the label classes that could match: those with a pair that every match must have."""
-        found: list[LabelClass] | None = None
+        """Return the label classes that may match: the smallest set that shares a label pair which every match must
+        have.
+        """
+        smallest: list[LabelClass] | None = None
         for _, selector in key.terms:
             pair = equality_pair(selector)
             if pair is not None:
                 with_pair = self._classes_by_pair.get(pair, [])
-                if found is None or len(with_pair) < len(found):
-                    found = with_pair
-        return self.classes if found is None else found
+                if smallest is None or len(with_pair) < len(smallest):
+                    smallest = with_pair
+        return self.classes if smallest is None else smallest
 
     def _counts(self, key: CounterKey, label_class: LabelClass) -> bool:
+        """Return whether the pods of a label class match all terms of a counter."""
         labels, namespace = label_class.labels, label_class.namespace
         return all(
-            selector.matches(labels) and scope.holds_known(namespace, self.namespace_labels(namespace))
+            selector.matches(labels) and scope.contains_existing(namespace, self.namespace_labels(namespace))
             for scope, selector in key.terms
         )
 
     def namespaces_changed(self, fill: Callable[[PodCounter, list[LabelClass]], None]) -> None:
-        """Match again whatever looks at the labels of namespaces."""
+        """Match again all counters that read the labels of namespaces."""
         self.version += 1
         for counter in self.counters.values():
             if not any(scope.by_labels for scope, _ in counter.key.terms):
                 continue
             members = [c for c in self.classes if self._counts(counter.key, c)]
-            chosen = {c.number for c in members}
+            member_numbers = {c.number for c in members}
             for label_class in self.classes:
                 has = counter in label_class.counters
-                if has != (label_class.number in chosen):
+                if has != (label_class.number in member_numbers):
                     (label_class.counters.remove if has else label_class.counters.append)(counter)
             fill(counter, members)
 
-    # Held terms -------------------------------------------------------------------------------------------------------
+    # Carried terms ----------------------------------------------------------------------------------------------------
 
-    def held_term(self, key: CarriedTermKey, *, size: int) -> CarriedTerm:
-        """Give the tally of the pods that carry a term."""
-        held = self.held.get(key)
-        if held is None:
-            held = self.held[key] = CarriedTerm(key, size)
-            self._held_index.add(held, (key.term.selector,))
+    def carried_term(self, key: CarriedTermKey, *, size: int) -> CarriedTerm:
+        """Return the counts of the pods that carry a term."""
+        carried = self.carried_terms.get(key)
+        if carried is None:
+            carried = self.carried_terms[key] = CarriedTerm(key, size)
+            self._carried_index.add(carried, (key.term.selector,))
             self.version += 1
-        return held
+        return carried
 
-    def held_against(self, label_class: LabelClass) -> list[CarriedTerm]:
-        """Give the carried terms that concern a pod of this label class; some may be carried by nobody now."""
-        if label_class.held_version != self.version:
+    def carried_terms_matching(self, label_class: LabelClass) -> list[CarriedTerm]:
+        """Return the carried terms that select pods of this label class; the count of a term may be 0."""
+        if label_class.carried_terms_version != self.version:
             namespace, labels = label_class.namespace, label_class.labels
-            label_class.held = [
-                held
-                for held in self._held_index.candidates(labels)
-                if held.key.term.selector.matches(labels)
-                and held.key.term.scope.holds(namespace, self.namespace_labels(namespace))
+            label_class.carried_terms = [
+                carried
+                for carried in self._carried_index.candidates(labels)
+                if carried.key.term.selector.matches(labels)
+                and carried.key.term.scope.contains(namespace, self.namespace_labels(namespace))
             ]
-            label_class.held_version = self.version
-        return label_class.held
+            label_class.carried_terms_version = self.version
+        return label_class.carried_terms
 
     def copy(self, namespace_labels: NamespaceLabels) -> LabelRegistry:
         """Copy the classes and the counts."""
-        twin = LabelRegistry(namespace_labels)
-        twin.watched, twin.version = set(self.watched), self.version
+        clone = LabelRegistry(namespace_labels)
+        clone.watched, clone.version = set(self.watched), self.version
         for label_class in self.classes:
-            twin.of(label_class.namespace, label_class.labels)
+            clone.class_of(label_class.namespace, label_class.labels)
         for key, counter in self.counters.items():
-            twin.counter(key, size=0, fill=lambda new, _, old=counter: old.copy_to(new))  # type: ignore[misc]
-        for held_key, held in self.held.items():
-            held.copy_to(twin.held_term(held_key, size=0))
-        return twin
+            clone.counter(key, size=0, fill=lambda new, _, old=counter: old.copy_to(new))  # type: ignore[misc]
+        for carried_key, carried in self.carried_terms.items():
+            carried.copy_to(clone.carried_term(carried_key, size=0))
+        return clone
 
     def grow(self, size: int) -> None:
-        """Make room for more rows in every tally."""
-        for tally in (*self.counters.values(), *self.held.values()):
-            tally.grow(size)
+        """Grow all counts to a number of rows."""
+        for counts in (*self.counters.values(), *self.carried_terms.values()):
+            counts.grow(size)

@@ -1,7 +1,7 @@
-"""The census: pods counted by what their labels match and by the terms that they carry, row by row.
+"""Pod counters: bound pods counted by matching selector and by carried term, per row.
 
-Contract: a counter that was asked for once is kept up by every pod that comes or goes. Pods are told apart by the
-labels that somebody looks at; when a new label is watched, they are sorted anew.
+Contract: every edit that moves a pod updates every counter that was ever requested. Pods are classified by the watched
+labels; watching a new label key classifies the pods again.
 """
 
 from __future__ import annotations
@@ -25,48 +25,48 @@ from tutti.cluster.spec_classes import SpecRegistry
 
 
 class PodCounters:
-    """See the module's contract."""
+    """Keeps all counters of a cluster current; see the module's contract."""
 
     def __init__(self, nodes: NodeTable, pods: PodTable, specs: SpecRegistry, *, labels: LabelRegistry) -> None:
         self._nodes, self._pods, self._specs, self.labels = nodes, pods, specs, labels
-        self._held_terms: dict[int, list[tuple[CarriedTerm, int]]] = {}
+        self._carried_terms: dict[int, list[tuple[CarriedTerm, int]]] = {}
         self._watched_specs: set[int] = set()
 
     def copy(self, nodes: NodeTable, pods: PodTable, *, labels: LabelRegistry) -> PodCounters:
-        """Give the census of a copied cluster, with its counts."""
-        twin = PodCounters(nodes, pods, self._specs, labels=labels)
-        twin._watched_specs = set(self._watched_specs)
-        return twin
+        """Return the counters of a copied cluster, with the same counts."""
+        clone = PodCounters(nodes, pods, self._specs, labels=labels)
+        clone._watched_specs = set(self._watched_specs)
+        return clone
 
     def move(self, pod: int, row: int, number: int) -> None:
-        """Count a pod on a row (1), or no longer (-1)."""
+        """Add a pod to a row (1) or remove it (-1)."""
         pods = self._pods
         live = not pods.terminating[pod]
         for counter in self.labels.classes[pods.labels[pod]].counters:
             if live or not counter.key.live:
                 counter.add(row, number)
-        for term, times in self._terms_held_by(int(pods.spec[pod])):
-            carried = term.total > 0
+        for term, times in self._terms_carried_by(int(pods.spec[pod])):
+            was_carried = term.total > 0
             term.add(row, number * times)
-            if carried != (term.total > 0):
+            if was_carried != (term.total > 0):
                 self.labels.version += 1
 
-    def _terms_held_by(self, spec_number: int) -> list[tuple[CarriedTerm, int]]:
-        held = self._held_terms.get(spec_number)
-        if held is None:
+    def _terms_carried_by(self, spec_number: int) -> list[tuple[CarriedTerm, int]]:
+        carried_terms = self._carried_terms.get(spec_number)
+        if carried_terms is None:
             spec = self._specs.classes[spec_number]
             keys = [CarriedTermKey(Role.REPELS, t) for t in spec.anti_affinity]
             keys += [CarriedTermKey(Role.ATTRACTS, t) for t in spec.affinity]
             keys += [CarriedTermKey(Role.PREFERS, w.term, w.weight) for w in spec.preferred_pods]
             for key in keys:
                 self.watch(key.term.selector.keys)
-            counted = {key: keys.count(key) for key in keys}
-            held = [(self.labels.held_term(k, size=self._nodes.size), n) for k, n in counted.items()]
-            self._held_terms[spec_number] = held
-        return held
+            times_by_key = {key: keys.count(key) for key in keys}
+            carried_terms = [(self.labels.carried_term(k, size=self._nodes.size), n) for k, n in times_by_key.items()]
+            self._carried_terms[spec_number] = carried_terms
+        return carried_terms
 
     def label_class_of(self, pod: int) -> LabelClass:
-        """Give the label class of the pod in a row, with the labels that its own spec looks at."""
+        """Return the label class of the pod in a row; first watch the labels that the pod's own spec reads."""
         spec = self._pods.spec[pod]
         if spec not in self._watched_specs:
             self.watch(self._specs.classes[spec].watched_keys)
@@ -75,7 +75,7 @@ class PodCounters:
         return label_class
 
     def watch(self, keys: Iterable[str]) -> None:
-        """Tell pods apart by these labels from now on."""
+        """Classify pods by these label keys from now on."""
         new = set(keys) - self.labels.watched
         if not new:
             return
@@ -83,23 +83,23 @@ class PodCounters:
         for row in range(self._pods.length):
             pod = self._pods.objects[row]
             if pod is not None and pod.metadata.labels and not new.isdisjoint(pod.metadata.labels):
-                label_class = self.labels.of(pod.metadata.namespace or "default", pod.metadata.labels)
+                label_class = self.labels.class_of(pod.metadata.namespace or "default", pod.metadata.labels)
                 self._pods.labels[row] = label_class.number
 
     def counter(self, key: CounterKey) -> PodCounter:
-        """Give the tally of the pods that match, counted now if nobody has asked before."""
-        known = self.labels.counters.get(key)
-        if known is not None:
-            return known
+        """Return the counter of a key; count the pods of a new counter now."""
+        counter = self.labels.counters.get(key)
+        if counter is not None:
+            return counter
         self.watch({k for _, selector in key.terms for k in selector.keys})
         return self.labels.counter(key, size=self._nodes.size, fill=self.fill)
 
     def fill(self, counter: PodCounter, members: list[LabelClass]) -> None:
         """Count the pods of some label classes from scratch."""
         pods, length = self._pods, self._pods.length
-        chosen = np.zeros(len(self.labels.classes), dtype=bool)
-        chosen[[member.number for member in members]] = True
-        counted = chosen[pods.labels[:length]] & (pods.node[:length] >= 0)
+        is_member = np.zeros(len(self.labels.classes), dtype=bool)
+        is_member[[member.number for member in members]] = True
+        counted = is_member[pods.labels[:length]] & (pods.node[:length] >= 0)
         if counter.key.live:
             counted &= ~pods.terminating[:length]
         counter.fill(np.bincount(pods.node[:length][counted], minlength=self._nodes.size))

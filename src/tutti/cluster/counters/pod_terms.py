@@ -1,7 +1,7 @@
-"""Terms between pods: which pods one pod looks at.
+"""Pod affinity terms, parsed.
 
-A `PodTerm` is an affinity term as the scheduler reads it: the namespaces it looks into, the labels it looks for, and
-the node label whose values are its domains. Terms are values: equal terms of different pods are one key.
+A `PodTerm` holds the namespaces that the term searches, the label selector, and the node label whose values are the
+term's domains. Terms are values: equal terms of different pods are equal keys.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from tutti.kube.selectors import NOTHING, Selector, parse_label_selector
 
 
 class Scope(NamedTuple):
-    """The namespaces of a term: those named, and those that the selector selects by their labels."""
+    """The namespaces of a term: the named namespaces, and the namespaces that the selector selects by label."""
 
     names: frozenset[str]
     selector: Selector = NOTHING
 
     @property
     def by_labels(self) -> bool:
-        """Whether the scope changes with the labels of namespaces."""
+        """Whether the scope depends on the labels of namespaces."""
         return bool(self.selector.requirements)
 
-    def holds(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
-        """Say whether the namespace, whose labels these are, is in the scope (None: there is no such namespace)."""
+    def contains(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
+        """Return whether a namespace with these labels is in the scope; None stands for a missing Namespace object."""
         return namespace in self.names or self.selector.matches(labels or {})
 
-    def holds_known(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
-        """Say the same where a selector can only select namespaces that exist: in terms of the pod to be placed."""
+    def contains_existing(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
+        """Like `contains`, but the selector selects only existing namespaces: for terms of the incoming pod."""
         if namespace in self.names or self.selector.empty:
             return True
         return labels is not None and self.selector.matches(labels)
@@ -44,14 +44,14 @@ class PodTerm(NamedTuple):
 
 
 class WeightedTerm(NamedTuple):
-    """A term that is wished for (or, with a negative weight, wished away)."""
+    """A preferred term; the weight of an anti-affinity term is negative."""
 
     weight: int
     term: PodTerm
 
 
 def parse_term(term: PodAffinityTerm, namespace: str) -> PodTerm:
-    """Read a term of a pod in a namespace."""
+    """Parse a term of a pod in a namespace."""
     if not term.namespaces and term.namespace_selector is None:
         scope = Scope(frozenset((namespace,)))
     else:

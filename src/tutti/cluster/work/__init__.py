@@ -1,1 +1,5 @@
-"""Counted work: `meter` counts, with the rate of every kind of work; `work_budget` limits what a search may do."""
+"""Counted work, instead of measured time.
+
+- `meter`: how much work was done, and how many units does each kind of work count?
+- `work_budget`: how much work may a search do, and when must it stop?
+"""

@@ -20,8 +20,8 @@ from tutti.engine.plugins.image_locality import ImageLocality
 from tutti.engine.plugins.inter_pod_affinity import InterPodAffinity
 from tutti.engine.plugins.node_affinity import NodeAffinityPlugin
 from tutti.engine.plugins.node_ports import NodePorts
-from tutti.engine.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
-from tutti.engine.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, Shape
+from tutti.engine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from tutti.engine.plugins.node_resources_fit import FunctionShape, NodeResourcesFit, ScoringStrategy
 from tutti.engine.plugins.node_rules import NodeName, NodeUnschedulable
 from tutti.engine.plugins.node_volume_limits import NodeVolumeLimits
 from tutti.engine.plugins.pod_topology_spread import PodTopologySpread
@@ -76,7 +76,7 @@ def _resources(
     return tuple(weights) or ScoringStrategy().resources
 
 
-def _curve(points: tuple[config_types.ShapePoint, ...] | None, path: FieldPath) -> Shape:
+def _curve(points: tuple[config_types.ShapePoint, ...] | None, path: FieldPath) -> FunctionShape:
     """Return the points of a scoring curve, scores scaled to 0..100."""
     if not points:
         raise path.error("at least one point is required")

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from tutti.cluster.edits import Put
-from tutti.cluster.node_edits import HOSTNAME, added, is_cordoned, is_passing, node_of, uncordoned
+from tutti.cluster.node_edits import HOSTNAME, is_cordoned, is_transient_taint, new_node_edits, node_of, uncordoned
 from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.gangs.gang_state import Need
 from tutti.kube.gangs.gang import GangPart, GangTopology
@@ -42,14 +42,14 @@ def new_node_cures(trials: CureTrials) -> list[Cure]:
 
 
 def _starts_with(trials: CureTrials, name: str, number: int) -> bool:
-    return trials.fits(added(trials.cluster, name, number))
+    return trials.fits(new_node_edits(trials.cluster, name, number))
 
 
 def _new_nodes_cure(trials: CureTrials, count: int, name: str, keys: Iterable[str]) -> Cure:
     labels = node_of(trials.cluster, name).metadata.labels or {}
     where = ", ".join(f"{key} {labels[key]}" for key in keys if key in labels and key != HOSTNAME)
     text = f"add {count} node{'' if count == 1 else 's'} like {name}{f' (in {where})' if where else ''}"
-    return Cure(kind="nodes", text=text, edits=tuple(added(trials.cluster, name, count)), nodes=count)
+    return Cure(kind="nodes", text=text, edits=tuple(new_node_edits(trials.cluster, name, count)), nodes=count)
 
 
 def smallest_number(is_enough: Callable[[int], bool], maximum: int) -> int | None:
@@ -98,7 +98,7 @@ def _node_kinds(trials: CureTrials, need: Need, capacity: dict[str, int]) -> lis
 
 def _shape(node: Node) -> tuple[object, ...]:
     """Return the allocatable resources and the lasting taints of a node."""
-    taints = sorted((t.key, t.value or "", t.effect) for t in node.spec.taints or () if not is_passing(t))
+    taints = sorted((t.key, t.value or "", t.effect) for t in node.spec.taints or () if not is_transient_taint(t))
     return tuple(sorted((key, str(value)) for key, value in (node.status.allocatable or {}).items())), tuple(taints)
 
 
@@ -124,7 +124,7 @@ def _room_in_domain(trials: CureTrials, need: Need) -> dict[str, int]:
         return {}
     nodes, copies = trials.cluster.nodes, trials.placer.areas.fitting_pods(need, key, None)
     copies[0] = 0
-    digits = nodes.domains(key).digits
+    digits = nodes.domains(key).indices
     return {name: int(copies[digits[row]]) for name, row in nodes.row_of.items()}
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Put
-from tutti.cluster.node_edits import is_passing
+from tutti.cluster.node_edits import is_transient_taint
 from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.explain.group_edits import group_objects, missing_group, without_topology
 from tutti.engine.explain.node_cures import topologies
@@ -47,8 +47,8 @@ def gang_objects(trials: CureTrials) -> list[Object]:
 
 def group_keys(trials: CureTrials) -> list[str]:
     """Return the keys of the groups that the gang's pods name."""
-    named_by = trials.cluster.groups.named_by
-    return sorted({named_by[row].group for row in trials.gangs.rows(trials.key)})
+    membership_by_row = trials.cluster.groups.membership_by_row
+    return sorted({membership_by_row[row].group for row in trials.gangs.rows(trials.key)})
 
 
 def put_edits(changed: Iterable[Object]) -> tuple[Put, ...]:
@@ -70,7 +70,7 @@ def toleration_proposals(trials: CureTrials) -> Iterator[list[Cure]]:
         node = nodes.objects[row]
         hard = [t for t in (node.spec.taints if node is not None else None) or () if t.effect in HARD_EFFECTS]
         untolerated = [t for t in hard if not any(tolerates(each, t) for each in tolerations)]
-        if untolerated and nodes.on[row] and not any(map(is_passing, untolerated)):
+        if untolerated and nodes.on[row] and not any(map(is_transient_taint, untolerated)):
             node_counts[tuple((t.key, t.value or "", t.effect) for t in untolerated)] += 1
     for taints, number in sorted(node_counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_TAINT_SETS]:
         new = [_toleration(*taint) for taint in taints]

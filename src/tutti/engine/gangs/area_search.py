@@ -108,7 +108,9 @@ class AreaSearch:
 
     def _needs_only_resources(self, alike_pods: Sequence[AlikePods]) -> bool:
         """Return whether only nodes and free resources decide: no rules between pods and no host ports."""
-        return not any(any(alike.kind.incoming.concerned) or alike.kind.incoming.spec.ports for alike in alike_pods)
+        return not any(
+            any(alike.kind.incoming.applicable_plugins) or alike.kind.incoming.spec.ports for alike in alike_pods
+        )
 
     # One by one -------------------------------------------------------------------------------------------------------
 
@@ -204,7 +206,7 @@ class AreaSearch:
             priority = min(int(pods.priority[row]) for alike in alike_pods for row in alike.kind.rows)
             for key, hold in held_pods.items():
                 other = pods.row_of[key]
-                if key not in own_keys and hold.rank(int(pods.priority[other])) >= priority:
+                if key not in own_keys and hold.effective_priority(int(pods.priority[other])) >= priority:
                     free = free - self._cluster.usages.matrix[pods.usage[other], resources]
         listed: list[int] = free.tolist()
         return listed

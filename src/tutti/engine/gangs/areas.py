@@ -88,7 +88,7 @@ class Areas:
 
     def _fewest_domains(self, need: Need, key: str, outer: Area | None) -> Area | None:
         """Return the smallest set of domains with enough room together; None if all domains together are too small."""
-        digits = self._cluster.nodes.domains(key).digits
+        digits = self._cluster.nodes.domains(key).indices
         fitting = self.fitting_pods(need, key, outer)
         order = [digit for digit in np.lexsort((self.domain_ranks(key), -fitting)).tolist() if digit and fitting[digit]]
         total, chosen = 0, np.zeros(len(fitting), dtype=bool)
@@ -143,7 +143,7 @@ class Areas:
             return self._capacity.copies_by_domain(incoming, key)
         domains = self._cluster.nodes.domains(key)
         copies = self._capacity.copies(incoming)
-        return sum_by(domains.digits[outer.rows], copies[outer.rows], len(domains.nodes_in))
+        return sum_by(domains.indices[outer.rows], copies[outer.rows], len(domains.nodes_in))
 
     def _lacks_resources(
         self, kinds: Sequence[PodKind], key: str, outer: Area | None
@@ -158,7 +158,7 @@ class Areas:
         lacks = np.zeros(len(domains.nodes_in), dtype=bool)
         for resource, amount in requested.items():
             free = np.where(on, np.maximum(nodes.alloc[resource] - nodes.used[resource], 0), 0)
-            lacks |= sum_by(domains.digits, free, len(lacks)) < amount
+            lacks |= sum_by(domains.indices, free, len(lacks)) < amount
         return lacks
 
     def kinds(self, rows: Sequence[int]) -> list[PodKind]:
@@ -197,12 +197,12 @@ class Areas:
             self._version, self._area_of = nodes.touched.length, {}
         area = self._area_of.get((key, digit))
         if area is None:
-            area = self._area_of[key, digit] = Area((domains.digits == digit) & (digit > 0))
+            area = self._area_of[key, digit] = Area((domains.indices == digit) & (digit > 0))
         return area if outer is None else area & outer.mask
 
     def domains_of(self, rows: Iterable[int], key: str) -> set[int]:
         """Return the domains in which pods run."""
-        pods, digits = self._cluster.pods, self._cluster.nodes.domains(key).digits
+        pods, digits = self._cluster.pods, self._cluster.nodes.domains(key).indices
         return {int(digits[pods.node[row]]) for row in rows if pods.node[row] >= 0}
 
     def domain_name(self, key: str, digit: int) -> str:

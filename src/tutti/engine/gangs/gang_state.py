@@ -279,8 +279,8 @@ class Gangs:
 
     def parts_of(self, key: str) -> dict[int, str]:
         """Return the name of the part of each pod of a gang, by row."""
-        named_by = self._cluster.groups.named_by
-        return {row: part_of(named_by[row], key) for row in self.rows(key)}
+        membership_by_row = self._cluster.groups.membership_by_row
+        return {row: part_of(membership_by_row[row], key) for row in self.rows(key)}
 
     def _pods(self, rows: Iterable[int]) -> list[Pod]:
         return [pod for pod in map(self._cluster.pods.objects.__getitem__, rows) if pod is not None]

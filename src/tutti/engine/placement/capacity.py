@@ -53,7 +53,7 @@ class Capacity:
         version = self._evaluator.cluster.nodes.touched.length
         entry = counts.domain_sums.get(key)
         if entry is None or entry[0] != version:
-            domain_sums = sum_by(domains.digits, counts.column, len(domains.nodes_in))
+            domain_sums = sum_by(domains.indices, counts.column, len(domains.nodes_in))
             entry = counts.domain_sums[key] = (version, domain_sums)
         return entry[1]
 
@@ -94,7 +94,7 @@ class Capacity:
         domain_sums = []
         for key, (log_position, by_domain) in list(counts.domain_sums.items()):
             if log_position == version:
-                domain_sums.append((nodes.domains(key).digits, by_domain))
+                domain_sums.append((nodes.domains(key).indices, by_domain))
             else:
                 del counts.domain_sums[key]
         for row in rows:
@@ -115,7 +115,7 @@ class Capacity:
         version = self._evaluator.cluster.nodes.touched.length
         for key, (log_position, domain_sums) in list(counts.domain_sums.items()):
             if log_position == version:
-                np.add.at(domain_sums, self._evaluator.cluster.nodes.domains(key).digits[rows], delta)
+                np.add.at(domain_sums, self._evaluator.cluster.nodes.domains(key).indices[rows], delta)
             else:
                 del counts.domain_sums[key]
 

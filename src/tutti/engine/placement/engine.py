@@ -152,7 +152,7 @@ class Engine:
 
         A row with holds is feasible only if the pod also fits beside the held pods.
         """
-        keys, area = self.evaluator.row_cache(incoming).keys(incoming.spec), incoming.within
+        keys, area = self.evaluator.row_cache(incoming).keys(incoming.spec), incoming.area
         held_on = self.cluster.held_on
         held_rows = {self.cluster.nodes.row_of.get(name) for name in held_on} if held_on else ()
         while True:
@@ -161,7 +161,7 @@ class Engine:
             if key < 0 or row not in held_rows:
                 return row, key
             # Only the current best row is filtered again with holds: filtering all rows with holds is far slower.
-            if self.evaluator.filter_row_with_holds(incoming, [None] * len(incoming.concerned), row) == PASS:
+            if self.evaluator.filter_row_with_holds(incoming, [None] * len(incoming.applicable_plugins), row) == PASS:
                 return row, key
             keys = keys.copy()
             keys[row] = INFEASIBLE
@@ -172,7 +172,7 @@ class Engine:
 
     def _uses_row_plugins_only(self, incoming: IncomingPod) -> bool:
         """Return whether filters and scores of each node depend only on that node and the pods on it."""
-        if any(incoming.concerned):
+        if any(incoming.applicable_plugins):
             return False
         node_cache = self.evaluator.row_cache(incoming).node_cache
         node_cache.sync()
@@ -194,11 +194,11 @@ class Engine:
 
     def _needs_only_resources(self, incoming: IncomingPod) -> bool:
         """Return whether only free resources decide where such pods go."""
-        return not any(incoming.concerned) and not incoming.spec.ports and self.is_plain(incoming)
+        return not any(incoming.applicable_plugins) and not incoming.spec.ports and self.is_plain(incoming)
 
     def _place_few(self, incoming: IncomingPod, pods: Sequence[str], start: int | None) -> list[Decision]:
         """Bind the leading pods that are identical to the incoming pod, one by one, until a pod does not fit."""
-        cluster, nodes, area = self.cluster, self.cluster.nodes, incoming.within
+        cluster, nodes, area = self.cluster, self.cluster.nodes, incoming.area
         row_cache = self.evaluator.row_cache(incoming)
         decisions = []
         for pod in self._leading_identical_pods(incoming, pods):
@@ -219,8 +219,8 @@ class Engine:
         row_cache = self.evaluator.row_cache(incoming)
         usage = cluster.usages.matrix[cluster.pods.usage[incoming.row]]
         keys = row_cache.keys(incoming.spec)
-        if incoming.within is not None:
-            keys = np.where(incoming.within.mask[: len(keys)], keys, INFEASIBLE)
+        if incoming.area is not None:
+            keys = np.where(incoming.area.mask[: len(keys)], keys, INFEASIBLE)
         decisions = []
         identical = self._leading_identical_pods(incoming, pods)
         picked = pick_rows(cluster, row_cache, incoming.spec, keys, usage, len(identical))

@@ -15,7 +15,7 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Bind
-from tutti.cluster.events import EVERY, Event
+from tutti.cluster.events import ALL_EVENTS, Event
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.work.meter import POD_PASS, POD_PASS_NODE
 from tutti.engine.placement.node_plugin_cache import NodePluginCache
@@ -29,16 +29,16 @@ from tutti.engine.plugins.base import (
     NodePlugin,
     NodeRows,
     PodPlugin,
-    PreparedPlugin,
+    PreFilterState,
     Selection,
     SpecColumns,
     controller,
-    normalise,
+    default_normalize_score,
 )
 from tutti.engine.plugins.node_affinity import named_nodes
-from tutti.engine.plugins.verdict import NARROWED, PASS, Reason, Variants, Verdicts, decode, encode
+from tutti.engine.plugins.verdict import EXCLUDED_BY_PRE_FILTER, PASS, Reason, StatusCodes, Verdicts, decode, encode
 
-States = list[PreparedPlugin | None]
+States = list[PreFilterState | None]
 """What each cluster plugin of the profile prepared for a pod; None for a plugin that filters nothing."""
 
 
@@ -81,14 +81,14 @@ class Evaluator:
         pod = cluster.pods.objects[row]
         assert pod is not None
         incoming = IncomingPod(cluster, row, pod)
-        incoming.within = within
+        incoming.area = within
         key = (incoming.spec.number, incoming.labels.number, controller(pod))
         known = self._concerned.get(key)
         version = (cluster.workloads_version, cluster.labels.version)
         if known is None or known[0] != version:
-            concerned = [plugin.concerns(incoming) for _, _, plugin in self._cluster_plugins]
+            concerned = [plugin.applies_to(incoming) for _, _, plugin in self._cluster_plugins]
             known = self._concerned[key] = (version, concerned)
-        incoming.concerned = known[1]
+        incoming.applicable_plugins = known[1]
         return incoming
 
     def row_cache(self, incoming: IncomingPod) -> RowPluginCache:
@@ -133,8 +133,8 @@ class Evaluator:
             if nominated is not None:
                 return nominated
         feasible = keys >= 0
-        if incoming.within is not None:
-            feasible &= incoming.within.mask[: len(feasible)]
+        if incoming.area is not None:
+            feasible &= incoming.area.mask[: len(feasible)]
         for state in states:
             if state is not None:
                 rows = feasible_selection(feasible)
@@ -156,8 +156,8 @@ class Evaluator:
     def _prepare(self, incoming: IncomingPod) -> States | Reason:
         """Run the pre-filters of the cluster plugins; return the first reason to refuse the pod."""
         states: States = []
-        for (_, enabled, plugin), concerned in zip(self._cluster_plugins, incoming.concerned, strict=True):
-            prepared = plugin.prepare(incoming) if concerned and enabled.filters else None
+        for (_, enabled, plugin), concerned in zip(self._cluster_plugins, incoming.applicable_plugins, strict=True):
+            prepared = plugin.pre_filter(incoming) if concerned and enabled.filters else None
             if isinstance(prepared, Reason):
                 return prepared
             states.append(prepared)
@@ -168,7 +168,7 @@ class Evaluator:
         window, specs = NodeRows(self.cluster, rows), SpecColumns(incoming.spec)
         verdict = np.full(len(rows), PASS, dtype=np.int16)
         for index, (plugin, _, filters) in enumerate(self.profile.plugins):
-            variants: Variants | None = None
+            variants: StatusCodes | None = None
             if filters and isinstance(plugin, NodePlugin):
                 variants = plugin.filter(window, incoming.spec)
             elif filters and isinstance(plugin, PodPlugin):
@@ -183,7 +183,11 @@ class Evaluator:
 
     def resource_requests(self, incoming: IncomingPod) -> list[tuple[int, int]]:
         """Return the resources (by index) that filters check for room, and how much of each the pod requests."""
-        return [want for plugin in self.row_plugins.pod_filters for want in plugin.room(self.cluster, incoming.spec)]
+        return [
+            want
+            for plugin in self.row_plugins.pod_filters
+            for want in plugin.required_resources(self.cluster, incoming.spec)
+        ]
 
     # Holds ------------------------------------------------------------------------------------------------------------
 
@@ -191,7 +195,7 @@ class Evaluator:
         """Return a result with the pod's nominated node alone if the pod fits there; otherwise None."""
         nodes = self.cluster.nodes
         row = nodes.row_of.get(self.cluster.holds[incoming.pod.key].node)
-        if row is None or not nodes.on[row] or (incoming.within is not None and not incoming.within.mask[row]):
+        if row is None or not nodes.on[row] or (incoming.area is not None and not incoming.area.mask[row]):
             return None
         if self.filter_row_with_holds(incoming, states, row) != PASS:
             return None
@@ -206,7 +210,7 @@ class Evaluator:
         for name in list(self.cluster.held_on):
             row = nodes.row_of.get(name)
             if row is not None and nodes.on[row]:
-                if incoming.within is not None and not incoming.within.mask[row]:
+                if incoming.area is not None and not incoming.area.mask[row]:
                     continue
                 _, reason = self._filter_row_with_held_pods(incoming, states, row)
                 if reason is not None:
@@ -228,18 +232,18 @@ class Evaluator:
         held_keys = [
             key
             for key, hold in cluster.held_on.get(name, {}).items()
-            if key != pod_key and hold.rank(int(pods.priority[pods.row_of[key]])) >= priority
+            if key != pod_key and hold.effective_priority(int(pods.priority[pods.row_of[key]])) >= priority
         ]
         if not held_keys:
             return PASS, None
-        forked_states = [state.fork() if state is not None else None for state in states]
+        forked_states = [state.clone() if state is not None else None for state in states]
         mark = cluster.mark()
         try:
             for key in held_keys:
                 other = pods.row_of[key]
                 for state in forked_states:
                     if state is not None:
-                        state.moved(cluster.pod(key), cluster.spec_of(other), row, 1)
+                        state.update_with_pod(cluster.pod(key), cluster.spec_of(other), row, 1)
                 cluster.apply(Bind(key, name))
             verdict = int(self.filter_rows(incoming, forked_states, np.array([row]))[0])
             return verdict, None if verdict == PASS else self.reason(incoming, row, verdict)
@@ -261,9 +265,9 @@ class Evaluator:
         for plugin, weight in self.row_plugins.scaled_scores:
             raw = row_cache.node_cache.raw_scores.get(plugin)
             if raw is not None:
-                keys = keys + normalise(raw[rows], plugin.scaled) * (weight << RANK_BITS)
+                keys = keys + default_normalize_score(raw[rows], plugin.normalization) * (weight << RANK_BITS)
         for i, (_, enabled, cluster_plugin) in enumerate(self._cluster_plugins):
-            if enabled.weight and incoming.concerned[i]:
+            if enabled.weight and incoming.applicable_plugins[i]:
                 scored = cluster_plugin.score(incoming, filtered.states[i], rows)
                 if scored is not None:
                     keys = keys + scored * (enabled.weight << RANK_BITS)
@@ -280,8 +284,8 @@ class Evaluator:
             scored: Ints | None = None
             if weight and isinstance(plugin, NodePlugin):
                 scored = plugin.score(window, incoming.spec)
-                if scored is not None and plugin.scaled:
-                    scored = normalise(scored, plugin.scaled)
+                if scored is not None and plugin.normalization:
+                    scored = default_normalize_score(scored, plugin.normalization)
             elif weight and isinstance(plugin, PodPlugin):
                 spec_scores = plugin.score(window, specs)
                 scored = None if spec_scores is None else spec_scores[:, 0]
@@ -297,12 +301,12 @@ class Evaluator:
         """Return the verdict of every row: that of the first plugin that refuses the row."""
         verdict = self.filter_rows(incoming, filtered.states, np.arange(self.cluster.nodes.length))
         if filtered.excluded is not None:
-            verdict[filtered.excluded] = NARROWED
+            verdict[filtered.excluded] = EXCLUDED_BY_PRE_FILTER
         return verdict
 
     def reason(self, incoming: IncomingPod, row: int, verdict: int) -> Reason:
         """Return why a row was refused."""
-        if verdict == NARROWED:
+        if verdict == EXCLUDED_BY_PRE_FILTER:
             return Reason("PreFilterResult", (), resolvable=False)
         index, variant = decode(verdict)
         return self.profile.plugins[index].plugin.reason(incoming, row, variant)
@@ -311,7 +315,7 @@ class Evaluator:
         """Return for every row whether it was refused for a reason that evicting pods could resolve."""
         resolvable_rows = np.zeros(self.cluster.nodes.length, dtype=bool)
         for verdict, rows in self._rows_by_verdict(incoming, filtered):
-            if verdict != NARROWED:
+            if verdict != EXCLUDED_BY_PRE_FILTER:
                 index, variant = decode(verdict)
                 resolvable_rows[rows] = self.profile.plugins[index].plugin.resolvable(incoming, rows, variant)
         for row, reason in filtered.reasons.items():
@@ -325,27 +329,27 @@ class Evaluator:
         for reason in filtered.reasons.values():
             _add(counts, dict.fromkeys(reason.messages, 1))
         for verdict, rows in self._rows_by_verdict(incoming, filtered):
-            if verdict == NARROWED:
+            if verdict == EXCLUDED_BY_PRE_FILTER:
                 _add(counts, {"node(s) didn't satisfy plugin(s) [NodeAffinity]": len(rows)})
                 plugins.add("NodeAffinity")
             else:
                 index, variant = decode(verdict)
                 plugin = self.profile.plugins[index].plugin
                 plugins.add(plugin.name)
-                _add(counts, plugin.tally(incoming, rows, variant))
+                _add(counts, plugin.count_messages(incoming, rows, variant))
         return counts, frozenset(plugins)
 
     def retry_events(self, plugins: Iterable[str]) -> frozenset[Event]:
         """Return the events after which pods that these plugins refused may fit."""
-        known = {enabled.plugin.name: enabled.plugin.cures for enabled in self.profile.plugins}
-        return frozenset(event for name in plugins for event in known.get(name, EVERY))
+        known = {enabled.plugin.name: enabled.plugin.events_to_register for enabled in self.profile.plugins}
+        return frozenset(event for name in plugins for event in known.get(name, ALL_EVENTS))
 
     def _rows_by_verdict(self, incoming: IncomingPod, filtered: FilterResult) -> list[tuple[int, Rows]]:
         """Return the refused rows by verdict, without rows that were refused because of holds."""
         verdict = self.verdicts(incoming, filtered)
         refused = self.cluster.nodes.on[: len(verdict)] & (verdict != PASS)
-        if incoming.within is not None:
-            refused &= incoming.within.mask[: len(verdict)]
+        if incoming.area is not None:
+            refused &= incoming.area.mask[: len(verdict)]
         refused[list(filtered.reasons)] = False
         values = verdict[refused].astype(np.intp)
         lowest = int(values.min()) if len(values) else 0

@@ -30,7 +30,7 @@ class NodePluginCache:
     def __init__(self, cluster: Cluster, spec: SpecClass, row_plugins: RowPlugins) -> None:
         self.cluster, self._spec, self._row_plugins = cluster, spec, row_plugins
         self._table_size = -1
-        self._log_position = self._rank_shape = 0
+        self._log_position = self._rank_version = 0
         self.base_keys: Ints = np.zeros(0, dtype=np.int64)
         self.raw_scores: dict[NodePlugin, Ints] = {}
         self.constant_score = 0
@@ -43,11 +43,11 @@ class NodePluginCache:
     def sync(self) -> None:
         """Evaluate the nodes that changed since the last call."""
         nodes = self.cluster.nodes
-        is_resized = self._table_size != nodes.size or self._rank_shape != nodes.rank_shape
+        is_resized = self._table_size != nodes.size or self._rank_version != nodes.rank_version
         if not is_resized and self._log_position == nodes.touched.length:
             return
         rows = nodes.touched.since(self._log_position)
-        self._table_size, self._rank_shape, self._log_position = nodes.size, nodes.rank_shape, nodes.touched.length
+        self._table_size, self._rank_version, self._log_position = nodes.size, nodes.rank_version, nodes.touched.length
         if not is_resized and 2 * len(rows) < nodes.size and self._evaluate(rows):
             return
         self.base_keys, self.raw_scores = np.zeros(nodes.size, dtype=np.int64), {}
@@ -79,7 +79,7 @@ class NodePluginCache:
                 if not all_rows:
                     return False
                 self.raw_scores[plugin] = scored
-            elif plugin.scaled == "down":
+            elif plugin.normalization == "down":
                 constant_score += MAX_SCORE * weight
         self.constant_score = constant_score
         return True

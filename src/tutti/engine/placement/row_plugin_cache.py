@@ -66,7 +66,7 @@ class RecentNodes:
             some = NodeRows(self._cluster, rows).floats
             if some is not None:
                 self._floats[0][:, rows], self._floats[1][:, rows] = some
-        window.take_floats(self._floats)
+        window.set_floats(self._floats)
         return window
 
 
@@ -78,9 +78,9 @@ class RowPluginCache:
     ) -> None:
         self._cluster, self._row_plugins, self._recent = node_cache.cluster, row_plugins, recent
         # A plugin that is idle for one member is idle for all members.
-        self._filters = [plugin for plugin in row_plugins.pod_filters if not plugin.idle(spec)]
+        self._filters = [plugin for plugin in row_plugins.pod_filters if not plugin.skips_filter(spec)]
         self._fits = [plugin.fits for plugin in self._filters]
-        self._points = [(plugin.points, weight) for plugin, weight in row_plugins.pod_scores]
+        self._points = [(plugin.score_row, weight) for plugin, weight in row_plugins.pod_scores]
         self.node_cache = node_cache
         self._generation = -1
         self._node_log_position = 0
@@ -223,7 +223,7 @@ class RowPluginCache:
         return position
 
     def _score_versions(self, spec: SpecClass) -> list[int]:
-        return [plugin.version(self._cluster, spec) for plugin, _ in self._row_plugins.node_scores]
+        return [plugin.score_version(self._cluster, spec) for plugin, _ in self._row_plugins.node_scores]
 
     def _evaluate_member(self, position: int, spec: SpecClass) -> None:
         """Evaluate all nodes for one member."""

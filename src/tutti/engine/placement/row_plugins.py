@@ -22,8 +22,8 @@ class RowPlugins:
         pods = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, PodPlugin)]
         # A plugin class that does not override `filter` or `score` is left out of the respective list.
         self.node_filters = [p for p, e in nodes if e.filters and type(p).filter is not NodePlugin.filter]
-        self.node_scores = [(p, e.weight) for p, e in nodes if e.weight and not p.scaled]
-        self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.scaled]
+        self.node_scores = [(p, e.weight) for p, e in nodes if e.weight and not p.normalization]
+        self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.normalization]
         self.pod_filters = [p for p, e in pods if e.filters and type(p).filter is not PodPlugin.filter]
         self.pod_scores = [(p, e.weight) for p, e in pods if e.weight and type(p).score is not PodPlugin.score]
         self.filters_node_affinity = any(isinstance(p, NodeAffinityPlugin) for p in self.node_filters)
@@ -36,4 +36,4 @@ class RowPlugins:
 
     def shape(self, spec: SpecClass) -> tuple[Hashable, ...]:
         """Return a key that is equal for specs that the pod plugins can evaluate together."""
-        return tuple(plugin.shape(spec) for plugin in self._pod_plugins)
+        return tuple(plugin.columns_key(spec) for plugin in self._pod_plugins)

@@ -1,5 +1,14 @@
-"""One file per kube-scheduler plugin: filter, score and reasons side by side.
+"""kube-scheduler's plugins: each module holds one plugin's filter, score and reasons.
 
-`base` says what a plugin is, `verdict` how a filter answers; `volumes` and `spread_counts` are shared by several;
-`attached_cache` keeps what plugins and higher packages derive from a cluster.
+- `node_name`, `node_unschedulable`, `node_affinity`, `taint_toleration`: does the node accept the pod by its name,
+  cordon, labels and taints?
+- `node_resources_fit`, `node_resources_balanced_allocation`: does the node have enough resources, and how full and how
+  balanced is it with the pod?
+- `node_ports`: are the pod's host ports free? `image_locality`: does the node have the pod's images?
+- `inter_pod_affinity`, `pod_topology_spread`: do other pods in the domain allow or prefer the pod?
+- `volume_binding`, `volume_restrictions`, `volume_zone`, `node_volume_limits`: can the node use the pod's volumes?
+- `base`: which methods does a plugin have? `verdict`: how are filter results encoded and explained?
+- `spread_counts`: how many matching pods has each domain of a spread constraint, and what does that score?
+- `volumes`: which claim, volume, class and CSI driver belong to a pod's volume?
+- `attached_cache`: how does a module keep derived values with a cluster?
 """

@@ -1,9 +1,9 @@
-"""Attached caches: values that one module keeps with an object of another module, with a type.
+"""Attached caches: typed values that one module keeps with an object of another module.
 
-Contract: a cache is declared once, with a function that makes the value for an owner: a cluster, an engine, the gangs
-of a cluster. `of` gives the owner's value and makes it when there is none. The value lives as long as its owner; a copy
-of a cluster starts without values. Only this module writes an owner's `caches`, so what `of` gives has the type of what
-the function makes.
+Contract: a cache is declared once, with a function that computes the value for an owner: a cluster, an engine, the
+gangs of a cluster. `of` returns the owner's value and computes it at its first use. The value lives as long as its
+owner; a copy of a cluster starts without values. Only this module writes an owner's `caches`, so the result of `of`
+always has the type that the function returns.
 
     _SELECTORS: AttachedCache[Cluster, dict[int, Selector]] = AttachedCache(lambda _: {})
     selectors = _SELECTORS.of(cluster)
@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class CacheOwner(Protocol):
-    """An object with which others keep what they derive from it."""
+    """An object that stores values that other modules derive from it."""
 
     caches: dict[Any, Any]
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class AttachedCache(Generic[O_contra, T]):
-    """See the module's contract."""
+    """A cache with one value per owner; see the module's contract."""
 
     __slots__ = ("_make",)
 
@@ -34,7 +34,7 @@ class AttachedCache(Generic[O_contra, T]):
         self._make = make
 
     def of(self, owner: O_contra) -> T:
-        """The value that is kept with an owner."""
+        """Return the owner's value; compute it at its first use."""
         try:
             value: T = owner.caches[self]
         except KeyError:

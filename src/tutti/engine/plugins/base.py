@@ -1,8 +1,9 @@
-"""What a plugin is: one rule of kube-scheduler, its filter, its score and its reasons side by side.
+"""The plugin interface: PreFilter, Filter, Score and reasons of kube-scheduler's plugins.
 
-Row plugins judge a node by the node itself (node plugins) and by the pods on it (pod plugins): their answers can be
-kept per spec class and renewed for the rows that changed. Cluster plugins also look at other nodes: they are prepared
-for every pod. All answer for any array of rows, one row included, at that cost.
+A row plugin evaluates each node by itself: a `NodePlugin` reads only the node, a `PodPlugin` also reads the pods on the
+node. The results of row plugins are cached per spec class and recomputed for changed rows. A `ClusterPlugin` also reads
+other nodes; its PreFilter runs for every pod. All plugins evaluate any array of rows, at a cost that depends on the
+number of rows; one row is cheap.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import MEMORY, STORAGE, Bools, Floats, Ints, Rows
 from tutti.cluster.counters.label_classes import LabelClass
-from tutti.cluster.events import EVERY, Event
+from tutti.cluster.events import ALL_EVENTS, Event
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.plugins.verdict import Reason, Refusal, Variants
+from tutti.engine.plugins.verdict import Reason, Refusal, StatusCodes
 from tutti.kube.objects import Pod
 
 Selection = Rows | slice
@@ -27,18 +28,18 @@ MAX_SCORE = 100
 
 
 class Area:
-    """Some of the nodes: those that a question is narrowed to."""
+    """A subset of the nodes, to which a search is limited."""
 
     __slots__ = ("mask", "rows")
 
     def __init__(self, mask: Bools) -> None:
         self.mask = mask
-        """For each row of the node table, whether it is inside."""
+        """For each row of the node table, whether the node is in the area."""
         self.rows: Rows = np.flatnonzero(mask)
 
     @staticmethod
     def of_row(row: int, size: int) -> Area:
-        """Give the area of one row, of so many."""
+        """Return the area of a single row in a table of the given size."""
         mask = np.zeros(size, dtype=bool)
         mask[row] = True
         return Area(mask)
@@ -48,27 +49,27 @@ class Area:
 
 
 class IncomingPod:
-    """The pod that is asked about."""
+    """The pod to schedule, with its classes."""
 
-    __slots__ = ("cluster", "concerned", "labels", "pod", "row", "spec", "within")
+    __slots__ = ("applicable_plugins", "area", "cluster", "labels", "pod", "row", "spec")
 
     def __init__(self, cluster: Cluster, row: int, pod: Pod) -> None:
         self.cluster, self.row, self.pod = cluster, row, pod
         self.spec: SpecClass = cluster.spec_of(row)
         self.labels: LabelClass = cluster.pod_counters.label_class_of(row)
-        self.concerned: list[bool] = []
-        """Which of the profile's cluster plugins can have anything to say about the pod."""
-        self.within: Area | None = None
-        """The only nodes that are asked about; None stands for all."""
+        self.applicable_plugins: list[bool] = []
+        """For each cluster plugin of the profile, whether the plugin applies to the pod."""
+        self.area: Area | None = None
+        """The nodes to which the search is limited; None stands for all nodes."""
 
     @property
     def own_labels(self) -> dict[str, str]:
-        """The pod's labels, all of them."""
+        """All labels of the pod."""
         return self.pod.metadata.labels or {}
 
 
 def controller(pod: Pod) -> tuple[str, str, str] | None:
-    """Give the kind and name of the object that owns the pod, if one does."""
+    """Return (apiVersion, kind, name) of the pod's controller; None if it has none."""
     for owner in pod.metadata.owner_references or ():
         if owner.controller:
             return owner.api_version, owner.kind, owner.name
@@ -81,28 +82,28 @@ def _reason(plugin: str, refusal: Refusal) -> Reason:
 
 
 class Plugin:
-    """A rule; `refusals[i - 1]` is what its answer i means."""
+    """One kube-scheduler plugin; `refusals[code - 1]` explains the status code of a refused node."""
 
     name: ClassVar[str]
     refusals: ClassVar[tuple[Refusal, ...]] = ()
-    cures: ClassVar[frozenset[Event]] = EVERY
-    """What may let a pod in that was refused, as kube-scheduler's queueing hints say it."""
+    events_to_register: ClassVar[frozenset[Event]] = ALL_EVENTS
+    """The events that may make a refused pod schedulable, as in kube-scheduler's EventsToRegister."""
 
-    def reason(self, incoming: IncomingPod, row: int, variant: int) -> Reason:
-        """Say why a row was refused with an answer."""
-        return _reason(self.name, self.refusals[variant - 1])
+    def reason(self, incoming: IncomingPod, row: int, code: int) -> Reason:
+        """Return the reason why a row was refused with a status code."""
+        return _reason(self.name, self.refusals[code - 1])
 
-    def tally(self, incoming: IncomingPod, rows: Rows, variant: int) -> dict[str, int]:
-        """Count the messages for the rows that were refused with an answer."""
-        return {self.refusals[variant - 1].message: len(rows)}
+    def count_messages(self, incoming: IncomingPod, rows: Rows, code: int) -> dict[str, int]:
+        """Return how many of the rows refused with a status code have each message."""
+        return {self.refusals[code - 1].message: len(rows)}
 
-    def resolvable(self, incoming: IncomingPod, rows: Rows, variant: int) -> Bools:
-        """Say for rows that were refused with an answer whether evicting pods could help there."""
-        return np.full(len(rows), self.refusals[variant - 1].resolvable)
+    def resolvable(self, incoming: IncomingPod, rows: Rows, code: int) -> Bools:
+        """Return for each row refused with a status code whether preemption could help (Unschedulable) or not."""
+        return np.full(len(rows), self.refusals[code - 1].resolvable)
 
 
 class NodeRows:
-    """Some rows of the node columns, gathered once for all plugins that look at them."""
+    """Some rows of the node columns, gathered once for all plugins that read them."""
 
     __slots__ = ("_alloc", "_floats", "_used", "cluster", "nodes", "rows")
 
@@ -117,7 +118,7 @@ class NodeRows:
 
     @property
     def alloc(self) -> Ints:
-        """What the nodes offer: a stack of columns, one per resource."""
+        """Allocatable amounts: one column per resource."""
         if self._alloc is None:
             alloc, rows = self.nodes.alloc, self.rows
             self._alloc = alloc[:, rows] if isinstance(rows, slice) else alloc.take(rows, axis=1)
@@ -125,7 +126,7 @@ class NodeRows:
 
     @property
     def used(self) -> Ints:
-        """What the pods on the nodes take: a stack of columns, one per resource."""
+        """Amounts that the pods on the nodes request: one column per resource."""
         if self._used is None:
             used, rows = self.nodes.used, self.rows
             self._used = used[:, rows] if isinstance(rows, slice) else used.take(rows, axis=1)
@@ -133,9 +134,10 @@ class NodeRows:
 
     @property
     def floats(self) -> tuple[Floats, Floats] | None:
-        """Cpu and memory offered, and the first five sums used, as floats: much faster to divide than integers.
+        """Allocatable cpu and memory, and the first five sums in use, as floats, which divide much faster than
+        integers.
 
-        None where that would not be exact: a node lacks one of the two, or has more of it than floats count exactly.
+        None if floats would not be exact: a node lacks cpu or memory, or has more than floats represent exactly.
         """
         if self._floats is False:
             if self.nodes.exact_in_floats:
@@ -145,13 +147,13 @@ class NodeRows:
         assert not isinstance(self._floats, bool)
         return self._floats
 
-    def take_floats(self, floats: tuple[Floats, Floats] | None) -> None:
-        """Be given the floats by somebody who has them already; nobody may write into them."""
+    def set_floats(self, floats: tuple[Floats, Floats] | None) -> None:
+        """Use precomputed read-only floats."""
         self._floats = floats
 
 
 class NodeRow:
-    """One row of the node columns, as plain numbers."""
+    """One row of the node columns, as plain integers."""
 
     __slots__ = ("alloc", "balance", "cluster", "row", "used")
 
@@ -160,126 +162,129 @@ class NodeRow:
         self.alloc: list[int] = cluster.nodes.alloc[:, row].tolist()
         self.used: list[int] = cluster.nodes.used[:, row].tolist()
         self.balance: int | None = None
-        """How evenly the resources are used; NodeResourcesBalancedAllocation fills it when it first scores the node."""
+        """The balance of the used resources; NodeResourcesBalancedAllocation sets it when it first scores the node."""
 
 
 class SpecColumns:
-    """Spec classes that are judged together, a column each."""
+    """Spec classes that are evaluated together, one column each."""
 
-    __slots__ = ("caches", "chosen", "members")
+    __slots__ = ("caches", "members", "selected")
 
     def __init__(self, *members: SpecClass) -> None:
         self.members = list(members)
         self.caches: dict[Any, Any] = {}
-        """The values of attached caches (`attached_cache`)."""
-        self.chosen = slice(None)
-        """Which of the members are asked about."""
+        """Values of attached caches (`attached_cache`)."""
+        self.selected = slice(None)
+        """The members to evaluate."""
 
     def __len__(self) -> int:
-        return len(self.members[self.chosen])
+        return len(self.members[self.selected])
 
-    def only(self, place: int) -> SpecColumns:
-        """Give one of the members alone, with what is known of all."""
-        alone = copy(self)
-        alone.chosen = slice(place, place + 1)
-        return alone
+    def only(self, index: int) -> SpecColumns:
+        """Return the columns limited to one member; the caches are shared."""
+        single = copy(self)
+        single.selected = slice(index, index + 1)
+        return single
 
 
 class RowPlugin(Plugin):
-    """A rule that looks at one node at a time; None stands for "nothing to say" (the plugin is skipped)."""
+    """A plugin that evaluates each node by itself; a result of None means that the plugin is skipped."""
 
 
 class NodePlugin(RowPlugin):
-    """A rule that looks at the node itself and not at the pods on it."""
+    """A plugin that reads the node, but not the pods on it."""
 
-    scaled: ClassVar[str] = ""
-    """How raw scores become 0..100 over the feasible nodes: "up" more is better, "down" less is better, "" they are."""
+    normalization: ClassVar[str] = ""
+    """How NormalizeScore scales raw scores to 0..100 over the feasible nodes: "up" (more is better), "down" (less is
+    better), or "" (not scaled)."""
 
-    def filter(self, window: NodeRows, spec: SpecClass) -> Variants | None:
-        """Answer for each row, or None when every node passes."""
+    def filter(self, node_rows: NodeRows, spec: SpecClass) -> StatusCodes | None:
+        """Filter: return a status code per row; None if every node passes."""
         return None
 
-    def score(self, window: NodeRows, spec: SpecClass) -> Ints | None:
-        """Score each row, or None when the plugin does not score this pod."""
+    def score(self, node_rows: NodeRows, spec: SpecClass) -> Ints | None:
+        """Score: return a raw score per row; None if the plugin does not score this pod."""
         return None
 
-    def version(self, cluster: Cluster, spec: SpecClass) -> int:
-        """Change when the scores of nodes that nobody touched have changed."""
+    def score_version(self, cluster: Cluster, spec: SpecClass) -> int:
+        """Return a number that changes when the scores of unchanged nodes change."""
         return 0
 
 
 class PodPlugin(RowPlugin):
-    """A rule that looks at the pods on the node too; it answers for several specs of one shape at once."""
+    """A plugin that also reads the pods on the node; it evaluates several specs with equal `columns_key` at once."""
 
-    def shape(self, spec: SpecClass) -> Hashable:
-        """Give what specs must share to be judged together."""
+    def columns_key(self, spec: SpecClass) -> Hashable:
+        """Return the key that all specs of one `SpecColumns` share."""
         return None
 
-    def idle(self, spec: SpecClass) -> bool:
-        """Say whether the filter passes every node for specs of this shape."""
+    def skips_filter(self, spec: SpecClass) -> bool:
+        """Return whether the filter passes every node for specs with this key."""
         return False
 
-    def filter(self, window: NodeRows, specs: SpecColumns) -> Variants | None:
-        """Answer for each row and spec, or None when every node passes."""
+    def filter(self, node_rows: NodeRows, specs: SpecColumns) -> StatusCodes | None:
+        """Filter: return a status code per row and spec; None if every node passes."""
         return None
 
-    def score(self, window: NodeRows, specs: SpecColumns) -> Ints | None:
-        """Score each row and spec, or None when the plugin does not score such pods."""
+    def score(self, node_rows: NodeRows, specs: SpecColumns) -> Ints | None:
+        """Score: return a score per row and spec; None if the plugin does not score such pods."""
         return None
 
-    def room(self, cluster: Cluster, spec: SpecClass) -> list[tuple[int, int]]:
-        """Give what the filter wants left on a node: places of resources and amounts, if that is what it looks at."""
+    def required_resources(self, cluster: Cluster, spec: SpecClass) -> list[tuple[int, int]]:
+        """Return the (resource index, amount) pairs that the filter requires to be free; empty if it checks no
+        resources.
+        """
         return []
 
     def fits(self, node: NodeRow, spec: SpecClass) -> bool:
-        """Say of one node what `filter` says of many: for a single row plain numbers beat columns by far."""
-        answers = self.filter(NodeRows(node.cluster, np.array([node.row])), SpecColumns(spec))
-        return answers is None or not answers[0, 0]
+        """Return `filter` for one node; for a single row, plain integers are much faster than columns."""
+        codes = self.filter(NodeRows(node.cluster, np.array([node.row])), SpecColumns(spec))
+        return codes is None or not codes[0, 0]
 
-    def points(self, node: NodeRow, spec: SpecClass) -> int:
-        """Give for one node what `score` gives for many; 0 when the plugin does not score such pods."""
-        scored = self.score(NodeRows(node.cluster, np.array([node.row])), SpecColumns(spec))
-        return 0 if scored is None else int(scored[0, 0])
+    def score_row(self, node: NodeRow, spec: SpecClass) -> int:
+        """Return `score` for one node; 0 if the plugin does not score such pods."""
+        scores = self.score(NodeRows(node.cluster, np.array([node.row])), SpecColumns(spec))
+        return 0 if scores is None else int(scores[0, 0])
 
 
-class PreparedPlugin:
-    """A cluster plugin's knowledge for one pod, as of the moment it was prepared."""
+class PreFilterState:
+    """The state that a cluster plugin's PreFilter computes for one pod."""
 
-    def filter(self, rows: Selection) -> Variants:
-        """Answer for each row."""
+    def filter(self, rows: Selection) -> StatusCodes:
+        """Filter: return a status code per row."""
         raise NotImplementedError
 
-    def fork(self) -> PreparedPlugin:
-        """Give a copy that `moved` may change."""
+    def clone(self) -> PreFilterState:
+        """Return a copy that `update_with_pod` may change."""
         return self
 
-    def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
-        """Pretend that a pod came to a row (1) or left it (-1)."""
+    def update_with_pod(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
+        """Add a pod to (1) or remove it from (-1) a row of the state: PreFilter's AddPod and RemovePod."""
 
 
 class ClusterPlugin(Plugin):
-    """A rule that looks at the whole cluster."""
+    """A plugin that reads the whole cluster."""
 
-    def concerns(self, incoming: IncomingPod) -> bool:
-        """Say whether the rule can have anything to say about the pod.
+    def applies_to(self, incoming: IncomingPod) -> bool:
+        """Return whether the plugin can affect the pod; if not, PreFilter and Score are skipped.
 
-        The answer may change only with services, controllers and the terms that placed pods carry.
+        The result may change only when Services, controllers or the terms that bound pods carry change.
         """
         return True
 
-    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | Reason | None:
-        """Look at the cluster for a pod: None when every node passes, a reason when none can."""
+    def pre_filter(self, incoming: IncomingPod) -> PreFilterState | Reason | None:
+        """PreFilter: return the state for `filter`, None if every node passes, or a reason if no node can pass."""
         return None
 
-    def score(self, incoming: IncomingPod, prepared: PreparedPlugin | None, rows: Selection) -> Ints | None:
-        """Score the feasible rows from 0 to 100, or None when the plugin does not score this pod."""
+    def score(self, incoming: IncomingPod, state: PreFilterState | None, rows: Selection) -> Ints | None:
+        """Score: return scores from 0 to 100 for the feasible rows; None if the plugin does not score this pod."""
         return None
 
 
-def normalise(raw: Ints, direction: str) -> Ints:
-    """Scale raw scores of the feasible nodes to 0..100 as kube-scheduler's default normalisation does."""
-    top = int(raw.max()) if len(raw) else 0
-    if top == 0:
+def default_normalize_score(raw: Ints, direction: str) -> Ints:
+    """NormalizeScore: scale raw scores of the feasible nodes to 0..100, like kube-scheduler's DefaultNormalizeScore."""
+    max_score = int(raw.max()) if len(raw) else 0
+    if max_score == 0:
         return np.full(len(raw), MAX_SCORE if direction == "down" else 0, dtype=np.int64)
-    scaled = MAX_SCORE * raw // top
+    scaled = MAX_SCORE * raw // max_score
     return MAX_SCORE - scaled if direction == "down" else scaled

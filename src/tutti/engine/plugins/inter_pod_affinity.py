@@ -1,7 +1,7 @@
-"""InterPodAffinity: pods that must, or would rather, be near to or far from other pods.
+"""InterPodAffinity: pods that must, or prefer to, be near to or away from other pods.
 
-Terms work both ways: the pod's own terms look at placed pods, and the terms that placed pods carry look at the pod.
-Everything is counted per domain of a term's topology key; a node's answer is looked up by its domains.
+Terms work both ways: the incoming pod's terms select bound pods, and the terms that bound pods carry select the
+incoming pod. Pods are counted per domain of a term's topology key; the result of a node is a lookup by its domains.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from tutti.cluster.counters.pod_terms import PodTerm
 from tutti.cluster.events import Event
 from tutti.cluster.node_table import NodeTable
 from tutti.cluster.spec_classes import SpecClass
-from tutti.engine.plugins.base import MAX_SCORE, ClusterPlugin, IncomingPod, PreparedPlugin, Selection
-from tutti.engine.plugins.verdict import Refusal, Variants
+from tutti.engine.plugins.base import MAX_SCORE, ClusterPlugin, IncomingPod, PreFilterState, Selection
+from tutti.engine.plugins.verdict import Refusal, StatusCodes
 from tutti.kube.objects import Pod
 
 Counts = dict[str, Ints]
-"""Counts per domain, by topology key."""
+"""Pod counts per domain, by topology key."""
 
 
 class InterPodAffinity(ClusterPlugin):
-    """See the module."""
+    """kube-scheduler's InterPodAffinity: PreFilter, filter and score."""
 
     name = "InterPodAffinity"
-    cures = frozenset((Event.NODE_ADDED, Event.NODE_LABELS, Event.POD_PLACED, Event.POD_GONE, Event.OBJECTS))
+    events_to_register = frozenset(
+        (Event.NODE_ADDED, Event.NODE_LABELS, Event.POD_PLACED, Event.POD_REMOVED, Event.OBJECTS)
+    )
     refusals = (
         Refusal("node(s) didn't match pod affinity rules", resolvable=False),
         Refusal("node(s) didn't match pod anti-affinity rules", resolvable=True),
@@ -35,71 +37,73 @@ class InterPodAffinity(ClusterPlugin):
     )
 
     def __init__(self, *, hard_weight: int = 1, ignore_existing: bool = False) -> None:
-        self._hard_weight, self._ignore_existing = hard_weight, ignore_existing
+        self._hard_pod_affinity_weight, self._ignore_existing = hard_weight, ignore_existing
 
-    def concerns(self, incoming: IncomingPod) -> bool:
-        """Only pods with terms, and pods that the terms of placed pods look at."""
+    def applies_to(self, incoming: IncomingPod) -> bool:
+        """Return whether the pod has terms, or terms of bound pods select the pod."""
         spec = incoming.spec
         if spec.affinity or spec.anti_affinity or spec.preferred_pods:
             return True
-        return any(held.total for held in incoming.cluster.labels.held_against(incoming.labels))
+        return any(carried.total for carried in incoming.cluster.labels.carried_terms_matching(incoming.labels))
 
-    def prepare(self, incoming: IncomingPod) -> PreparedPlugin | None:
-        """Count what attracts and what repels the pod."""
+    def pre_filter(self, incoming: IncomingPod) -> PreFilterState | None:
+        """Count the pods that the incoming pod's terms select, and the pods whose anti-affinity selects the incoming
+        pod.
+        """
         spec, nodes = incoming.spec, incoming.cluster.nodes
-        repelled: Counts = {}
-        for held in incoming.cluster.labels.held_against(incoming.labels):
-            if held.key.role == Role.REPELS and held.total:
-                _pool(repelled, held.view(held.key.term.topology_key, nodes))
-        repelled = {key: counts for key, counts in repelled.items() if counts.any()}
-        if not repelled and not spec.affinity and not spec.anti_affinity:
+        existing_anti_affinity: Counts = {}
+        for carried in incoming.cluster.labels.carried_terms_matching(incoming.labels):
+            if carried.key.role == Role.REPELS and carried.total:
+                _add_counts(existing_anti_affinity, carried.view(carried.key.term.topology_key, nodes))
+        existing_anti_affinity = {key: counts for key, counts in existing_anti_affinity.items() if counts.any()}
+        if not existing_anti_affinity and not spec.affinity and not spec.anti_affinity:
             return None
-        avoided: Counts = {}
+        anti_affinity: Counts = {}
         for term in spec.anti_affinity:
-            _pool(avoided, _counter(incoming, (term,)).view(term.topology_key, nodes))
-        sought: Counts = {}
+            _add_counts(anti_affinity, _counter(incoming, (term,)).view(term.topology_key, nodes))
+        affinity: Counts = {}
         if spec.affinity:
-            tally = _counter(incoming, spec.affinity)
-            sought = {t.topology_key: tally.view(t.topology_key, nodes).counts for t in spec.affinity}
-        return _Affinity(incoming, sought, avoided, repelled)
+            counter = _counter(incoming, spec.affinity)
+            affinity = {t.topology_key: counter.view(t.topology_key, nodes).counts for t in spec.affinity}
+        return _AffinityState(incoming, affinity, anti_affinity, existing_anti_affinity)
 
-    def score(self, incoming: IncomingPod, prepared: PreparedPlugin | None, rows: Selection) -> Ints | None:
-        """Score the feasible nodes by the weights of all terms that hold there."""
+    def score(self, incoming: IncomingPod, state: PreFilterState | None, rows: Selection) -> Ints | None:
+        """Sum the weights of all matching terms per node and scale the sums to 0..100."""
         spec, nodes = incoming.spec, incoming.cluster.nodes
         if self._ignore_existing and not spec.preferred_pods:
             return None
         weights: dict[str, Ints] = {}
         for weight, term in spec.preferred_pods:
             _weigh(weights, _counter(incoming, (term,)), term.topology_key, weight, nodes)
-        for held in incoming.cluster.labels.held_against(incoming.labels):
-            role, term, weight = held.key
+        for carried in incoming.cluster.labels.carried_terms_matching(incoming.labels):
+            role, term, weight = carried.key
             if role == Role.ATTRACTS:
-                weight = self._hard_weight
-            if role != Role.REPELS and weight and held.total:
-                _weigh(weights, held, term.topology_key, weight, nodes)
+                weight = self._hard_pod_affinity_weight
+            if role != Role.REPELS and weight and carried.total:
+                _weigh(weights, carried, term.topology_key, weight, nodes)
         if not weights:
             return None
         if len(weights) == 1:
-            # One topology key: nodes of one domain have the same score, which is worked out once per domain.
+            # With one topology key, all nodes of a domain have the same score: compute it once per domain.
             ((key, table),) = weights.items()
             domains = nodes.domains(key)
-            digits = domains.digits[rows]
+            indices = domains.indices[rows]
             if isinstance(rows, slice):
-                there = domains.nodes_in > 0
+                has_nodes = domains.nodes_in > 0
             else:
-                there = np.zeros(len(table), dtype=bool)
-                there[digits] = True
+                has_nodes = np.zeros(len(table), dtype=bool)
+                has_nodes[indices] = True
             scaled = np.zeros(len(table), dtype=np.int64)
-            scaled[there] = _scaled(table[there])
-            return scaled[digits]
+            scaled[has_nodes] = _scaled(table[has_nodes])
+            return scaled[indices]
         raw = np.zeros(len(nodes.on[rows]), dtype=np.int64)
         for key, table in weights.items():
-            raw += table[nodes.domains(key).digits[rows]]
+            raw += table[nodes.domains(key).indices[rows]]
         return _scaled(raw)
 
 
 def _scaled(raw: Ints) -> Ints:
-    """Scale sums of weights to 0..100; all equal is 0."""
+    """NormalizeScore: scale sums of weights to 0..100; equal sums give 0."""
     low, high = int(raw.min()), int(raw.max())
     if high == low:
         return np.zeros(len(raw), dtype=np.int64)
@@ -107,20 +111,21 @@ def _scaled(raw: Ints) -> Ints:
 
 
 def _counter(incoming: IncomingPod, terms: tuple[PodTerm, ...]) -> RowCounts:
+    """Return the counter of the pods that match all terms."""
     return incoming.cluster.pod_counters.counter(CounterKey(tuple((t.scope, t.selector) for t in terms), live=False))
 
 
-def _pool(pool: Counts, view: DomainView) -> None:
-    """Add the counts of a view to those of the same topology key."""
-    pooled = pool.get(view.key)
-    pool[view.key] = view.counts if pooled is None else pooled + view.counts
+def _add_counts(counts_by_key: Counts, view: DomainView) -> None:
+    """Add the counts of a view to the total of its topology key."""
+    total = counts_by_key.get(view.key)
+    counts_by_key[view.key] = view.counts if total is None else total + view.counts
 
 
-def _weigh(weights: dict[str, Ints], tally: RowCounts, key: str, weight: int, nodes: NodeTable) -> None:
-    """Add a term's weight for every pod, per domain; the first entry is for nodes without the label."""
-    if not tally.total:
+def _weigh(weights: dict[str, Ints], counter: RowCounts, key: str, weight: int, nodes: NodeTable) -> None:
+    """Add the term's weight for every counted pod, per domain; index 0 is for nodes without the label."""
+    if not counter.total:
         return
-    counts = tally.view(key, nodes).counts
+    counts = counter.view(key, nodes).counts
     if not counts.any():
         return
     table = weights.get(key)
@@ -129,73 +134,85 @@ def _weigh(weights: dict[str, Ints], tally: RowCounts, key: str, weight: int, no
     table[1:] += weight * counts
 
 
-class _Affinity(PreparedPlugin):
-    """What attracts and repels one pod, per domain."""
+class _AffinityState(PreFilterState):
+    """The pod counts per domain for the three checks of the filter."""
 
-    def __init__(self, incoming: IncomingPod, sought: Counts, avoided: Counts, repelled: Counts) -> None:
+    def __init__(
+        self, incoming: IncomingPod, affinity: Counts, anti_affinity: Counts, existing_anti_affinity: Counts
+    ) -> None:
         self._incoming = incoming
-        self._sought, self._avoided, self._repelled = sought, avoided, repelled
+        self._affinity, self._anti_affinity, self._existing_anti_affinity = (
+            affinity,
+            anti_affinity,
+            existing_anti_affinity,
+        )
 
-    def filter(self, rows: Selection) -> Variants:
-        """Refuse nodes without wanted pods near (1), near avoided pods (2), or near pods that avoid this one (3)."""
-        answers: Variants | None = None
+    def filter(self, rows: Selection) -> StatusCodes:
+        """Refuse nodes by the affinity (1) and anti-affinity (2) of the pod, and by the anti-affinity of existing pods
+        (3).
+        """
+        result: StatusCodes | None = None
         for key, table in self._tables().items():
-            said = table[self._incoming.cluster.nodes.domains(key).digits[rows]]
-            if answers is None:
-                answers = said
+            codes = table[self._incoming.cluster.nodes.domains(key).indices[rows]]
+            if result is None:
+                result = codes
             else:
-                # The lower answer is the earlier check; 0 is none.
-                both = np.minimum(answers, said)
-                answers = np.where(both == 0, np.maximum(answers, said), both)
-        assert answers is not None
-        return answers
+                # The lower code is the earlier check; 0 passes.
+                both = np.minimum(result, codes)
+                result = np.where(both == 0, np.maximum(result, codes), both)
+        assert result is not None
+        return result
 
-    def _tables(self) -> dict[str, Variants]:
-        """Give the answer per domain, by topology key; first, the one for nodes without the label."""
-        tables: dict[str, Variants] = {}
-        for pool, answer in ((self._repelled, 3), (self._avoided, 2)):
-            for key, counts in pool.items():
+    def _tables(self) -> dict[str, StatusCodes]:
+        """Return the status code per domain, by topology key; index 0 is for nodes without the label."""
+        tables: dict[str, StatusCodes] = {}
+        for counts_by_key, code in ((self._existing_anti_affinity, 3), (self._anti_affinity, 2)):
+            for key, counts in counts_by_key.items():
                 table = tables.setdefault(key, np.zeros(len(counts) + 1, dtype=np.uint8))
-                table[1:][counts > 0] = answer
-        first = bool(self._sought) and not any(counts.any() for counts in self._sought.values()) and self._is_first()
-        for key, counts in self._sought.items():
+                table[1:][counts > 0] = code
+        may_be_first = (
+            bool(self._affinity) and not any(counts.any() for counts in self._affinity.values()) and self._is_first()
+        )
+        for key, counts in self._affinity.items():
             table = tables.setdefault(key, np.zeros(len(counts) + 1, dtype=np.uint8))
             table[0] = 1
-            if not first:
+            if not may_be_first:
                 table[1:][counts <= 0] = 1
         return tables
 
     def _is_first(self) -> bool:
-        """Say whether the pod, the first of its kind, matches its own terms."""
+        """Return whether the pod matches its own affinity terms, so that it may be the first of its group."""
         incoming = self._incoming
         return all(
-            _concerns(incoming, term, incoming.pod, incoming.labels.namespace) for term in incoming.spec.affinity
+            _term_matches(incoming, term, incoming.pod, incoming.labels.namespace) for term in incoming.spec.affinity
         )
 
-    def fork(self) -> _Affinity:
-        """Copy the counts, with room for terms that only a moved pod carries."""
-        return _Affinity(
+    def clone(self) -> _AffinityState:
+        """Copy the counts."""
+        return _AffinityState(
             self._incoming,
             *(
-                {key: counts.copy() for key, counts in pool.items()}
-                for pool in (self._sought, self._avoided, self._repelled)
+                {key: counts.copy() for key, counts in counts_by_key.items()}
+                for counts_by_key in (self._affinity, self._anti_affinity, self._existing_anti_affinity)
             ),
         )
 
-    def moved(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
-        """Count a pod in or out."""
+    def update_with_pod(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
+        """Add (1) or remove (-1) a pod on a row."""
         incoming, namespace = self._incoming, spec.namespace
-        labels_there = incoming.cluster.namespace_labels(incoming.labels.namespace)
+        namespace_labels = incoming.cluster.namespace_labels(incoming.labels.namespace)
         for term in spec.anti_affinity:
-            if term.selector.matches(incoming.own_labels) and term.scope.holds(incoming.labels.namespace, labels_there):
-                self._count(self._repelled, term.topology_key, row, number)
+            if term.selector.matches(incoming.own_labels) and term.scope.contains(
+                incoming.labels.namespace, namespace_labels
+            ):
+                self._count(self._existing_anti_affinity, term.topology_key, row, number)
         own = incoming.spec
-        if own.affinity and all(_concerns(incoming, term, pod, namespace) for term in own.affinity):
+        if own.affinity and all(_term_matches(incoming, term, pod, namespace) for term in own.affinity):
             for key in {term.topology_key for term in own.affinity}:
-                self._count(self._sought, key, row, number)
+                self._count(self._affinity, key, row, number)
         for term in own.anti_affinity:
-            if _concerns(incoming, term, pod, namespace):
-                self._count(self._avoided, term.topology_key, row, number)
+            if _term_matches(incoming, term, pod, namespace):
+                self._count(self._anti_affinity, term.topology_key, row, number)
 
     def _count(self, counts: Counts, key: str, row: int, number: int) -> None:
         column = self._incoming.cluster.nodes.column(key)
@@ -208,8 +225,8 @@ class _Affinity(PreparedPlugin):
         per_domain[domain] += number
 
 
-def _concerns(incoming: IncomingPod, term: PodTerm, pod: Pod, namespace: str) -> bool:
-    """Say whether a term of the asked pod matches another pod."""
-    return term.selector.matches(pod.metadata.labels or {}) and term.scope.holds_known(
+def _term_matches(incoming: IncomingPod, term: PodTerm, pod: Pod, namespace: str) -> bool:
+    """Return whether a term of the incoming pod selects another pod."""
+    return term.selector.matches(pod.metadata.labels or {}) and term.scope.contains_existing(
         namespace, incoming.cluster.namespace_labels(namespace)
     )

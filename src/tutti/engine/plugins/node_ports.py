@@ -1,4 +1,4 @@
-"""NodePorts: a host port can be taken once per node, address and protocol."""
+"""NodePorts: a host port is available once per node, address and protocol."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import numpy as np
 from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.base import NodeRows, PodPlugin, SpecColumns
-from tutti.engine.plugins.verdict import Refusal, Variants
+from tutti.engine.plugins.verdict import Refusal, StatusCodes
 
 
 class NodePorts(PodPlugin):
-    """Refuse nodes where a wanted host port is taken."""
+    """kube-scheduler's NodePorts: filter only."""
 
     name = "NodePorts"
-    cures = frozenset((Event.NODE_ADDED, Event.POD_GONE))
+    events_to_register = frozenset((Event.NODE_ADDED, Event.POD_REMOVED))
     refusals = (Refusal("node(s) didn't have free ports for the requested pod ports", resolvable=True),)
 
-    def shape(self, spec: SpecClass) -> tuple[tuple[str, str, int], ...]:
-        """Specs with the same ports."""
+    def columns_key(self, spec: SpecClass) -> tuple[tuple[str, str, int], ...]:
+        """Return the host ports: specs with the same ports are evaluated together."""
         return spec.ports
 
-    def idle(self, spec: SpecClass) -> bool:
-        """Only pods with ports need to be looked at."""
+    def skips_filter(self, spec: SpecClass) -> bool:
+        """Return whether the pod has no host ports."""
         return not spec.ports
 
-    def filter(self, window: NodeRows, specs: SpecColumns) -> Variants | None:
-        """Refuse where a port clashes."""
+    def filter(self, node_rows: NodeRows, specs: SpecColumns) -> StatusCodes | None:
+        """Refuse nodes where one of the pod's host ports is in use."""
         ports = specs.members[0].ports
         if not ports:
             return None
-        clashes = window.cluster.occupancy.clashing(ports, window.rows, window.nodes.size)
-        return np.repeat(clashes.astype(np.uint8)[:, np.newaxis], len(specs), axis=1)
+        conflicts = node_rows.cluster.occupancy.port_conflicts(ports, node_rows.rows, node_rows.nodes.size)
+        return np.repeat(conflicts.astype(np.uint8)[:, np.newaxis], len(specs), axis=1)

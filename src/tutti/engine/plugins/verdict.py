@@ -1,8 +1,8 @@
-"""Verdicts: what a filter says of a node, as numbers in columns and as reasons for people.
+"""Verdicts: the result of all filters for a node, as integers in columns and as reasons for users.
 
-A filter answers every row with a small number: 0 passes, others index the plugin's `reasons`. The verdict of a row is
-the plugin's place in the profile and that number in one `int16` (`PASS` is the largest), so that the verdict of the
-first plugin that says no is the minimum over plugins.
+A filter returns a small status code per row: 0 passes, code i refers to `refusals[i - 1]` of the plugin. The verdict of
+a row combines the plugin's position in the profile and the status code in one `int16`; `PASS` is the largest value. So
+the verdict of the first plugin that refuses the node is the minimum over all plugins.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-Variants = NDArray[np.uint8]
+StatusCodes = NDArray[np.uint8]
 Verdicts = NDArray[np.int16]
 
-VARIANT_BITS = 3
+CODE_BITS = 3
 PASS = 2**15 - 1
-NARROWED = -1
-"""The verdict of nodes that a pre-filter left out: below every plugin's."""
+EXCLUDED_BY_PRE_FILTER = -1
+"""The verdict of nodes that a PreFilterResult excludes; it is below every plugin's verdict."""
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why a node, or all nodes, cannot take a pod; `resolvable` means that evicting pods could help."""
+    """Why a node, or all nodes, cannot take a pod; `resolvable` means that preemption could help."""
 
     plugin: str
     messages: tuple[str, ...]
@@ -29,22 +29,25 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """One of the things that a plugin can say no with."""
+    """One message with which a plugin refuses a node.
+
+    `resolvable` corresponds to kube-scheduler's status Unschedulable, False to UnschedulableAndUnresolvable.
+    """
 
     message: str
     resolvable: bool
 
 
 class AttemptError(Exception):
-    """A plugin could not judge: kube-scheduler gives the whole attempt up and tries again later."""
+    """A plugin failed: as in kube-scheduler, a status of code Error ends the attempt, and the pod is retried later."""
 
 
-def encode(place: int, variants: Variants) -> Verdicts:
-    """Turn a plugin's answers into verdicts."""
-    verdicts = variants.astype(np.int16)
-    return np.where(verdicts == 0, np.int16(PASS), verdicts | np.int16(place << VARIANT_BITS))
+def encode(place: int, codes: StatusCodes) -> Verdicts:
+    """Combine a plugin's position in the profile with its status codes."""
+    verdicts = codes.astype(np.int16)
+    return np.where(verdicts == 0, np.int16(PASS), verdicts | np.int16(place << CODE_BITS))
 
 
 def decode(verdict: int) -> tuple[int, int]:
-    """Give the plugin's place and its answer back."""
-    return verdict >> VARIANT_BITS, verdict & (2**VARIANT_BITS - 1)
+    """Return the plugin's position in the profile and its status code."""
+    return verdict >> CODE_BITS, verdict & (2**CODE_BITS - 1)

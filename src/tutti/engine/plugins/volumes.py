@@ -1,4 +1,4 @@
-"""What the volume plugins share: claims, classes and volumes by name, and disks of drivers that moved to CSI."""
+"""Lookups that the volume plugins share: claims, volumes, classes, and in-tree disks that migrated to CSI."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ WAIT_FOR_CONSUMER = "WaitForFirstConsumer"
 
 
 class CsiVolume(NamedTuple):
-    """A volume as its CSI driver knows it."""
+    """A volume as its CSI driver identifies it."""
 
     driver: str
     handle: str
 
 
 class MigratedDriver(NamedTuple):
-    """A driver that was part of Kubernetes and is a CSI driver now."""
+    """A former in-tree volume plugin and the CSI driver that replaces it."""
 
     plugin: str
     driver: str
@@ -37,7 +37,7 @@ MIGRATED = {m.plugin: m for m in (AWS, GCE, AZURE, CINDER, PORTWORX)}
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """Give the name of the claim behind a volume, None for a volume without one."""
+    """Return the name of the claim behind a pod's volume; None if the volume uses no claim."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     if volume.ephemeral is not None:
@@ -45,61 +45,61 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
     return None
 
 
-def claim(cluster: Cluster, namespace: str, name: str) -> PersistentVolumeClaim | None:
-    """Give a claim by name."""
-    found = cluster.objects["PersistentVolumeClaim"].get(f"{namespace}/{name}")
-    assert found is None or isinstance(found, PersistentVolumeClaim)
-    return found
+def find_claim(cluster: Cluster, namespace: str, name: str) -> PersistentVolumeClaim | None:
+    """Return a claim by name."""
+    obj = cluster.objects["PersistentVolumeClaim"].get(f"{namespace}/{name}")
+    assert obj is None or isinstance(obj, PersistentVolumeClaim)
+    return obj
 
 
-def volume(cluster: Cluster, name: str) -> PersistentVolume | None:
-    """Give a volume by name."""
-    found = cluster.objects["PersistentVolume"].get(name)
-    assert found is None or isinstance(found, PersistentVolume)
-    return found
+def find_volume(cluster: Cluster, name: str) -> PersistentVolume | None:
+    """Return a persistent volume by name."""
+    obj = cluster.objects["PersistentVolume"].get(name)
+    assert obj is None or isinstance(obj, PersistentVolume)
+    return obj
 
 
-def storage_class(cluster: Cluster, name: str) -> StorageClass | None:
-    """Give a storage class by name."""
-    found = cluster.objects["StorageClass"].get(name)
-    assert found is None or isinstance(found, StorageClass)
-    return found
+def find_storage_class(cluster: Cluster, name: str) -> StorageClass | None:
+    """Return a storage class by name."""
+    obj = cluster.objects["StorageClass"].get(name)
+    assert obj is None or isinstance(obj, StorageClass)
+    return obj
 
 
-def csi_node(cluster: Cluster, name: str) -> CSINode | None:
-    """Give the CSI drivers of a node."""
-    found = cluster.objects["CSINode"].get(name)
-    assert found is None or isinstance(found, CSINode)
-    return found
+def find_csi_node(cluster: Cluster, name: str) -> CSINode | None:
+    """Return the CSINode object of a node."""
+    obj = cluster.objects["CSINode"].get(name)
+    assert obj is None or isinstance(obj, CSINode)
+    return obj
 
 
-def class_name(wish: PersistentVolumeClaim) -> str:
-    """Give the storage class that a claim asks for, "" for none."""
-    return (wish.metadata.annotations or {}).get(CLASS_ANNOTATION, wish.spec.storage_class_name or "")
+def claim_class_name(claim: PersistentVolumeClaim) -> str:
+    """Return the storage class of a claim, "" if it has none."""
+    return (claim.metadata.annotations or {}).get(CLASS_ANNOTATION, claim.spec.storage_class_name or "")
 
 
-def volume_class_name(found: PersistentVolume) -> str:
-    """Give the storage class of a volume, "" for none."""
-    return (found.metadata.annotations or {}).get(CLASS_ANNOTATION, found.spec.storage_class_name or "")
+def volume_class_name(obj: PersistentVolume) -> str:
+    """Return the storage class of a persistent volume, "" if it has none."""
+    return (obj.metadata.annotations or {}).get(CLASS_ANNOTATION, obj.spec.storage_class_name or "")
 
 
-def not_created_for(pod: Pod, wish: PersistentVolumeClaim) -> str | None:
-    """Say that an ephemeral volume's claim belongs to somebody else, if it does."""
-    owner = next((o for o in wish.metadata.owner_references or () if o.controller), None)
+def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
+    """Return an error message if the claim of an ephemeral volume belongs to another pod."""
+    owner = next((o for o in claim.metadata.owner_references or () if o.controller), None)
     if owner is not None and owner.uid == (pod.metadata.uid or ""):
         return None
-    return f"PVC {wish.key} was not created for pod {pod.key} (pod is not owner)"
+    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
 
-def owned_or_error(pod: Pod, wish: PersistentVolumeClaim) -> None:
-    """Give the attempt up when an ephemeral volume's claim belongs to somebody else."""
-    problem = not_created_for(pod, wish)
+def require_ownership(pod: Pod, claim: PersistentVolumeClaim) -> None:
+    """Raise `AttemptError` if the claim of an ephemeral volume belongs to another pod."""
+    problem = ownership_error(pod, claim)
     if problem is not None:
         raise AttemptError(problem)
 
 
-def in_tree(source: Volume | VolumeSpec) -> MigratedDriver | None:
-    """Say which driver a disk was of before it moved to CSI."""
+def migrated_driver(source: Volume | VolumeSpec) -> MigratedDriver | None:
+    """Return the migrated driver of an in-tree disk; None for other volumes."""
     if source.aws_elastic_block_store is not None:
         return AWS
     if source.gce_persistent_disk is not None:
@@ -114,13 +114,13 @@ def in_tree(source: Volume | VolumeSpec) -> MigratedDriver | None:
 
 
 def migrated_disk(source: Volume | VolumeSpec, labels: dict[str, str] | None = None) -> CsiVolume | None:
-    """Give a disk as its CSI driver knows it; `labels` are those of the volume object, which tell a disk's zone."""
-    driver = in_tree(source)
+    """Return an in-tree disk as its CSI driver identifies it; `labels` of the volume object give the disk's zone."""
+    driver = migrated_driver(source)
     if driver is None:
         return None
     if source.aws_elastic_block_store is not None:
-        identity = source.aws_elastic_block_store.volume_id
-        return CsiVolume(driver.driver, identity.rsplit("/", 1)[-1] if identity.startswith("aws://") else identity)
+        volume_id = source.aws_elastic_block_store.volume_id
+        return CsiVolume(driver.driver, volume_id.rsplit("/", 1)[-1] if volume_id.startswith("aws://") else volume_id)
     if source.gce_persistent_disk is not None:
         return CsiVolume(driver.driver, _gce_handle(source.gce_persistent_disk.pd_name, labels or {}))
     if source.azure_disk is not None:

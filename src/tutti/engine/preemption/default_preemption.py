@@ -88,7 +88,7 @@ def _may_preempt(cluster: Cluster, incoming: IncomingPod, resolvable: Bools) -> 
         return True
     priority = incoming.pod.spec.priority or 0
     return not any(
-        cluster.pods.priority[p] < priority and _is_terminating_victim(cluster, p) for p in cluster.on_node[row]
+        cluster.pods.priority[p] < priority and _is_terminating_victim(cluster, p) for p in cluster.pods_on_row[row]
     )
 
 
@@ -173,7 +173,7 @@ class _DryRuns:
     def _dry_run(self, row: int, lower: list[int]) -> Candidate | tuple[str, ...]:
         """Remove all lower pods and reprieve those that need not go; or return why even that does not help."""
         cluster, evaluator, incoming = self._cluster, self._evaluator, self._incoming
-        states = [state.fork() if state is not None else None for state in self._filtered.states]
+        states = [state.clone() if state is not None else None for state in self._filtered.states]
         mark = cluster.mark()
         try:
             for pod in lower:
@@ -204,7 +204,7 @@ class _DryRuns:
             cluster.apply(Bind(key, cluster.nodes.names[row]))
         for state in states:
             if state is not None:
-                state.moved(obj, cluster.spec_of(pod), row, change)
+                state.update_with_pod(obj, cluster.spec_of(pod), row, change)
 
     def _cost(self, candidate: Candidate) -> tuple[int, int, int, int, int]:
         """Return a candidate's cost: violations, highest priority, sum of priorities, number of victims, start."""

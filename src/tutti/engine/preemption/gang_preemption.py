@@ -262,7 +262,7 @@ class GangPreemption:
         rows = [*self._need.all_waiting, *(unit.rows[0] for unit in units)]
         specs = {int(cluster.pods.spec[row]): row for row in rows}.values()
         keys = sorted({term.topology_key for row in specs for term in cluster.spec_of(row).anti_affinity})
-        columns = [nodes.domains(key).digits for key in keys]
+        columns = [nodes.domains(key).indices for key in keys]
 
         def position(unit: EvictionUnit) -> tuple[int, ...]:
             row = int(cluster.pods.node[min(unit.rows, key=cluster.pods.keys.__getitem__)])

@@ -34,7 +34,7 @@ class VictimProposals:
         self._groups = [(areas.kinds(each.all_waiting), each.least) for each in mandatory_needs(need)]
         """The kinds of pods of the gang and of each mandatory part, and how many pods each needs."""
         self._kinds = self._groups[0][0]
-        self.has_no_pod_rules = not any(any(kind.incoming.concerned) for kind in self._kinds)
+        self.has_no_pod_rules = not any(any(kind.incoming.applicable_plugins) for kind in self._kinds)
         """Whether no cluster plugin concerns the gang's pods: no rules between pods, no volumes."""
         self._pods, self._unit_of_pod = candidates.pods, candidates.unit_of_pod
 
@@ -82,7 +82,7 @@ class VictimProposals:
             allowed[:] = False
             if len(running_domains) == 1:
                 allowed[list(running_domains)] = 0 not in running_domains
-        return domains.digits, len(allowed), allowed
+        return domains.indices, len(allowed), allowed
 
     def is_hopeless(self) -> bool:
         """Return whether evicting all units could not make enough room."""

@@ -42,7 +42,7 @@ def domain_fits(placer: GangPlacer, need: Need) -> tuple[str | None, int, list[D
         return None, 0, []
     key, areas = limited.topology.required, placer.areas
     nodes = placer.engine.cluster.nodes
-    digits = nodes.domains(key).digits
+    digits = nodes.domains(key).indices
     domains = np.unique(digits[nodes.on]).tolist()
     occupied = areas.domains_of(limited.running, key)
     copies = areas.fitting_pods(limited, key, None)

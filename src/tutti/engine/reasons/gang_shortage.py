@@ -20,8 +20,8 @@ from tutti.engine.placement.evaluator import Evaluator
 from tutti.engine.plugins.base import Area
 from tutti.engine.reasons.pod_failure import fit_error
 
-_ROOM_EVENTS = frozenset((Event.NODE_ADDED, Event.POD_GONE))
-_TOPOLOGY_EVENTS = _ROOM_EVENTS | {Event.NODE_ROOM, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_GONE}
+_ROOM_EVENTS = frozenset((Event.NODE_ADDED, Event.POD_REMOVED))
+_TOPOLOGY_EVENTS = _ROOM_EVENTS | {Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_REMOVED}
 """Events that may cure a gang with a required label: nodes of other domains than the reported one may change too."""
 _ANY_PLUGIN = frozenset(("?",))
 """An unknown plugin, so that every event may be a cure."""

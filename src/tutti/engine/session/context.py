@@ -94,7 +94,7 @@ class SessionContext:
     def waiting_for_victims(self, evictions: Evictions) -> FailedAttempt:
         """Return the failure of a turn that waits until its victims have terminated."""
         text = f"waits for {_short_list((*evictions.victims, *evictions.leaving))} to leave"
-        return FailedAttempt(text, frozenset((Event.POD_GONE,)), tuple(self.cluster.events))
+        return FailedAttempt(text, frozenset((Event.POD_REMOVED,)), tuple(self.cluster.events))
 
     def record_binds(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
         """Record in the plan that pods are bound."""
@@ -133,7 +133,7 @@ class FailureCache(Generic[T]):
         return failure
 
     def _drop_outdated(self) -> None:
-        version = (self._cluster.touched.length, self._cluster.held.version)
+        version = (self._cluster.touched.length, self._cluster.hold_index.version)
         if self._version != version:
             self._version = version
             self._failures.clear()

@@ -170,6 +170,6 @@ class Evictor:
         node_of_pod = {d.pod: d.node or "" for d in decisions}
         for node in sorted(set(node_of_pod.values())):
             for held_pod, hold in list(cluster.held_on.get(node, {}).items()):
-                if held_pod not in node_of_pod and hold.rank(self._priority(held_pod)) < priority:
+                if held_pod not in node_of_pod and hold.effective_priority(self._priority(held_pod)) < priority:
                     cluster.apply(Release(held_pod))
                     self._plan.remove_nomination(held_pod, preemptor)

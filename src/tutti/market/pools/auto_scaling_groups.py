@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tutti.cluster.node_edits import like
+from tutti.cluster.node_edits import new_node_like
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.durations import parse_duration
 from tutti.kube.objects import Node, Quantities, Taint
@@ -160,7 +160,7 @@ def _pool(group: _Group, market: PoolContext) -> NodePool:
         template = template_name(name, types[0], zone=zone, capacity_type=kind)
         there = [node for node in examples if label_of(node, ZONE) == zone]
         if examples:
-            node = like(in_zone(best_example(there or examples), zone), template)
+            node = new_node_like(in_zone(best_example(there or examples), zone), template)
         else:
             node = _made(group, template, zone=zone, instance_type=types[0], market=market)
         price = market.price(types[0], zone=zone, capacity_type=kind)

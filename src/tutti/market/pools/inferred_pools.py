@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tutti.cluster.node_edits import like
+from tutti.cluster.node_edits import new_node_like
 from tutti.kube.objects import Node
 from tutti.market.instance_types import INSTANCE_TYPE, ZONE, amounts, in_zone, template_name
 from tutti.market.offerings import NodePool, Offering
@@ -66,7 +66,7 @@ def _pool(name: str, nodes: Sequence[Node], *, market: PoolContext) -> NodePool:
             there = [node for node in alike if label_of(node, ZONE) == zone]
             example = best_example(there or alike)
             template = template_name(name, instance_type, zone=zone, capacity_type=capacity_type)
-            fresh = like(example if there else in_zone(example, zone), template)
+            fresh = new_node_like(example if there else in_zone(example, zone), template)
             price = market.price(instance_type, zone=zone, capacity_type=capacity_type, region=region_of_node(example))
             offerings.append(
                 Offering(

@@ -216,7 +216,7 @@ class _RuleReader:
             answers: dict[int, bool] = {}
             for incoming in self._pod_by_labels.values():
                 namespace = incoming.spec.namespace
-                in_scope = term.scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
+                in_scope = term.scope.contains_existing(namespace, self.cluster.namespace_labels(namespace))
                 answers[incoming.labels.number] = in_scope and term.selector.matches(incoming.own_labels)
             mask = self._match_cache[key] = np.array([answers[number] for number in self._labels], dtype=bool)
         return mask

@@ -144,7 +144,7 @@ def rebuild_problem(planning: PlanningCluster, problem: Problem, pods: Sequence[
     rules = read_rules(cluster, incoming)
     node_names, node_free, node_feasible, node_allowed = _existing_nodes(planning, incoming)
     old_numbers = [class_of_pod[each.pods[0]] for each in classes]
-    columns = [cluster.resources.place(name) for name in problem.resources]
+    columns = [cluster.resources.index(name) for name in problem.resources]
     return problem._replace(
         classes=tuple(classes),
         requests=problem.requests[old_numbers],
@@ -235,9 +235,9 @@ def _allowed_classes(planning: PlanningCluster, incoming: Sequence[IncomingPod],
         if not allowed[:, number].any() or not each.spec.volumes:
             continue
         for plugin in (enabled.plugin for enabled in plugins if enabled.filters):
-            if not isinstance(plugin, ClusterPlugin) or plugin.name in _POD_RULE_PLUGINS or not plugin.concerns(each):
+            if not isinstance(plugin, ClusterPlugin) or plugin.name in _POD_RULE_PLUGINS or not plugin.applies_to(each):
                 continue
-            state = plugin.prepare(each)
+            state = plugin.pre_filter(each)
             if isinstance(state, Reason):  # the plugin refuses every node
                 allowed[:, number] = False
             elif state is not None:

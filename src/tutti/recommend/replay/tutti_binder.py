@@ -60,7 +60,7 @@ class TuttiBinder(Binding):
         prices = np.array([offering.price or 0 for offering in problem.offerings], dtype=np.int64)
         kept = []
         for name, offering in nodes:
-            pods = [cluster.pods.keys[row] for row in cluster.on_node[cluster.node_row(name)]]
+            pods = [cluster.pods.keys[row] for row in cluster.pods_on_row[cluster.node_row(name)]]
             mine = sorted((pod for pod in pods if pod in self.turn), key=self.turn.__getitem__)
             if not mine or len(mine) >= meant.get(name, len(mine) + 1):
                 kept.append((name, offering))
@@ -92,7 +92,7 @@ class TuttiBinder(Binding):
     def _pruned(self, nodes: list[tuple[str, int]], budget: WorkBudget) -> tuple[list[tuple[str, int]], bool | None]:
         """Give nodes back whose pods fit elsewhere, the emptiest first; say whether all others were tried since."""
         cluster = self.planning.cluster
-        kept = sorted(nodes, key=lambda node: len(cluster.on_node[cluster.node_row(node[0])]))
+        kept = sorted(nodes, key=lambda node: len(cluster.pods_on_row[cluster.node_row(node[0])]))
         quiet = not self.problem.rules.affected.any()
         changed = True
         while changed:
@@ -115,13 +115,13 @@ class TuttiBinder(Binding):
     def _look(self, node: tuple[str, int]) -> tuple[int, tuple[int, ...]]:
         """What tells a node from others when nobody looks at other pods: its offering, and what it holds."""
         cluster = self.planning.cluster
-        rows = list(cluster.on_node[cluster.node_row(node[0])])
+        rows = list(cluster.pods_on_row[cluster.node_row(node[0])])
         return node[1], tuple(sorted(cluster.pods.spec[rows].tolist()))
 
     def _is_spare(self, name: str) -> bool:
         """Take a node away if its pods fit elsewhere."""
         cluster = self.planning.cluster
-        keys = [cluster.pods.keys[row] for row in cluster.on_node[cluster.node_row(name)]]
+        keys = [cluster.pods.keys[row] for row in cluster.pods_on_row[cluster.node_row(name)]]
         mine = sorted((key for key in keys if key in self.turn), key=self.turn.__getitem__)
         if not self._is_room(name, mine):
             return False
@@ -139,7 +139,7 @@ class TuttiBinder(Binding):
         nodes = self.planning.cluster.nodes
         others = nodes.on[: nodes.length].copy()
         others[nodes.row_of[name]] = False
-        places = [self.planning.cluster.resources.place(resource) for resource in self.problem.resources]
+        places = [self.planning.cluster.resources.index(resource) for resource in self.problem.resources]
         room = nodes.alloc[places][:, : nodes.length][:, others] - nodes.used[places][:, : nodes.length][:, others]
         wanted = self.problem.requests[sorted({self.pods[pod] for pod in pods})]
         return all((room >= each[:, None]).all(axis=0).any() for each in wanted)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from tutti.cluster.node_edits import like
+from tutti.cluster.node_edits import new_node_like
 from tutti.kube.objects import Node, Quantities, Taint
 from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OLD_KEYS, OS, REGION, ZONE, less, template_node
 from tutti.market.pool_context import PoolContext
@@ -78,7 +78,7 @@ def like_one_of(pool: WorkerPoolText, nodes: Sequence[Node], *, zone: str) -> No
     example = best_example([node for node in nodes if zone_of(node) == zone] or nodes)
     labels = {key: zone if key in _ZONE_LABELS else value for key, value in (example.metadata.labels or {}).items()}
     moved = replace(example, metadata=replace(example.metadata, labels=labels, deletion_timestamp=None))
-    return like(moved, _name(pool, zone))
+    return new_node_like(moved, _name(pool, zone))
 
 
 def from_market(pool: WorkerPoolText, market: PoolContext, *, kind: str, zone: str, region: str) -> Node | None:

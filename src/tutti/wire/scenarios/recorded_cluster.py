@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tutti.cluster.node_edits import like
+from tutti.cluster.node_edits import new_node_like
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.objects import Node, NodeSpec, NodeStatus, Object, ObjectMeta, Pod, Quantities, Taint
 from tutti.kube.reading.convert import decode_error
@@ -192,7 +192,7 @@ def _mine(name: str, market: PoolContext) -> list[Node]:
 def _template(name: str, group: _Group, *, market: PoolContext, file: str) -> Node:
     template = template_name(name, group.machine_type, zone=group.zone)
     if own := _mine(name, market):
-        return like(in_zone(own[0], group.zone), template)
+        return new_node_like(in_zone(own[0], group.zone), template)
     machine = market.machine(group.machine_type)
     if machine is None:
         problem = f"nobody knows what {group.machine_type} is: give its size with --prices"

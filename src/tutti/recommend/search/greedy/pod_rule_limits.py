@@ -147,7 +147,7 @@ class PodRuleLimits:
                 key = term.topology_key
                 blocked |= counts_at(counter.view(key, nodes).counts, domains.domain_ids(key)) > 0
         labels = domains.planning.engine.evaluator.incoming_pod(domains.rows[self._number]).labels
-        for term_counter in domains.cluster.labels.held_against(labels):
+        for term_counter in domains.cluster.labels.carried_terms_matching(labels):
             if term_counter.key.role == Role.REPELS and term_counter.total:
                 key = term_counter.key.term.topology_key
                 blocked |= counts_at(term_counter.view(key, nodes).counts, domains.domain_ids(key)) > 0

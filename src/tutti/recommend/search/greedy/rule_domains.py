@@ -67,7 +67,7 @@ class RuleDomains:
     def _matches(self, scope: Scope, selector: Selector, pod: Pod) -> bool:
         """Return whether a pod is in the scope of a term and matches its selector."""
         namespace = pod.metadata.namespace or "default"
-        in_scope = scope.holds_known(namespace, self.cluster.namespace_labels(namespace))
+        in_scope = scope.contains_existing(namespace, self.cluster.namespace_labels(namespace))
         return in_scope and selector.matches(pod.metadata.labels or {})
 
     def pod_matcher(self, *terms: tuple[Scope, Selector]) -> Callable[[Pod], bool]:
