@@ -27,7 +27,7 @@ WAITING = "2026-01-01T00:00:00Z"
 
 
 node = partial(builders.node, pods="10")
-pod = partial(builders.pod, creation_time=WAITING)
+pod = partial(builders.pod, created=WAITING)
 
 
 def message(*objects: k.Object, profile: Profile | None = None) -> str:
@@ -75,7 +75,7 @@ def test_pods_that_do_not_preempt() -> None:
 
 def test_a_pod_whose_victims_are_still_leaving_waits() -> None:
     leaving = replace(
-        pod("low", "4", on="a", priority=0, creation_time=None, deleted=WAITING),
+        pod("low", "4", on="a", priority=0, created=None, deleted=WAITING),
         status=k.PodStatus(
             conditions=[k.Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")]
         ),
@@ -100,7 +100,7 @@ def test_pods_that_are_refused_before_any_node_is_filtered() -> None:
 
 
 def test_pods_that_are_not_considered() -> None:
-    going = pod("c", creation_time=None, deleted=WAITING)
+    going = pod("c", created=None, deleted=WAITING)
     plan = schedule(
         Cluster((
             node("a"),

@@ -19,10 +19,11 @@ from tutti.engine.plugins.base import MAX_SCORE, Plugin
 from tutti.engine.plugins.image_locality import ImageLocality
 from tutti.engine.plugins.inter_pod_affinity import InterPodAffinity
 from tutti.engine.plugins.node_affinity import NodeAffinityPlugin
+from tutti.engine.plugins.node_name import NodeName
 from tutti.engine.plugins.node_ports import NodePorts
 from tutti.engine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from tutti.engine.plugins.node_resources_fit import FunctionShape, NodeResourcesFit, ScoringStrategy
-from tutti.engine.plugins.node_rules import NodeName, NodeUnschedulable
+from tutti.engine.plugins.node_unschedulable import NodeUnschedulable
 from tutti.engine.plugins.node_volume_limits import NodeVolumeLimits
 from tutti.engine.plugins.pod_topology_spread import PodTopologySpread
 from tutti.engine.plugins.taint_toleration import TaintToleration
