@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tutti.autoscalers.cluster_autoscaler.unneeded import PARALLEL
+from tutti.autoscalers.cluster_autoscaler.unneeded import MAX_SCALE_DOWN_PARALLELISM
 from tutti.autoscalers.shared.agreement import CLUSTER_AUTOSCALER, agreement_of
 from tutti.market.money import NANO, dollars
 from tutti.market.money import a_month as dollars_a_month
@@ -102,7 +102,8 @@ def remarks(plan: DownPlan, theirs: PeerScaleDown) -> Iterator[str]:
     if theirs.late:
         yield f"time was up before {THEIRS} had looked at {counted(theirs.late, 'node')}: try a longer --time-limit"
     if theirs.gone:
-        yield f"{THEIRS} deletes up to {PARALLEL} empty nodes at once and drains the others one by one"
+        most = MAX_SCALE_DOWN_PARALLELISM
+        yield f"{THEIRS} deletes up to {most} empty nodes at once and drains the others one by one"
         yield "what it cannot do in one round (a budget, a turn) comes after the unneeded time has passed again"
     yield "AGREES: on how many recorded clusters a round of our model deleted what the real program deleted"
 

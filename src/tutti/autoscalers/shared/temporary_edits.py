@@ -1,4 +1,4 @@
-"""Borrowing a cluster: a model edits it, and it is as it was afterwards."""
+"""Temporary edits: a model changes a cluster, and every change is rolled back at the end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tutti.cluster.work.meter import Meter
 
 
 @contextmanager
-def borrowed(cluster: Cluster) -> Iterator[None]:
-    """Undo all edits at the end, after an exception too.
+def temporary_edits(cluster: Cluster) -> Iterator[None]:
+    """Roll back all edits of the block at its end, also after an exception.
 
-    The node table may list nodes that were removed meanwhile in another order afterwards. The meter does not count the
-    undoing: the rates of the models' own work include it.
+    The node table may list nodes that the block removed in another order afterwards. The meter does not count the
+    rollback: the rates of the models' own work include it.
     """
     mark = cluster.mark()
     try:

@@ -169,13 +169,13 @@ def _run_line(settings: PurchaseSettings, line: Line) -> CaseOutcome | PurchaseO
     """Run one case; a scale-down is asked of the model, for Tutti's own is meant to be another."""
     from tutti.conformance.formats import CaseOutcome, Difference, run_line
     from tutti.conformance.models import check_line
-    from tutti.conformance.scale_down_cases import is_removal
+    from tutti.conformance.scale_down_cases import has_scale_down_answer
 
-    if not is_removal(line[2]):
+    if not has_scale_down_answer(line[2]):
         return run_line(*line, settings)
     checks = check_line(*line)
     wrong = tuple(
-        Difference(each.case, place, "", {each.what: (each.recorded, each.ours)})
+        Difference(each.case, place, "", {each.part: (each.recorded, each.ours)})
         for place, each in enumerate(checks)
         if not each.agrees
     )

@@ -41,15 +41,15 @@ def tallies(checks: Iterable[ModelCheck]) -> dict[tuple[str, str, str], ModelTal
     found: dict[tuple[str, str, str], ModelTally] = {}
     for check in checks:
         for family in (check.family, ALL):
-            found.setdefault((check.model, check.what, family), ModelTally()).add(check)
+            found.setdefault((check.model, check.part, family), ModelTally()).add(check)
     return found
 
 
 def model_table(checks: Sequence[ModelCheck]) -> str:
     """The table, in the order in which models, things and families came, each sum after its families."""
     counted, rows = tallies(checks), list[Sequence[object]]()
-    for model, what in dict.fromkeys((check.model, check.what) for check in checks):
-        families = dict.fromkeys(check.family for check in checks if (check.model, check.what) == (model, what))
+    for model, what in dict.fromkeys((check.model, check.part) for check in checks):
+        families = dict.fromkeys(check.family for check in checks if (check.model, check.part) == (model, what))
         for family in (*families, ALL):
             tally = counted[model, what, family]
             rows.append((model, what, family, tally.cases, tally.exact, tally.agree, f"{tally.percent:.1f}%"))
@@ -69,7 +69,7 @@ def disagreement(check: ModelCheck) -> str:
     """What was recorded and what the model says, in full."""
     place = f", {check.place}" if check.place else ""
     said = [f"  {who:<10}{_text(value)}" for who, value in (("recorded", check.recorded), ("model", check.ours))]
-    return "\n".join((f"{check.model}, {check.what}, case {check.case}{place}", *said))
+    return "\n".join((f"{check.model}, {check.part}, case {check.case}{place}", *said))
 
 
 def _text(value: Any) -> str:
