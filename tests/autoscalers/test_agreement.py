@@ -1,4 +1,4 @@
-"""What is said about how often models agree is measured again."""
+"""The published agreement of the models with the real programs equals a new measurement."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ def measured() -> dict[tuple[str, str], tuple[int, int, int]]:
     for path in sorted(RECORDED.glob("*.jsonl.gz")):
         for number, line in read_lines(str(path)):
             for check in check_line(str(path), number, line):
-                who = [check.model]
-                if check.what == PURCHASE and check.expander:
-                    who.append(f"{check.model}/{check.expander}")
-                for key in ((each, check.what) for each in who):
+                models = [check.model]
+                if check.part == PURCHASE and check.expander:
+                    models.append(f"{check.model}/{check.expander}")
+                for key in ((each, check.part) for each in models):
                     cases[key] += 1
                     exact[key] += check.exact
                     agree[key] += check.agrees
     return {key: (cases[key], exact[key], agree[key]) for key in cases}
 
 
-def test_every_number_is_true(measured: dict[tuple[str, str], tuple[int, int, int]]) -> None:
-    assert {(each.who, each.what): each[2:] for each in AGREEMENTS} == measured
+def test_published_numbers_equal_the_measurement(measured: dict[tuple[str, str], tuple[int, int, int]]) -> None:
+    assert {(each.model, each.part): each[2:] for each in AGREEMENTS} == measured
 
 
-def test_the_bars() -> None:
-    for who, what, share in (
+def test_agreement_is_high_enough() -> None:
+    for model, part, share in (
         ("karpenter", "purchase", 0.95),
         ("cluster-autoscaler", "purchase", 0.95),
         ("cluster-autoscaler", "removable", 0.98),
         ("cluster-autoscaler", "reasons", 0.98),
     ):
-        found = agreement_of(who, what)
-        assert found is not None
-        assert found.share >= share
+        agreement = agreement_of(model, part)
+        assert agreement is not None
+        assert agreement.share >= share
     assert str(agreement_of("cluster-autoscaler/price")) == "15 of 15"
     assert agreement_of("original-recommender") is None

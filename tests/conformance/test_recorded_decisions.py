@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.support.paths import VECTORS
 from tutti.conformance.case_files import Case, read_cases, read_lines
-from tutti.conformance.gang_cases import outcome, read_gang_case
+from tutti.conformance.gang_cases import read_gang_case, run_gang_case
 from tutti.conformance.scheduler_cases import answers, differences
 
 FILES = ("kube-scheduler.jsonl.gz", "kube-scheduler-more.jsonl.gz")
@@ -76,7 +76,7 @@ def gang_cases() -> list[tuple[int, bytes]]:
 @pytest.mark.parametrize(("number", "line"), gang_cases(), ids=[str(number) for number, _ in gang_cases()])
 def test_every_acceptance_case_of_gangs_comes_out_as_it_must(number: int, line: bytes) -> None:
     case = read_gang_case(GANGS.name, number, line)
-    assert not outcome(case), case.name
+    assert not run_gang_case(case), case.name
 
 
 def test_no_acceptance_case_is_left_out() -> None:
@@ -90,5 +90,5 @@ def test_another_outcome_of_gangs_is_noticed() -> None:
             pod = next(iter(case.expect.bound))
             elsewhere = replace(case.expect, bound={**case.expect.bound, pod: "elsewhere"})
             nobody = replace(case.expect, pending=(pod,))
-            assert set(outcome(replace(case, expect=elsewhere))) == {"bound"}
-            assert set(outcome(replace(case, expect=nobody))) == {"pending"}
+            assert set(run_gang_case(replace(case, expect=elsewhere))) == {"bound"}
+            assert set(run_gang_case(replace(case, expect=nobody))) == {"pending"}

@@ -1,5 +1,9 @@
-"""Models of real autoscalers: their algorithms, with the files named as the originals name them.
+"""Models of real autoscalers: their algorithms, with files and types named as in the originals.
 
-`karpenter`, `cluster_autoscaler` and `original` (the scaling recommender that Tutti replaces); `shared` is what they
-have in common.
+A model reads a cluster and a catalogue, and leaves both unchanged.
+
+- `karpenter`           which nodes would Karpenter buy?
+- `cluster_autoscaler`  which nodes would Cluster Autoscaler buy, and which would it remove?
+- `original`            which nodes would the scaling recommender buy that Tutti replaces?
+- `shared`              snapshots, pod groups, limits and purchases that all models use
 """

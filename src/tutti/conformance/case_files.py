@@ -1,4 +1,7 @@
-"""Files of recorded cases: one JSON object a line, gzipped or not; ``-`` is standard input."""
+"""Files of recorded cases: one JSON object per line, with or without gzip; ``-`` is standard input.
+
+Contract: a file or a line that cannot be read is an `InputError` with the file and the line.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ LISTS = {
     "csiDrivers": "CSIDriver", "csiStorageCapacities": "CSIStorageCapacity", "volumeAttachments": "VolumeAttachment",
     "persistentVolumes": "PersistentVolume", "persistentVolumeClaims": "PersistentVolumeClaim", "pods": "Pod",
 }  # fmt: skip
-"""The lists of objects that a case can hold, in the order in which they are put."""
+"""By field of a case: the kind of its objects, in the order in which they are added to the cluster."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw] | None)
@@ -30,7 +33,7 @@ _NONE = msgspec.Raw(b"[]")
 
 
 class CaseStep(msgspec.Struct, frozen=True):
-    """One step of a case: a pod to place, an object to put, or one to delete."""
+    """One step of a case: a pod to place, an object to add or change, or an object to delete."""
 
     place: Pod | None = None
     apply: msgspec.Raw = msgspec.Raw()
@@ -38,7 +41,7 @@ class CaseStep(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A cluster, what is asked of it, and what the real program answered."""
+    """A cluster, the pods to place or steps to take, and the recorded decisions."""
 
     name: str
     family: str
@@ -51,7 +54,7 @@ class Case(msgspec.Struct, frozen=True):
     placed_start: str | None = None
     summary: bool = False
     config: bytes | None = None
-    """The scheduler's configuration, if it is not the default one."""
+    """The KubeSchedulerConfiguration; None for the default."""
 
 
 class _Head(msgspec.Struct, rename="camel"):
@@ -67,17 +70,17 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 def read_cases(path: str) -> Iterator[Case]:
-    """Read the cases of a file."""
+    """Yield the cases of a file."""
     for number, line in read_lines(path):
         yield read_case(path, number, line)
 
 
 def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
-    """Read the lines of a file that are not empty, numbered from 1."""
+    """Yield the non-empty lines of a file, numbered from 1."""
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file:
-            packed = getattr(file, "peek", bytes)(2)[:2] == _GZIP_MAGIC
-            for number, line in enumerate(gzip.GzipFile(fileobj=file) if packed else file, start=1):
+            is_gzip = getattr(file, "peek", bytes)(2)[:2] == _GZIP_MAGIC
+            for number, line in enumerate(gzip.GzipFile(fileobj=file) if is_gzip else file, start=1):
                 if line.strip():
                     yield number, line
     except (OSError, EOFError, zlib.error) as error:
@@ -86,7 +89,7 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
 
 
 def read_case(path: str, number: int, line: bytes) -> Case:
-    """Read one line of a file."""
+    """Decode one line of a file."""
     try:
         raw = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
         head = msgspec.json.decode(line, type=_Head)
@@ -108,7 +111,7 @@ def read_case(path: str, number: int, line: bytes) -> Case:
 
 
 def decode_object(raw: msgspec.Raw) -> Object:
-    """Read one object by its kind."""
+    """Decode one object as the record of its kind."""
     kind = msgspec.json.decode(raw, type=dict[str, Any]).get("kind", "")
     if kind not in KINDS:
         raise InputError(f"kind {kind!r} is not one that Tutti reads")

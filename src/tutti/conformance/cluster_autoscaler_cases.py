@@ -1,9 +1,9 @@
-"""Cluster Autoscaler's recorded scale-ups, as requests.
+"""Readers of Cluster Autoscaler's recorded scale-ups.
 
-Contract: one line of the file is one `PurchaseCase`; a line about scale-down is none. Every node group is a pool with
-one offering, and what it may still grow by is its limit. Pods below the cutoff of expendable pods neither make Cluster
-Autoscaler buy nor count for it: they are left out. Where its runs vary, the peer is its best run: the fewest pods left,
-then the least price.
+Contract: one line of a file is one `PurchaseCase`; a line with a scale-down is not read. Every node group is a pool
+with one offering, limited by the group's maximum size. Expendable pods (priority below the cutoff) buy no node and do
+not count for Cluster Autoscaler: they are left out. Where runs vary, the peer is the best run: the fewest pods left,
+then the lowest price.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class _Options(msgspec.Struct, frozen=True, rename="camel"):
     max_nodes: int | None = None
 
 
-class _Course(msgspec.Struct, frozen=True, rename="camel"):
-    """How one run went."""
+class _Run(msgspec.Struct, frozen=True, rename="camel"):
+    """The result of one run."""
 
     cost_per_hour: float = 0.0
     pending: int = 0
@@ -68,7 +68,7 @@ class _Course(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def bought(self) -> Counter[str]:
-        """How many nodes of each group."""
+        """The number of bought nodes of each group."""
         total: Counter[str] = Counter()
         for loop in self.loops:
             total.update(loop)
@@ -86,9 +86,9 @@ class _Estimate(msgspec.Struct, frozen=True):
     pods: int
 
 
-class _Expect(_Course, frozen=True, rename="camel"):
+class _Expect(_Run, frozen=True, rename="camel"):
     pending_after: tuple[tuple[int, ...], ...] = ()
-    ties: tuple[_Course, ...] = ()
+    ties: tuple[_Run, ...] = ()
     range: _Range | None = None
     estimate: _Estimate | None = None
 
@@ -108,7 +108,7 @@ class _Line(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_cluster_autoscaler_case(path: str, number: int, line: bytes) -> PurchaseCase | None:
-    """Read one line of a file; None for a scale-down."""
+    """Decode one line of a file; return None for a scale-down."""
     try:
         case = msgspec.json.decode(line, type=_Line)
         if case.kind == "scale-down":
@@ -132,7 +132,7 @@ def read_cluster_autoscaler_case(path: str, number: int, line: bytes) -> Purchas
 
 
 def _shape(listed: _Pods) -> tuple[Pod, ...]:
-    """The pods of one shape, numbered."""
+    """Return the pods of one entry of the line, with numbered names."""
     pod = msgspec.json.decode(listed.pod, type=Pod)
     prefix = msgspec.json.decode(listed.pod, type=_Named).metadata.generate_name
     return tuple(
@@ -145,7 +145,7 @@ def _is_expendable(shape: Sequence[Pod]) -> bool:
 
 
 def _objects(case: _Line, shapes: Sequence[Sequence[Pod]]) -> Iterator[Object]:
-    """The cluster as a scheduler would see it."""
+    """Yield the objects of the cluster, with the defaults of an API server."""
     admission = Admission()
     for node in case.nodes:
         yield with_defaults(_labelled(node))
@@ -165,13 +165,13 @@ def _labelled(node: Node) -> Node:
 def _catalogue(case: _Line) -> Catalogue:
     options, limits = case.options, []
     if options.max_nodes_total is not None:
-        there = len(case.nodes)
-        reason = f"the cluster has {there} of at most {options.max_nodes_total} nodes"
-        limits.append(PoolLimit(left=max(options.max_nodes_total - there, 0), reason=reason))
+        current = len(case.nodes)
+        reason = f"the cluster has {current} of at most {options.max_nodes_total} nodes"
+        limits.append(PoolLimit(left=max(options.max_nodes_total - current, 0), reason=reason))
     if options.max_cores_total is not None:
-        taken = sum(_millicores(node) for node in case.nodes)
-        reason = f"the cluster has {taken // 1000} of at most {options.max_cores_total} cores"
-        limits.append(PoolLimit(what="cpu", left=max(1000 * options.max_cores_total - taken, 0), reason=reason))
+        current = sum(_millicores(node) for node in case.nodes)
+        reason = f"the cluster has {current // 1000} of at most {options.max_cores_total} cores"
+        limits.append(PoolLimit(what="cpu", left=max(1000 * options.max_cores_total - current, 0), reason=reason))
     return Catalogue(pools=tuple(_pool(group, options) for group in case.node_groups), limits=tuple(limits))
 
 
@@ -216,30 +216,34 @@ def _peer(case: _Line, expect: _Expect, counted: Sequence[bool], catalogue: Cata
         nodes = expect.estimate.nodes
         cost = nodes * (offering.price or 0)
         return PeerPurchase(name=NAME, placed=expect.estimate.pods, cost=cost, nodes=nodes, bought=((offering, nodes),))
-    asked = sum(listed.count for listed, counts in zip(case.pods, counted, strict=True) if counts)
+    pods = sum(listed.count for listed, counts in zip(case.pods, counted, strict=True) if counts)
     best, nodes = _best(expect)
-    # Which expendable pods a run leaves is only told of the recorded one; the others are taken to leave as many.
+    # Only the recorded run lists the expendable pods that it leaves; assume that other runs leave equally many.
     expendable = 0
     if expect.pending_after and not all(counted):
         last = expect.pending_after[-1]
         expendable = sum(left for left, counts in zip(last, counted, strict=True) if not counts)
     return PeerPurchase(
         name=NAME,
-        placed=asked - (best.pending - expendable),
+        placed=pods - (best.pending - expendable),
         cost=nano_dollars(round(best.cost_per_hour, 9)),
         nodes=nodes,
         bought=tuple((offerings[group], count) for group, count in sorted(expect.bought.items())),
     )
 
 
-def _best(expect: _Expect) -> tuple[_Course, int]:
-    """The best run and how many nodes it bought: the fewest pods left, then the cheapest.
+def _best(expect: _Expect) -> tuple[_Run, int]:
+    """Return the run with the fewest pods left, then the lowest price, and the number of nodes that it bought.
 
-    Not every run is listed in `ties`, but `range` is over all. Its lowest price is used only if every run leaves
-    equally many pods: otherwise nobody knows how many the cheapest one left.
+    `ties` does not list every run, but `range` covers all runs. The lowest price of `range` is used only if every run
+    leaves equally many pods: otherwise the number of pods that the cheapest run left is unknown.
     """
     best = min((expect, *expect.ties), key=lambda run: (run.pending, run.cost_per_hour))
-    over = expect.range
-    if over is not None and over.pending[0] == over.pending[1] and over.cost_per_hour[0] < best.cost_per_hour:
-        return _Course(cost_per_hour=over.cost_per_hour[0], pending=best.pending), over.nodes[0]
+    all_runs = expect.range
+    if (
+        all_runs is not None
+        and all_runs.pending[0] == all_runs.pending[1]
+        and all_runs.cost_per_hour[0] < best.cost_per_hour
+    ):
+        return _Run(cost_per_hour=all_runs.cost_per_hour[0], pending=best.pending), all_runs.nodes[0]
     return best, best.bought.total()

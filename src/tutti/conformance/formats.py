@@ -1,10 +1,10 @@
-"""Recorded cases of any format, run one after the other.
+"""Formats of recorded cases: which format is a line, and how is its case run?
 
-Contract: each line of a file is one case, and its shape tells its format; a line that no format knows is an
-`InputError`, and so is one that its format cannot read. Lines do not depend on each other, so they can be run in any
-order or process. A further format is one more `CaseFormat` in `FORMATS`. A family that Tutti does not support yet is
-counted, not run. Running a case never raises: what goes wrong in it is a difference. A case is either about decisions,
-which are exact or not, or about a purchase, which is better or worse than the peer's.
+Contract: each line of a file is one case, and its fields tell its format; a line of no known format is an `InputError`,
+and so is a line that its format cannot read. Lines are independent, so they can run in any order or process. To add a
+format, add a `CaseFormat` to `FORMATS`. A family that Tutti does not support yet is counted and not run. Running a case
+never raises: an exception becomes a difference. A case has either decisions, which are equal or different, or a
+purchase, which is better or worse than the peer's.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tutti.conformance.case_files import read_case
-from tutti.conformance.gang_cases import outcome, read_gang_case
+from tutti.conformance.gang_cases import read_gang_case, run_gang_case
 from tutti.conformance.purchase_run import DEFAULT, PurchaseOutcome, PurchaseSettings, run_purchase
 from tutti.conformance.scheduler_cases import answers, differences
 from tutti.exceptions import InputError
 
 UNSUPPORTED = frozenset(("dra",))
-"""Families whose answers need what is not there yet."""
+"""Families of cases that need features that Tutti does not have yet."""
 
 
 class Difference(NamedTuple):
-    """A decision that came out otherwise."""
+    """A decision in which Tutti differs from the recorded one."""
 
     case: str
     place: int
-    """Which decision of the case, from 0."""
+    """The index of the decision in the case."""
     pod: str
     fields: dict[str, tuple[Any, Any]]
-    """What was recorded and what Tutti says, for the fields that differ."""
+    """By field that differs: the recorded value and Tutti's value."""
 
 
 class CaseOutcome(NamedTuple):
-    """How one case went."""
+    """The result of one case with decisions."""
 
     family: str
     decisions: int
@@ -46,26 +46,26 @@ class CaseOutcome(NamedTuple):
 
 
 class CaseFormat(NamedTuple):
-    """A kind of recorded case: how to know it, and how to run it."""
+    """A format of recorded cases."""
 
     name: str
     recognises: Callable[[frozenset[str]], bool]
-    """Whether a line with these fields is of this format."""
+    """Return whether a line with these fields has this format."""
     run: Callable[[str, int, bytes, PurchaseSettings], CaseOutcome | PurchaseOutcome]
-    """Run the case of a file, a line number and the line."""
+    """Run a case, given the file, the line number and the line."""
     purchase: bool = False
-    """Whether its cases are purchases, which take seconds each."""
+    """Whether cases are purchases, which take seconds each."""
 
 
 def run_line(
     path: str, number: int, line: bytes, settings: PurchaseSettings = DEFAULT
 ) -> CaseOutcome | PurchaseOutcome:
-    """Run the case in one line of a file; the settings are for purchases."""
+    """Run the case in one line of a file; `settings` apply to purchases."""
     return format_of(path, number, line).run(path, number, line, settings)
 
 
 def format_of(path: str, number: int, line: bytes) -> CaseFormat:
-    """The format of one line of a file."""
+    """Return the format of one line of a file."""
     try:
         fields = frozenset(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
     except msgspec.DecodeError as error:
@@ -87,15 +87,15 @@ def _run_kube_scheduler(path: str, number: int, line: bytes, _: PurchaseSettings
     failed: str | None = None
     try:
         got.extend(answers(case))
-    except Exception as error:  # a fault in one case is to be seen beside the others
+    except Exception as error:  # other cases must run even if one fails
         failed = f"{type(error).__name__}: {error}"
     for place, (expected, answer) in enumerate(zip_longest(case.expect, got)):
         pod = str((expected or answer or {}).get("pod", ""))
         if expected is None or answer is None:
             different.append(Difference(case.name, place, pod, {"answer": (expected, failed or answer)}))
         elif names := differences(expected, answer):
-            found = {name: (expected.get(name), answer.get(name)) for name in names}
-            different.append(Difference(case.name, place, pod, found))
+            fields = {name: (expected.get(name), answer.get(name)) for name in names}
+            different.append(Difference(case.name, place, pod, fields))
     return CaseOutcome(case.family, len(case.expect), different=tuple(different))
 
 
@@ -108,10 +108,10 @@ def _run_gangs(path: str, number: int, line: bytes, _: PurchaseSettings) -> Case
     case = read_gang_case(path, number, line)
     name = case.name or f"line {number}"
     try:
-        found = outcome(case)
-    except Exception as error:  # a fault in one case is to be seen beside the others
-        found = {"outcome": (None, f"{type(error).__name__}: {error}")}
-    return CaseOutcome(case.behavior, 1, different=(Difference(name, 0, "", found),) if found else ())
+        fields = run_gang_case(case)
+    except Exception as error:  # other cases must run even if one fails
+        fields = {"outcome": (None, f"{type(error).__name__}: {error}")}
+    return CaseOutcome(case.behavior, 1, different=(Difference(name, 0, "", fields),) if fields else ())
 
 
 def _run_karpenter(path: str, number: int, line: bytes, settings: PurchaseSettings) -> PurchaseOutcome:

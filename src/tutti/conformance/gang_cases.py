@@ -1,9 +1,8 @@
-"""Acceptance cases of gang schedulers, run to their end: a cluster state in, a required outcome out.
+"""Acceptance cases of gang schedulers: a cluster, and the outcome that a gang scheduler must reach.
 
-Contract: a case is one line with nodes, groups, pods and what must come of it; the outcome is the settled state, in
-which nobody is terminating any more. Where a suite's answer is one of several that are equally right, the case says
-so, and each of them is accepted. Groups are read as PodGroups of the coscheduling dialect with Tutti's own
-annotations.
+Contract: a case is one line with nodes, groups, pods and an expected outcome. The case runs until no pod is
+terminating any more, and then its outcome is compared. Where several outcomes are equally right, the case lists them,
+and each is accepted. Groups become PodGroups of the coscheduling dialect with Tutti's own annotations.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Remove
 from tutti.engine.session.schedule import schedule
 from tutti.exceptions import InputError
-from tutti.kube.gangs import tutti_annotations as additions
+from tutti.kube.gangs import tutti_annotations
 from tutti.kube.objects import (
     CoschedulingPodGroup,
     CoschedulingSpec,
@@ -28,9 +27,10 @@ from tutti.kube.objects import (
     PodDisruptionBudget,
 )
 
-Counted = dict[str, Any]
-Found = dict[str, tuple[Any, Any]]
-"""What was recorded and what came out, for the parts of an expectation that do not hold."""
+CountOfPods = dict[str, Any]
+"""``count`` pods out of those in ``from``."""
+GangDifferences = dict[str, tuple[Any, Any]]
+"""By part of an expectation that does not hold: the expected and the actual value."""
 
 
 class _Topology(msgspec.Struct, frozen=True):
@@ -54,21 +54,21 @@ class _Group(msgspec.Struct, frozen=True, rename="camel"):
     sub_groups: tuple[_SubGroup, ...] = ()
 
 
-class _Shared(msgspec.Struct, frozen=True):
+class _SameTopology(msgspec.Struct, frozen=True):
     pods: tuple[str, ...]
     key: str
 
 
 class _Expect(msgspec.Struct, frozen=True, rename="camel"):
-    evicted: tuple[str, ...] | Counted = ()
+    evicted: tuple[str, ...] | CountOfPods = ()
     bound: dict[str, str | tuple[str, ...] | None] = {}
     pending: tuple[str, ...] = ()
-    bound_count: Counted | tuple[Counted, ...] = ()
-    same_topology: tuple[_Shared, ...] = ()
+    bound_count: CountOfPods | tuple[CountOfPods, ...] = ()
+    same_topology: tuple[_SameTopology, ...] = ()
 
 
 class GangCase(msgspec.Struct, frozen=True, rename="camel"):
-    """One case."""
+    """One acceptance case."""
 
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...]
@@ -80,91 +80,93 @@ class GangCase(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_gang_case(path: str, number: int, line: bytes) -> GangCase:
-    """Read one line of a file."""
+    """Decode one line of a file."""
     try:
         return msgspec.json.decode(line, type=GangCase)
     except msgspec.DecodeError as error:
         raise InputError(str(error), file=path, obj=f"line {number}") from None
 
 
-def outcome(case: GangCase) -> Found:
-    """Run a case; give what came out otherwise than it must."""
-    cluster = Cluster((*case.nodes, *case.pod_disruption_budgets, *map(_group, case.pod_groups), *case.pods))
+def run_gang_case(case: GangCase) -> GangDifferences:
+    """Run a case, and return the differences from its expectation."""
+    cluster = Cluster((*case.nodes, *case.pod_disruption_budgets, *map(_pod_group, case.pod_groups), *case.pods))
     evicted: list[str] = []
     while True:
         plan = schedule(cluster, consolidation=case.behavior == "consolidation")
         evicted += [each.pod for each in plan.evictions]
-        leaving = [pod.key for pod in case.pods if pod.metadata.deletion_timestamp and pod.key in cluster.pods.row_of]
-        if not leaving:
+        present = cluster.pods.row_of
+        terminating = [pod.key for pod in case.pods if pod.metadata.deletion_timestamp and pod.key in present]
+        if not terminating:
             break
-        for key in leaving:
+        for key in terminating:
             cluster.apply(Remove(Pod.KIND, key))
     names = cluster.pods.node_names
     bound = {key: node for key, row in cluster.pods.row_of.items() if (node := names[row]) is not None}
     return _compare(case, cluster, evicted=evicted, bound=bound)
 
 
-def _group(group: _Group) -> Object:
-    """A PodGroup that says what a case says."""
-    said = {additions.DISRUPTION: group.disruption}
+def _pod_group(group: _Group) -> Object:
+    """Return a PodGroup with the minimum, topology, disruption and sub-groups of a case's group."""
+    annotations = {tutti_annotations.DISRUPTION: group.disruption}
     topology = group.topology or _Topology()
     if topology.required:
-        said[additions.REQUIRED] = topology.required
+        annotations[tutti_annotations.REQUIRED] = topology.required
     if topology.preferred:
-        said[additions.PREFERRED] = topology.preferred
+        annotations[tutti_annotations.PREFERRED] = topology.preferred
     if group.sub_groups:
         parts = [
-            {"name": each.name, "minMember": each.min_member, "topology": _near(each.topology)}
+            {"name": each.name, "minMember": each.min_member, "topology": _topology_tree(each.topology)}
             for each in group.sub_groups
         ]
-        said[additions.SUB_GROUPS] = msgspec.json.encode(parts).decode()
-    meta = ObjectMeta(name=group.name, namespace=group.namespace, annotations=said)
+        annotations[tutti_annotations.SUB_GROUPS] = msgspec.json.encode(parts).decode()
+    meta = ObjectMeta(name=group.name, namespace=group.namespace, annotations=annotations)
     return CoschedulingPodGroup(metadata=meta, spec=CoschedulingSpec(min_member=group.min_member))
 
 
-def _near(topology: _Topology | None) -> dict[str, str]:
+def _topology_tree(topology: _Topology | None) -> dict[str, str]:
     topology = topology or _Topology()
     return {name: key for name, key in (("required", topology.required), ("preferred", topology.preferred)) if key}
 
 
-def _compare(case: GangCase, cluster: Cluster, *, evicted: list[str], bound: dict[str, str]) -> Found:
-    expect, found = case.expect, Found()
-    if not _counted_or_exact(expect.evicted, evicted):
-        found["evicted"] = expect.evicted, sorted(evicted)
-    wrong = {pod: bound.get(pod) for pod, node in expect.bound.items() if not _there(bound.get(pod), node)}
+def _compare(case: GangCase, cluster: Cluster, *, evicted: list[str], bound: dict[str, str]) -> GangDifferences:
+    expect, differences = case.expect, GangDifferences()
+    if not _are_expected_pods(expect.evicted, evicted):
+        differences["evicted"] = expect.evicted, sorted(evicted)
+    wrong = {pod: bound.get(pod) for pod, node in expect.bound.items() if not _is_expected_node(bound.get(pod), node)}
     if wrong:
-        found["bound"] = {pod: expect.bound[pod] for pod in wrong}, wrong
+        differences["bound"] = {pod: expect.bound[pod] for pod in wrong}, wrong
     running = {pod: bound[pod] for pod in expect.pending if pod in bound}
     if running:
-        found["pending"] = sorted(running), running
+        differences["pending"] = sorted(running), running
     counts = (expect.bound_count,) if isinstance(expect.bound_count, dict) else expect.bound_count
     for each in counts:
         number = sum(pod in bound for pod in each["from"])
         if number != each["count"]:
-            found["boundCount"] = each, number
-    for shared in expect.same_topology:
-        values = {_label(cluster, bound[pod], shared.key) for pod in shared.pods if pod in bound}
+            differences["boundCount"] = each, number
+    for same in expect.same_topology:
+        values = {_label(cluster, bound[pod], same.key) for pod in same.pods if pod in bound}
         if len(values) > 1 or None in values:
-            found["sameTopology"] = shared.key, sorted(map(str, values))
-    stayed = {pod.key: pod.spec.node_name for pod in case.pods if pod.spec.node_name and not _ended(pod)}
-    moved = {pod: bound.get(pod) for pod, node in stayed.items() if pod not in evicted and bound.get(pod) != node}
+            differences["sameTopology"] = same.key, sorted(map(str, values))
+    node_before = {pod.key: pod.spec.node_name for pod in case.pods if pod.spec.node_name and not _has_ended(pod)}
+    moved = {pod: bound.get(pod) for pod, node in node_before.items() if pod not in evicted and bound.get(pod) != node}
     if moved:
-        found["running"] = {pod: stayed[pod] for pod in moved}, moved
-    return found
+        differences["running"] = {pod: node_before[pod] for pod in moved}, moved
+    return differences
 
 
-def _ended(pod: Pod) -> bool:
+def _has_ended(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None
 
 
-def _counted_or_exact(expected: tuple[str, ...] | Counted, got: Iterable[str]) -> bool:
+def _are_expected_pods(expected: tuple[str, ...] | CountOfPods, pods: Iterable[str]) -> bool:
     if isinstance(expected, dict):
-        names = list(got)
+        names = list(pods)
         return len(names) == expected["count"] and set(names) <= set(expected["from"])
-    return sorted(expected) == sorted(got)
+    return sorted(expected) == sorted(pods)
 
 
-def _there(node: str | None, expected: str | tuple[str, ...] | None) -> bool:
+def _is_expected_node(node: str | None, expected: str | tuple[str, ...] | None) -> bool:
+    """Return whether a pod's node is one of the expected nodes; None expects any node."""
     if node is None or expected is None:
         return node is not None
     return node == expected if isinstance(expected, str) else node in expected

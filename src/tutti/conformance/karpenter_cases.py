@@ -1,9 +1,9 @@
-"""Recorded purchases of Karpenter, read into requests.
+"""Readers of Karpenter's recorded purchases.
 
-Contract: a line of a file is one instance: node pools, instance types with prices, waiting pods, perhaps nodes with
-running pods and daemon sets, and what Karpenter bought. Pods are made and called as the recording made them: numbered
-over the whole instance, all created in the same second, with uids in that order. Where later passes bought more
-(`settled`), what stood at the end is the peer's answer; where runs varied, the cheapest one is.
+Contract: a line of a file is one case: node pools, instance types with prices, pending pods, optionally nodes with
+running pods and daemon sets, and what Karpenter bought. Pods have the names of the recording: numbered over the whole
+case, created in the same second, with uids in the same order. Where later passes bought more nodes (`settled`), the
+peer's purchase is that after all passes; where runs vary, it is the cheapest one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tutti.market.pools.karpenter_offerings import karpenter_pool
 from tutti.recommend.records.request import Request
 
 FIELDS = frozenset(("nodePools", "instanceTypes", "pods", "expect"))
-"""What every line has."""
+"""The fields that every line has."""
 _CREATED = "2026-01-01T00:00:00Z"
 
 
@@ -93,7 +93,7 @@ class _Claim(_Camel, frozen=True):
 
 
 class SettledPurchase(_Camel, frozen=True):
-    """What stood at the end, where later passes bought more."""
+    """The purchase after all passes, where later passes bought more nodes."""
 
     nodes: int
     cost_per_hour: float
@@ -122,33 +122,33 @@ class _Line(_Camel, frozen=True):
 
 
 def read_karpenter_case(path: str, number: int, line: bytes) -> PurchaseCase:
-    """Read one line of a file."""
+    """Decode one line of a file, without the order of pools."""
     return read_karpenter(path, number, line).case
 
 
 def read_karpenter(path: str, number: int, line: bytes) -> KarpenterCase:
-    """Read one line of a file, with what only Karpenter looks at."""
+    """Decode one line of a file, with the order in which Karpenter tries pools."""
     try:
-        found = msgspec.json.decode(line, type=_Line)
+        decoded = msgspec.json.decode(line, type=_Line)
     except msgspec.DecodeError as error:
         raise InputError(str(error), file=path, obj=f"line {number}") from None
     try:
-        pools = {pool.name: pool for pool in _pools(found)}
+        pools = {pool.name: pool for pool in _pools(decoded)}
         request = Request(
-            objects=(*_nodes(found), *_running(found), *_waiting(found)),
-            daemon_sets=tuple(_daemon_set(each.pod, place) for place, each in enumerate(found.daemon_sets)),
+            objects=(*_nodes(decoded), *_running(decoded), *_pending(decoded)),
+            daemon_sets=tuple(_daemon_set(each.pod, place) for place, each in enumerate(decoded.daemon_sets)),
             catalogue=Catalogue(pools=tuple(pools.values())),
         )
-        peer = _peer(found.expect, pools, sum(each.count for each in found.pods))
+        peer = _peer(decoded.expect, pools, sum(each.count for each in decoded.pods))
     except (InputError, ValueError) as error:
         raise InputError(str(error), file=path, obj=f"line {number}") from None
-    name = found.name or f"line {number}"
-    case = PurchaseCase(name=name, family=found.family, request=request, peer=peer)
-    by_name = sorted(found.node_pools, key=lambda pool: pool.name, reverse=True)
+    name = decoded.name or f"line {number}"
+    case = PurchaseCase(name=name, family=decoded.family, request=request, peer=peer)
+    by_name = sorted(decoded.node_pools, key=lambda pool: pool.name, reverse=True)
     return KarpenterCase(case, tuple(pool.name for pool in sorted(by_name, key=lambda pool: -pool.weight)))
 
 
-def _pools(found: _Line) -> list[NodePool]:
+def _pools(line: _Line) -> list[NodePool]:
     types = [
         InstanceType(
             name=each.name,
@@ -160,7 +160,7 @@ def _pools(found: _Line) -> list[NodePool]:
                 for offer in each.offerings
             ),
         )
-        for each in found.instance_types
+        for each in line.instance_types
     ]
     return [
         karpenter_pool(
@@ -170,26 +170,26 @@ def _pools(found: _Line) -> list[NodePool]:
             taints=pool.taints,
             limits=pool.limits,
             types=types,
-            nodes=found.nodes,
+            nodes=line.nodes,
         )
-        for pool in found.node_pools
+        for pool in line.node_pools
     ]
 
 
-def _nodes(found: _Line) -> Iterable[Node]:
-    for place, node in enumerate(found.nodes):
+def _nodes(line: _Line) -> Iterable[Node]:
+    for place, node in enumerate(line.nodes):
         yield with_defaults(replace(node, metadata=_stored(node.metadata, _uid(3, place))))
 
 
-def _running(found: _Line) -> Iterable[Pod]:
-    for place, pod in enumerate(found.running):
+def _running(line: _Line) -> Iterable[Pod]:
+    for place, pod in enumerate(line.running):
         name = pod.metadata.name or f"{pod.metadata.generate_name or ''}running-{place:05}"
         yield _named(_admitted(pod, phase="Running"), name, _uid(4, place))
 
 
-def _waiting(found: _Line) -> Iterable[Pod]:
+def _pending(line: _Line) -> Iterable[Pod]:
     number = 0
-    for each in found.pods:
+    for each in line.pods:
         template = _admitted(each.pod, phase="Pending")
         for _ in range(each.count):
             yield _named(template, f"{each.pod.metadata.generate_name or ''}{number:05}", _uid(1, number))

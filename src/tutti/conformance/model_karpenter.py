@@ -1,9 +1,9 @@
-"""Karpenter's recorded purchases beside those of its model.
+"""Checks of Karpenter's model against recorded purchases.
 
-Contract: one line is one `KarpenterChecks`. The purchase is compared by nodes, cost and pods left after the first pass:
-it agrees if each is within what the runs gave. Claims are compared one by one where all runs made the same ones,
-whatever the zones are called: pool, type, and how many pods of each kind are on the node. Where later passes bought
-more, what stands at the end is compared, too.
+Contract: one line is one `KarpenterChecks`. The purchase is compared by nodes, cost and pods left after the first pass;
+it agrees if each number is within the range of all recorded runs. Where all runs made the same claims (possibly in
+other zones), claims are compared by pool, instance type and the number of pods of each kind. Where later passes bought
+more nodes, the purchase after all passes is compared as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tutti.market.money import nano_dollars
 
 CLAIMS, SETTLED = "claims", "settled"
 ROUNDING = 1_000
-"""Recorded costs are rounded to a millionth of a dollar."""
+"""In nano-dollars: recorded costs are rounded to a millionth of a dollar."""
 _COMPARABLE = ("all", "zones")
 
 
@@ -71,7 +71,7 @@ class _Line(_Camel, frozen=True):
 
 
 class PurchaseTotals(NamedTuple):
-    """What a purchase comes to."""
+    """The number of nodes, the cost and the number of pods left of a purchase."""
 
     nodes: int
     cost: int
@@ -79,7 +79,7 @@ class PurchaseTotals(NamedTuple):
     left: int
 
     def is_like(self, other: PurchaseTotals) -> bool:
-        """Whether two are the same, but for the rounding of costs."""
+        """Return whether two totals are equal, except for the rounding of costs."""
         return (self.nodes, self.left) == (other.nodes, other.left) and abs(self.cost - other.cost) <= ROUNDING
 
 
@@ -90,7 +90,7 @@ class KarpenterChecks(NamedTuple):
     line: _Line
 
     def first_pass(self) -> Purchase:
-        """What the model buys in one pass."""
+        """Return what the model buys in one pass."""
         return self._run(KarpenterOptions(order=self.karpenter.order, passes=1, as_in_go=True))
 
     def _run(self, options: KarpenterOptions) -> Purchase:
@@ -98,7 +98,7 @@ class KarpenterChecks(NamedTuple):
         return karpenter(request.cluster, request.catalogue, request.daemon_sets, options=options)
 
     def checks(self) -> Iterator[ModelCheck]:
-        """Run the model, and compare."""
+        """Run the model, and compare its purchase with the recorded one."""
         expect, bought = self.line.expect, self.first_pass()
         left = sum(expect.unscheduled.values())
         recorded, ours = PurchaseTotals(expect.nodes, nano_dollars(expect.cost_per_hour), left), totals(bought)
@@ -107,13 +107,13 @@ class KarpenterChecks(NamedTuple):
             theirs, mine = self._claims(), self._nodes(bought)
             yield self._check(CLAIMS, sorted((theirs - mine).items()), sorted((mine - theirs).items()))
         if expect.settled is not None:
-            end = expect.settled
-            at_end = PurchaseTotals(end.nodes, nano_dollars(end.cost_per_hour), sum(end.unscheduled.values()))
+            last = expect.settled
+            after_all = PurchaseTotals(last.nodes, nano_dollars(last.cost_per_hour), sum(last.unscheduled.values()))
             options = KarpenterOptions(order=self.karpenter.order, as_in_go=True)
-            yield self._check(SETTLED, at_end, totals(self._run(options)))
+            yield self._check(SETTLED, after_all, totals(self._run(options)))
 
     def is_within(self, ours: PurchaseTotals) -> bool:
-        """Whether a purchase is within what the runs bought."""
+        """Return whether a purchase is within the range of all recorded runs."""
         expect = self.line.expect
         low, high = nano_dollars(expect.cost_per_hour_min), nano_dollars(expect.cost_per_hour_max)
         return (
@@ -122,44 +122,45 @@ class KarpenterChecks(NamedTuple):
             and ours.left == sum(expect.unscheduled.values())
         )
 
-    def _check(self, what: str, recorded: object, ours: object, *, agrees: bool = False) -> ModelCheck:
+    def _check(self, part: str, recorded: object, ours: object, *, agrees: bool = False) -> ModelCheck:
         case = self.karpenter.case
         exact = (
             ours.is_like(recorded)
             if isinstance(recorded, PurchaseTotals) and isinstance(ours, PurchaseTotals)
             else recorded == ours
         )
-        found = ModelCheck(KARPENTER, what, case.family, case.name, exact=exact, agrees=exact or agrees)
-        return found if exact else found._replace(recorded=recorded, ours=ours)
+        check = ModelCheck(KARPENTER, part, case.family, case.name, exact=exact, agrees=exact or agrees)
+        return check if exact else check._replace(recorded=recorded, ours=ours)
 
     def _claims(self) -> Counter[tuple[str, str, tuple[tuple[int, int], ...]]]:
-        found: Counter[tuple[str, str, tuple[tuple[int, int], ...]]] = Counter()
+        """Count the recorded claims by pool, instance type and pods, which are counted by entry of the line."""
+        claims: Counter[tuple[str, str, tuple[tuple[int, int], ...]]] = Counter()
         for claim in self.line.expect.claims:
-            pods = tuple(sorted((int(place), number) for place, number in claim.pods.items()))
-            found[claim.node_pool, claim.instance_type, pods] += claim.count
-        return found
+            pods = tuple(sorted((int(entry), number) for entry, number in claim.pods.items()))
+            claims[claim.node_pool, claim.instance_type, pods] += claim.count
+        return claims
 
     def _nodes(self, bought: Purchase) -> Counter[tuple[str, str, tuple[tuple[int, int], ...]]]:
-        """What was bought, with the pods by their place in the line."""
+        """Count the bought nodes by pool, instance type and pods, which are counted by entry of the line."""
         numbers = count()
-        place = {
-            f"default/{each.pod.metadata.generate_name}{next(numbers):05}": number
-            for number, each in enumerate(self.line.pods)
+        entry_of = {
+            f"default/{each.pod.metadata.generate_name}{next(numbers):05}": entry
+            for entry, each in enumerate(self.line.pods)
             for _ in range(each.count)
         }
         return Counter(
-            (offering.pool, offering.instance_type, tuple(sorted(Counter(place[pod] for pod in pods).items())))
+            (offering.pool, offering.instance_type, tuple(sorted(Counter(entry_of[pod] for pod in pods).items())))
             for offering, pods in bought.nodes
         )
 
 
 def totals(bought: Purchase) -> PurchaseTotals:
-    """What a purchase comes to."""
+    """Return the totals of a purchase."""
     return PurchaseTotals(len(bought.nodes), bought.cost, len(bought.left))
 
 
-def read_bought(path: str, number: int, line: bytes) -> KarpenterChecks:
-    """Read one line of a file."""
+def read_karpenter_checks(path: str, number: int, line: bytes) -> KarpenterChecks:
+    """Decode one line of a file."""
     case = read_karpenter(path, number, line)
     try:
         return KarpenterChecks(case, msgspec.json.decode(line, type=_Line))

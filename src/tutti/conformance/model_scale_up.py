@@ -1,9 +1,9 @@
-"""Cluster Autoscaler's recorded scale-ups and estimates beside those of its model.
+"""Checks of Cluster Autoscaler's model against recorded scale-ups and estimates.
 
-Contract: one line is one `ScaleUpChecks`. Each option of the first loop is a check: nodes and pods as recorded, or
-within what repeated runs gave. The expander is given the recorded options, so that its choice is a check apart from how
-they came about. The purchase is the whole course, group by group and loop by loop: the recorded one, or one of its
-`ties`.
+Contract: one line is one `ScaleUpChecks`. Each option of the first loop is a check: its nodes and pods must be as
+recorded, or within the range of repeated runs. The expander gets the recorded options, so that its choice is checked
+independently of the estimator. The purchase is the nodes of every group in every loop: it must be the recorded one, or
+one of the `ties`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tutti.recommend.request_cluster import copied
 
 ESTIMATE, OPTIONS, CHOICE = "estimate", "options", "choice"
 _DIGITS = 4
-"""How many digits number the pods of a shape."""
+"""The number of digits at the end of a pod's name."""
 
 
 class _Camel(msgspec.Struct, frozen=True, rename="camel"):
@@ -92,7 +92,7 @@ class ScaleUpChecks(NamedTuple):
     line: _Line
 
     def scale_up(self) -> ScaleUpOrchestrator:
-        """The model, ready to run."""
+        """Return the model, ready to run."""
         options = ScaleUpOptions(
             expander=self.line.expander or "most-pods",
             balance=self.line.options.balance_similar_node_groups,
@@ -106,11 +106,11 @@ class ScaleUpChecks(NamedTuple):
 
     @property
     def pricing(self) -> Pricing:
-        """What a pod is worth to the price expander."""
+        """The value of requested resources for the price expander."""
         return msgspec.convert(self.line.pricing, Pricing)
 
     def checks(self) -> Iterator[ModelCheck]:
-        """Run the model, and compare."""
+        """Run the model, and compare its scale-up with the recorded one."""
         if self.line.expect.estimate is not None:
             yield self._estimate(self.line.expect.estimate)
             return
@@ -118,81 +118,83 @@ class ScaleUpChecks(NamedTuple):
         loops = list(run.loops())
         yield from self._options(run, loops)
         yield from self._choices(run)
-        course = tuple(self._by_pool(run, loop.deltas) for loop in loops if loop.deltas)
-        others = (tie.loops for tie in self.line.expect.ties)
-        yield self._check(PURCHASE, self.line.expect.loops, course, agrees=course in others)
+        purchase = tuple(self._by_pool(run, loop.deltas) for loop in loops if loop.deltas)
+        ties = (tie.loops for tie in self.line.expect.ties)
+        yield self._check(PURCHASE, self.line.expect.loops, purchase, agrees=purchase in ties)
 
     def _estimate(self, recorded: _Estimate) -> ModelCheck:
-        """What the group is estimated at, with nobody bound before."""
+        """Compare the estimate for the only group, before any pod is bound."""
         view, request = self._view(), self.case.request
-        waiting = {number: list(shape.pods) for number, shape in enumerate(view.pod_groups)}
+        pending = {number: list(pod_group.pods) for number, pod_group in enumerate(view.pod_groups)}
         estimator, limits = (
             BinpackingEstimator(view, snapshot_of(view), None),
             LimitCounter(request.catalogue, view.offerings),
         )
-        helped = estimator.schedulable(0, waiting)
-        option = estimator.estimate(0, helped, waiting, most=limits.nodes_left(0))
-        ours = _Estimate(option.nodes, {self._shape(view, shape): count for shape, count in option.pods.items()})
-        others = (_Estimate(tie.nodes, tie.by_shape) for tie in self.line.expect.ties)
-        return self._check(ESTIMATE, recorded, ours, agrees=ours in others)
+        schedulable = estimator.schedulable(0, pending)
+        option = estimator.estimate(0, schedulable, pending, max_nodes=limits.max_nodes_of_all(0))
+        ours = _Estimate(option.nodes, {self._entry(view, group): count for group, count in option.pods.items()})
+        ties = (_Estimate(tie.nodes, tie.by_shape) for tie in self.line.expect.ties)
+        return self._check(ESTIMATE, recorded, ours, agrees=ours in ties)
 
     def _options(self, run: ScaleUpOrchestrator, loops: Sequence[ScaleUpLoop]) -> Iterator[ModelCheck]:
-        """What each group would be bought for in the first loop."""
+        """Compare the nodes and pods of each group's option in the first loop."""
         if not loops or not self.line.expect.options:
             return
-        mine = {run.view.offerings[option.offering].pool: option for option in loops[0].options}
-        theirs = self.line.expect.options[0]
-        for group in sorted({*mine, *theirs}):
-            recorded, option = theirs.get(group), mine.get(group)
+        our_options = {run.view.offerings[option.offering].pool: option for option in loops[0].options}
+        recorded_options = self.line.expect.options[0]
+        for group in sorted({*our_options, *recorded_options}):
+            recorded, option = recorded_options.get(group), our_options.get(group)
             ours = None if option is None else (option.nodes, sum(option.pods.values()))
-            told = None if recorded is None else (recorded.nodes, sum(recorded.pods.values()))
-            agrees = recorded is not None and ours is not None and _is_seen(recorded, *ours)
-            yield self._check(OPTIONS, told, ours, agrees=agrees)._replace(place=group)
+            theirs = None if recorded is None else (recorded.nodes, sum(recorded.pods.values()))
+            agrees = recorded is not None and ours is not None and _is_within_runs(recorded, *ours)
+            yield self._check(OPTIONS, theirs, ours, agrees=agrees)._replace(place=group)
 
     def _choices(self, run: ScaleUpOrchestrator) -> Iterator[ModelCheck]:
-        """Whom the expander holds best, given the recorded options."""
+        """Compare the groups that the expander chooses from the recorded options of each loop."""
         numbers = {offering.pool: number for number, offering in enumerate(run.view.offerings)}
-        shapes = {self._shape(run.view, number): number for number in range(len(run.view.pod_groups))}
-        there = len(self.line.nodes)
-        for place, (options, recorded) in enumerate(zip(self.line.expect.options, self.line.expect.best, strict=False)):
-            weighed = [
-                Option(numbers[group], option.nodes, {shapes[shape]: n for shape, n in option.pods.items()})
-                for group, option in sorted(options.items(), key=lambda item: numbers[item[0]])
+        pod_groups = {self._entry(run.view, number): number for number in range(len(run.view.pod_groups))}
+        nodes = len(self.line.nodes)
+        for place, (recorded_options, recorded) in enumerate(
+            zip(self.line.expect.options, self.line.expect.best, strict=False)
+        ):
+            options = [
+                Option(numbers[group], option.nodes, {pod_groups[entry]: n for entry, n in option.pods.items()})
+                for group, option in sorted(recorded_options.items(), key=lambda item: numbers[item[0]])
             ]
             given = ExpanderInput(
-                offerings=run.view.offerings, pod_groups=run.view.pod_groups, nodes=there, pricing=self.pricing
+                offerings=run.view.offerings, pod_groups=run.view.pod_groups, nodes=nodes, pricing=self.pricing
             )
-            found = best(self.line.expander, given, weighed)
-            ours = tuple(run.view.offerings[option.offering].pool for option in found)
+            chosen = best(self.line.expander, given, options)
+            ours = tuple(run.view.offerings[option.offering].pool for option in chosen)
             yield self._check(CHOICE, recorded, ours)._replace(place=f"loop {place}")
-            there += sum(sum(loop.values()) for loop in self.line.expect.loops[place : place + 1])
+            nodes += sum(sum(loop.values()) for loop in self.line.expect.loops[place : place + 1])
 
-    def _check(self, what: str, recorded: object, ours: object, *, agrees: bool = False) -> ModelCheck:
+    def _check(self, part: str, recorded: object, ours: object, *, agrees: bool = False) -> ModelCheck:
         case, exact = self.case, recorded == ours
-        expander = "" if what == ESTIMATE else self.line.expander
-        found = ModelCheck(
-            CLUSTER_AUTOSCALER, what, case.family, case.name, exact=exact, agrees=exact or agrees, expander=expander
+        expander = "" if part == ESTIMATE else self.line.expander
+        check = ModelCheck(
+            CLUSTER_AUTOSCALER, part, case.family, case.name, exact=exact, agrees=exact or agrees, expander=expander
         )
-        return found if exact else found._replace(recorded=recorded, ours=ours)
+        return check if exact else check._replace(recorded=recorded, ours=ours)
 
     def _by_pool(self, run: ScaleUpOrchestrator, deltas: Mapping[int, int]) -> dict[str, int]:
         return {run.view.offerings[number].pool: count for number, count in deltas.items()}
 
-    def _shape(self, view: AutoscalerCluster, number: int) -> str:
-        """The recorded number of a shape of ours."""
+    def _entry(self, view: AutoscalerCluster, number: int) -> str:
+        """Return the index of a pod group's entry in the line, as text."""
         name = view.pod_groups[number].pods[0].split("/")[1][:-_DIGITS]
         return str([each.pod.metadata.generate_name for each in self.line.pods].index(name))
 
 
-def _is_seen(recorded: _Option, nodes: int, pods: int) -> bool:
-    """Whether an option is within what repeated runs gave."""
+def _is_within_runs(recorded: _Option, nodes: int, pods: int) -> bool:
+    """Return whether the numbers of an option are within the range of repeated runs."""
     numbers = (recorded.nodes, *recorded.nodes_seen)
     placed = (sum(recorded.pods.values()), *recorded.pods_seen)
     return min(numbers) <= nodes <= max(numbers) and min(placed) <= pods <= max(placed)
 
 
-def read_scale_up(path: str, number: int, line: bytes) -> ScaleUpChecks:
-    """Read one line of a file that is not about a scale-down."""
+def read_scale_up_checks(path: str, number: int, line: bytes) -> ScaleUpChecks:
+    """Decode one line of a file; a scale-down is an `InputError`."""
     case = read_cluster_autoscaler_case(path, number, line)
     if case is None:
         raise InputError("a scale-down is no scale-up", file=path, obj=f"line {number}")

@@ -1,11 +1,11 @@
-"""The models of other autoscalers on recorded lines: how often does a model do what the real program did?
+"""Checks of the autoscaler models on recorded lines: how often does a model answer as the real program did?
 
-Contract: `check_line` runs the model of the program that a line is of and gives one `ModelCheck` for each thing that
-can be compared, apart: what Karpenter bought, and which pods share a node; of Cluster Autoscaler the estimate for one
-group, each option of the first loop, the expander's choice given the recorded options, the whole purchase, and of a
-scale-down each part. A check is exact if the model gives the recorded answer; it agrees if it gives one that the real
-program gave in some run, for both draw lots or shuffle. What a model raises is a check that disagrees. A line that is
-of no autoscaler, or that cannot be read, is an `InputError`.
+Contract: `check_line` runs the model of the program that a line was recorded from, and returns one `ModelCheck` for
+each part of the answer: for Karpenter the purchase and the pods of each node; for Cluster Autoscaler the estimate for
+one group, each option of the first loop, the expander's choice among the recorded options, and the whole purchase; for
+a scale-down each of its parts. A check is exact if the model gives the recorded answer. It agrees if the real program
+gave the model's answer in some run: both programs make random choices. An exception in a model is a check that does not
+agree. A line that was not recorded from an autoscaler, or that cannot be read, is an `InputError`.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ import msgspec
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tutti.conformance.scale_down_cases import RemovalCase
+    from tutti.conformance.scale_down_cases import ScaleDownCase
 
 KARPENTER, CLUSTER_AUTOSCALER = "karpenter", "cluster-autoscaler"
 PURCHASE, FAILED = "purchase", "failed"
 
 
 class ModelCheck(NamedTuple):
-    """One thing that a model said, beside what the real program said."""
+    """The comparison of one part of a model's answer with the real program's answer."""
 
     model: str
-    what: str
+    part: str
     family: str
     case: str
     exact: bool = False
     agrees: bool = False
     expander: str = ""
-    """Which expander chose, if that mattered."""
+    """The expander of the recorded run, if the part depends on it."""
     place: str = ""
-    """Which one of its kind in the case: a group, or the number of a loop."""
+    """The node group or the number of the loop, if a case has several checks of this part."""
     recorded: Any = None
-    """What was recorded, if the model says otherwise."""
+    """The recorded answer, if the model's answer differs."""
     ours: Any = None
+    """The model's answer, if it differs."""
 
 
 class _Head(msgspec.Struct, rename="camel"):
@@ -52,50 +53,50 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 def check_line(path: str, number: int, line: bytes) -> tuple[ModelCheck, ...]:
-    """Run the model of the program that a line is of."""
+    """Run the model of the program that a line was recorded from, and return its checks."""
     try:
         head = msgspec.json.decode(line, type=_Head)
     except msgspec.DecodeError as error:
         raise InputError(f"not a JSON object: {error}", file=path, obj=f"line {number}") from None
     model, checks = _checks(path, number, line, head)
-    return tuple(_safely(checks, ModelCheck(model, FAILED, head.family, head.name or f"line {number}")))
+    return tuple(_with_failure(checks, ModelCheck(model, FAILED, head.family, head.name or f"line {number}")))
 
 
 def _checks(path: str, number: int, line: bytes, head: _Head) -> tuple[str, Callable[[], Iterable[ModelCheck]]]:
-    """The model of a line, and what runs it once the line has been read."""
+    """Read a line, and return the name of its model and a function that runs the model."""
     if head.node_groups is not msgspec.UNSET:
-        from tutti.conformance.model_scale_up import read_scale_up
-        from tutti.conformance.scale_down_cases import read_removal
+        from tutti.conformance.model_scale_up import read_scale_up_checks
+        from tutti.conformance.scale_down_cases import read_scale_down
 
         if head.kind == "scale-down":
-            case = read_removal(path, number, line)
-            return CLUSTER_AUTOSCALER, lambda: _removal(case)
-        return CLUSTER_AUTOSCALER, read_scale_up(path, number, line).checks
+            case = read_scale_down(path, number, line)
+            return CLUSTER_AUTOSCALER, lambda: _scale_down_checks(case)
+        return CLUSTER_AUTOSCALER, read_scale_up_checks(path, number, line).checks
     if msgspec.UNSET not in (head.node_pools, head.instance_types):
-        from tutti.conformance.model_karpenter import read_bought
+        from tutti.conformance.model_karpenter import read_karpenter_checks
 
-        return KARPENTER, read_bought(path, number, line).checks
+        return KARPENTER, read_karpenter_checks(path, number, line).checks
     raise InputError("there is no model of the program that this line is of", file=path, obj=f"line {number}")
 
 
-def _safely(checks: Callable[[], Iterable[ModelCheck]], failed: ModelCheck) -> Iterator[ModelCheck]:
+def _with_failure(checks: Callable[[], Iterable[ModelCheck]], failed: ModelCheck) -> Iterator[ModelCheck]:
     try:
         yield from checks()
-    except Exception as error:  # a fault in one case is to be seen beside the others
+    except Exception as error:  # other cases must run even if one fails
         yield failed._replace(ours=f"{type(error).__name__}: {error}")
 
 
-def _removal(case: RemovalCase) -> Iterator[ModelCheck]:
-    from tutti.conformance.scale_down_parts import removal_parts
+def _scale_down_checks(case: ScaleDownCase) -> Iterator[ModelCheck]:
+    from tutti.conformance.scale_down_parts import compare_scale_down
 
-    for what, part in removal_parts(case, case.run()).items():
+    for part, compared in compare_scale_down(case, case.run()).items():
         yield ModelCheck(
             CLUSTER_AUTOSCALER,
-            what,
+            part,
             case.family,
             case.name,
-            exact=part.exact,
-            agrees=part.agrees,
-            recorded=part.recorded,
-            ours=part.ours,
+            exact=compared.exact,
+            agrees=compared.agrees,
+            recorded=compared.recorded,
+            ours=compared.ours,
         )

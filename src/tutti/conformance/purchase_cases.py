@@ -1,7 +1,7 @@
-"""Recorded purchases of other autoscalers, beside what Tutti would buy for the same input.
+"""Recorded purchases of peers (Karpenter and Cluster Autoscaler): a request, and what the peer bought for it.
 
-Contract: a case is a request and what the peer bought for it; readers of the peers' formats are in modules of their
-own. Where a peer's runs vary, its best run counts.
+Contract: frozen records; `karpenter_cases` and `cluster_autoscaler_cases` read them. Where a peer's runs vary, its best
+run counts.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from tutti.recommend.records.request import Request
 
 
 class PeerPurchase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the peer made of a case."""
+    """The peer's result for a case."""
 
     name: str
     """``karpenter`` or ``cluster-autoscaler``."""
     placed: int
-    """How many of the pending pods have a node at the end, those on existing nodes included."""
+    """The number of pending pods that get a node, existing nodes included."""
     cost: int
-    """What it bought, in nano-dollars an hour: its cheapest run that places so many."""
+    """The price of the bought nodes in nano-dollars an hour, in the cheapest run that places this number of pods."""
     nodes: int
     bought: tuple[tuple[Offering, int], ...] = ()
-    """The nodes that its recorded run bought; empty when that is not recorded in full."""
+    """The offerings and numbers of nodes that the recorded run bought; empty if they are not recorded in full."""
 
 
 class PurchaseCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -1,9 +1,9 @@
-"""Recorded purchases, made again by Tutti and held against what the peer bought.
+"""The run of a recorded purchase: Tutti recommends for the same request, and the two purchases are compared.
 
-Contract: a case is run within its time limit and never raises: what goes wrong is told in the outcome. Ours is worse if
-it places fewer pods, or costs more and places no more. Where kube-scheduler binds, both purchases are replayed: the
-nodes join the cluster, and it is counted how many pods kube-scheduler gives a node. What the peer says it places and
-kube-scheduler then does not, does not count for the peer.
+Contract: a case runs within its time limit and never raises: an exception is part of the outcome. Tutti's purchase is
+worse if it places fewer pods, or costs more and does not place more pods. If kube-scheduler is the binder, both
+purchases are replayed: the nodes join the cluster, and kube-scheduler binds the pods. Pods that the peer claims to
+place and that kube-scheduler does not bind do not count for the peer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
 
 ROUNDING = 1_000
-"""Recorded costs are rounded to a millionth of a dollar; a difference within that is none."""
+"""In nano-dollars: recorded costs are rounded to a millionth of a dollar, so smaller differences are ignored."""
 
 Bought = list[tuple[Offering, int]]
 Recommender = Callable[[Request, WorkBudget], Recommendation]
@@ -32,7 +32,7 @@ Replayer = Callable[[Request, Bought], int]
 
 
 class PurchaseSettings(NamedTuple):
-    """How to run purchases."""
+    """The binder and the time limit of a run."""
 
     binder: Binder = Binder.TUTTI
     seconds: float = 5.0
@@ -42,7 +42,7 @@ DEFAULT = PurchaseSettings()
 
 
 class PurchaseOutcome(NamedTuple):
-    """What came of one case."""
+    """The result of one case: Tutti's purchase and the peer's."""
 
     peer: str
     family: str
@@ -51,45 +51,45 @@ class PurchaseOutcome(NamedTuple):
     placed: int = 0
     peer_placed: int = 0
     cost: int | None = None
-    """In nano-dollars an hour; None when a price is not known, or when nothing came of it."""
+    """In nano-dollars an hour; None if a price is unknown, or the run failed."""
     peer_cost: int = 0
     nodes: int = 0
     peer_nodes: int = 0
     bound: int | None = None
-    """How many pods kube-scheduler gives a node on what we bought; None when that was not asked."""
+    """The number of pods that kube-scheduler binds after Tutti's purchase; None without a replay."""
     peer_bound: int | None = None
-    """The same for what the peer bought; None as well when that is not recorded."""
+    """The number of pods that kube-scheduler binds after the peer's purchase; None without a replay or a record."""
     failed: str = ""
     supported: bool = True
 
     @property
     def dearer(self) -> bool:
-        """Whether ours costs more than the peer's."""
+        """Whether Tutti's purchase costs more than the peer's."""
         return self.cost is None or self.cost > self.peer_cost + ROUNDING
 
     @property
     def peer_kept(self) -> int:
-        """How many pods the peer's purchase really places."""
+        """The number of pods that the peer's purchase places, at most as many as kube-scheduler binds."""
         return self.peer_placed if self.peer_bound is None else min(self.peer_placed, self.peer_bound)
 
     @property
     def worse(self) -> bool:
-        """Whether the peer's purchase is the better one."""
+        """Whether the peer's purchase is better."""
         return bool(self.failed) or self.placed < self.peer_kept or (self.dearer and self.placed == self.peer_kept)
 
     @property
     def more(self) -> bool:
-        """Whether ours places more pods for more money."""
+        """Whether Tutti's purchase places more pods for more money."""
         return self.placed > self.peer_kept and self.dearer
 
     @property
     def holds(self) -> bool | None:
-        """Whether kube-scheduler places all the pods that we say are placed."""
+        """Whether kube-scheduler binds all pods that Tutti claims to place; None without a replay."""
         return None if self.bound is None else self.bound >= self.placed
 
     @property
     def peer_holds(self) -> bool | None:
-        """Whether it does for the peer."""
+        """Whether kube-scheduler binds all pods that the peer claims to place; None without a replay."""
         return None if self.peer_bound is None else self.peer_bound >= self.peer_placed
 
 
@@ -100,10 +100,10 @@ def run_purchase(
     recommender: Recommender | None = None,
     replayer: Replayer | None = None,
 ) -> PurchaseOutcome:
-    """Recommend for a case, and compare."""
+    """Recommend for the request of a case, and compare with the peer's purchase."""
     request = replace(case.request, options=replace(case.request.options, binder=settings.binder))
     peer = case.peer
-    known = PurchaseOutcome(
+    outcome = PurchaseOutcome(
         peer.name,
         case.family,
         case.name,
@@ -117,22 +117,22 @@ def run_purchase(
     try:
         budget = WorkBudget.of_seconds(settings.seconds, time.process_time)
         ours = (recommender or _recommend)(request, budget)
-        known = known._replace(placed=ours.placed, cost=ours.cost, nodes=len(ours.nodes))
+        outcome = outcome._replace(placed=ours.placed, cost=ours.cost, nodes=len(ours.nodes))
         if settings.binder is Binder.KUBE_SCHEDULER:
             replay = replayer or _replay
-            known = known._replace(bound=replay(request, bought_of(request, ours)))
+            outcome = outcome._replace(bound=replay(request, bought_of(request, ours)))
             if peer.bought or not peer.nodes:
                 cost = sum((offering.price or 0) * count for offering, count in peer.bought)
-                known = known._replace(peer_bound=replay(request, list(peer.bought)), peer_cost=cost)
-    except Exception as error:  # a fault in one case is to be seen beside the others
-        known = known._replace(failed=f"{type(error).__name__}: {error}")
-    return known
+                outcome = outcome._replace(peer_bound=replay(request, list(peer.bought)), peer_cost=cost)
+    except Exception as error:  # other cases must run even if one fails
+        outcome = outcome._replace(failed=f"{type(error).__name__}: {error}")
+    return outcome
 
 
 def bought_of(request: Request, answer: Recommendation) -> Bought:
-    """What an answer buys, as offerings of the request."""
-    offered = OfferingIndex(request.catalogue)
-    return [(offered.of(each), each.increment) for each in answer.scale_up]
+    """Return the offerings of the request that a recommendation buys, with the numbers of nodes."""
+    offerings = OfferingIndex(request.catalogue)
+    return [(offerings.of(each), each.increment) for each in answer.scale_up]
 
 
 def _recommend(request: Request, budget: WorkBudget) -> Recommendation:

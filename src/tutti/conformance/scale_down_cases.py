@@ -1,8 +1,8 @@
-"""Cluster Autoscaler's recorded scale-downs, read for its model.
+"""Readers of Cluster Autoscaler's recorded scale-downs.
 
-Contract: one line of kind ``scale-down`` is one `RemovalCase`; `is_removal` tells a line that has such an answer. The
-answers are what was recorded: first the run with nodes and pods in the file's own order; where runs vary, then each
-distinct outcome of the runs with everything listed in random order. `conformance.removal_parts` compares.
+Contract: one line of kind ``scale-down`` is one `ScaleDownCase`; `has_scale_down_answer` recognises such a line. The
+first answer of a case is the run with nodes and pods in the file's own order; where runs vary, each distinct result of
+the runs with nodes and pods in random order follows. `scale_down_parts` compares the model with them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tutti.market.planning_cluster import build_cluster
 
 GROUP = "cluster-autoscaler/node-group"
 _HOSTNAME = "kubernetes.io/hostname"
-_USUAL_AGE = 10 * 60 * 1_000_000
-"""Default pod age."""
+_DEFAULT_POD_AGE = 10 * 60 * 1_000_000
+"""In microseconds."""
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -91,16 +91,16 @@ class _Line(msgspec.Struct, frozen=True, rename="camel"):
     options: _Options = _Options()
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _ExpectHead(msgspec.Struct, frozen=True):
     removable: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Head(msgspec.Struct, frozen=True):
     kind: str = ""
-    expect: _Told = _Told()
+    expect: _ExpectHead = _ExpectHead()
 
 
-class RemovalCase(NamedTuple):
+class ScaleDownCase(NamedTuple):
     """One recorded scale-down."""
 
     name: str
@@ -108,25 +108,28 @@ class RemovalCase(NamedTuple):
     objects: tuple[Object, ...]
     groups: tuple[ScaleDownNodeGroup, ...]
     now: int
-    gone: frozenset[str]
+    missing_controllers: frozenset[str]
     ignore_daemons: bool
     answers: tuple[ScaleDownDecision, ...]
-    """What was recorded, the run in the file's own order first."""
+    """The recorded decisions, first the run in the file's own order."""
     always: frozenset[str] = frozenset()
-    """Where runs vary: nodes that every run removed."""
+    """Where runs vary: the nodes that every run removed."""
     sometimes: frozenset[str] = frozenset()
+    """Where runs vary: the nodes that some runs removed."""
     counts: tuple[int, int] | None = None
-    """Where runs vary: the fewest and the most nodes that a run removed."""
+    """Where runs vary: the smallest and the largest number of nodes that a run removed."""
 
     def run(self) -> ScaleDownDecision:
-        """What the model makes of it."""
+        """Run the model on the case."""
         options = ScaleDownOptions(ignore_daemons=self.ignore_daemons)
         cluster = build_cluster(self.objects)
-        return cluster_autoscaler_down(cluster, self.groups, options=options, now=self.now, gone=self.gone)
+        return cluster_autoscaler_down(
+            cluster, self.groups, options=options, now=self.now, missing_controllers=self.missing_controllers
+        )
 
 
-def is_removal(line: bytes) -> bool:
-    """Whether a line of Cluster Autoscaler's format is about a scale-down, and says what came of it."""
+def has_scale_down_answer(line: bytes) -> bool:
+    """Return whether a line of Cluster Autoscaler's format is a scale-down with a recorded answer."""
     try:
         head = msgspec.json.decode(line, type=_Head)
     except msgspec.DecodeError:
@@ -134,20 +137,20 @@ def is_removal(line: bytes) -> bool:
     return head.kind == "scale-down" and head.expect.removable is not msgspec.UNSET
 
 
-def read_removal(path: str, number: int, line: bytes) -> RemovalCase:
-    """Read one line of a file."""
+def read_scale_down(path: str, number: int, line: bytes) -> ScaleDownCase:
+    """Decode one line of a file."""
     try:
         case = msgspec.json.decode(line, type=_Line)
         now = micros(case.now)
-        return RemovalCase(
+        return ScaleDownCase(
             name=case.name,
             family=case.family,
             objects=tuple(_objects(case, now)),
             groups=tuple(_groups(case)),
             now=now,
-            gone=frozenset(case.missing_controllers),
+            missing_controllers=frozenset(case.missing_controllers),
             ignore_daemons=case.options.ignore_daemon_sets_utilization,
-            answers=tuple(map(_removals, (case.expect, *case.expect.ties))),
+            answers=tuple(map(_decision, (case.expect, *case.expect.ties))),
             always=frozenset(case.expect.always),
             sometimes=frozenset(case.expect.sometimes),
             counts=case.expect.removable_count,
@@ -157,16 +160,15 @@ def read_removal(path: str, number: int, line: bytes) -> RemovalCase:
 
 
 def _objects(case: _Line, now: int) -> Iterator[Object]:
-    admission, born = Admission(), timestamp(now - _USUAL_AGE)
+    admission, default_creation = Admission(), timestamp(now - _DEFAULT_POD_AGE)
     for node in case.nodes:
         labels = {**(node.metadata.labels or {}), _HOSTNAME: node.metadata.name}
         yield with_defaults(replace(node, metadata=replace(node.metadata, labels=labels)))
     yield from case.pod_disruption_budgets
     for pod in case.running:
         metadata = pod.metadata
-        told = {"uid": metadata.uid or made_uid(f"Pod/{pod.key}")}
-        metadata = replace(metadata, **told, creation_timestamp=metadata.creation_timestamp or born)
-        yield admission.admit_pod(replace(pod, metadata=metadata))
+        uid, created = metadata.uid or made_uid(f"Pod/{pod.key}"), metadata.creation_timestamp or default_creation
+        yield admission.admit_pod(replace(pod, metadata=replace(metadata, uid=uid, creation_timestamp=created)))
 
 
 def _groups(case: _Line) -> Iterator[ScaleDownNodeGroup]:
@@ -177,7 +179,7 @@ def _groups(case: _Line) -> Iterator[ScaleDownNodeGroup]:
         yield ScaleDownNodeGroup(name=group.name, minimum=group.min, members=tuple(names))
 
 
-def _removals(answer: _Answer) -> ScaleDownDecision:
+def _decision(answer: _Answer) -> ScaleDownDecision:
     after = answer.after_unneeded_time
     return ScaleDownDecision(
         removable=tuple(answer.removable),

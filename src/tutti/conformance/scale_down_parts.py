@@ -1,14 +1,15 @@
-"""A scale-down of the model beside what was recorded, part by part.
+"""The comparison of the model's scale-down with the recorded runs, part by part.
 
-Contract: pure. The parts are which nodes are removable, why the others are kept, how much of each is asked for, and
-what is deleted later. A part is exact if it is that of the run in the file's own order. Cluster Autoscaler holds the
-nodes that pods may move to in a map, and Go shuffles maps, so two runs on the same input differ where it matters who
-moved where; a part agrees if it is that of some recorded run with the same removable nodes. Of such a run only how each
-node fared is compared, not which of its pods blocked first: that depends on the shuffled order of pods. If no recorded
-run removed just these nodes, they agree if they are within what all runs removed.
+Contract: pure. The parts are the removable nodes, the reasons of the kept nodes, the utilization of each node, and the
+nodes that are deleted later. A part is exact if it equals the recorded run in the file's own order. Cluster Autoscaler
+iterates over maps, which Go does in random order, so runs on the same input differ in where pods move. A part therefore
+agrees if it equals that of some recorded run with the same removable nodes. From such a run only the reason of each
+node is compared, not the pod that blocks it, because that also depends on a random order. If no recorded run has the
+same removable nodes, they agree if every node was removed in some run, and the nodes that every run removed are among
+them.
 
-What a group's minimum keeps, and which node is drained first, is left to the order of a map as well, in every run.
-There ours must be one of what could have been chosen.
+In every run a random order also decides which nodes stay for a group's minimum, and which node is drained first. There
+the model's choice must be a possible one.
 """
 
 from __future__ import annotations
@@ -18,55 +19,56 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import NodesToDelete, ScaleDownDecision, UnremovableNode
-from tutti.conformance.scale_down_cases import RemovalCase
+from tutti.conformance.scale_down_cases import ScaleDownCase
 
 REMOVABLE, REASONS, UTILIZATION, DELETED = "removable", "reasons", "utilization", "deleted"
 PARTS = (REMOVABLE, REASONS, UTILIZATION, DELETED)
 MIN_SIZE = "NodeGroupMinSizeReached"
-_CLOSE = 1e-6
-"""Recorded shares are rounded."""
+_UTILIZATION_TOLERANCE = 1e-6
+"""Recorded utilizations are rounded."""
 
 
 class ComparedPart(NamedTuple):
-    """How one part came out."""
+    """The comparison of one part."""
 
     exact: bool
     agrees: bool
     recorded: Any = None
-    """What the run in the file's own order gave, if ours is not that."""
+    """The part of the recorded run in the file's own order, if the model's part differs."""
     ours: Any = None
 
 
-def removal_parts(case: RemovalCase, ours: ScaleDownDecision) -> dict[str, ComparedPart]:
-    """Every part by name."""
-    canon, *others = case.answers
-    alike = [each for each in others if set(each.removable) == set(ours.removable)]
+def compare_scale_down(case: ScaleDownCase, ours: ScaleDownDecision) -> dict[str, ComparedPart]:
+    """Compare every part of the model's decision with the recorded runs; return the comparisons by name of the part."""
+    recorded, *other_runs = case.answers
+    same_nodes = [each for each in other_runs if set(each.removable) == set(ours.removable)]
     removable, groups = sorted(ours.removable), {name: group.name for group in case.groups for name in group.members}
-    wrong = _otherwise(canon.kept, ours.kept)
-    shares = _apart(canon.utilization, ours.utilization)
+    wrong_reasons = _different_reasons(recorded.kept, ours.kept)
+    wrong_utilizations = _different_utilizations(recorded.utilization, ours.utilization)
     return {
         REMOVABLE: _part(
-            removable == sorted(canon.removable),
-            bool(alike) or _is_within(case, ours),
-            recorded=sorted(canon.removable),
+            removable == sorted(recorded.removable),
+            bool(same_nodes) or _is_within_all_runs(case, ours),
+            recorded=sorted(recorded.removable),
             ours=removable,
         ),
         REASONS: _part(
-            not wrong,
-            any(_fared(each) == _fared(ours) for each in alike) or (not alike and _is_sure(case, ours)),
-            recorded={name: canon.kept.get(name) for name in wrong},
-            ours={name: ours.kept.get(name) for name in wrong},
+            not wrong_reasons,
+            any(_reasons(each) == _reasons(ours) for each in same_nodes)
+            or (not same_nodes and _keeps_certain_nodes(case, ours)),
+            recorded={name: recorded.kept.get(name) for name in wrong_reasons},
+            ours={name: ours.kept.get(name) for name in wrong_reasons},
         ),
         UTILIZATION: _part(
-            not shares,
-            recorded={name: canon.utilization.get(name) for name in shares},
-            ours={name: ours.utilization.get(name) for name in shares},
+            not wrong_utilizations,
+            recorded={name: recorded.utilization.get(name) for name in wrong_utilizations},
+            ours={name: ours.utilization.get(name) for name in wrong_utilizations},
         ),
         DELETED: _part(
-            could_be(ours.deleted, canon.deleted, groups),
-            any(could_be(ours.deleted, each.deleted, groups) for each in alike)
-            or (not alike and _is_within(case, ours)),
-            recorded=canon.deleted,
+            is_possible_deletion(ours.deleted, recorded.deleted, groups),
+            any(is_possible_deletion(ours.deleted, each.deleted, groups) for each in same_nodes)
+            or (not same_nodes and _is_within_all_runs(case, ours)),
+            recorded=recorded.deleted,
             ours=ours.deleted,
         ),
     }
@@ -80,59 +82,63 @@ def _part(exact: bool, agrees: bool = False, *, recorded: Any, ours: Any) -> Com
     )
 
 
-def _otherwise(theirs: Mapping[str, UnremovableNode], ours: Mapping[str, UnremovableNode]) -> list[str]:
+def _different_reasons(theirs: Mapping[str, UnremovableNode], ours: Mapping[str, UnremovableNode]) -> list[str]:
     return sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
 
 
-def _apart(theirs: Mapping[str, float], ours: Mapping[str, float]) -> list[str]:
+def _different_utilizations(theirs: Mapping[str, float], ours: Mapping[str, float]) -> list[str]:
     missing = theirs.keys() ^ ours.keys()
-    return sorted(missing | {name for name in theirs.keys() & ours.keys() if abs(theirs[name] - ours[name]) > _CLOSE})
+    common = theirs.keys() & ours.keys()
+    return sorted(missing | {name for name in common if abs(theirs[name] - ours[name]) > _UTILIZATION_TOLERANCE})
 
 
-def _fared(removals: ScaleDownDecision) -> dict[str, tuple[str, bool]]:
-    return {name: (kept.reason, kept.prefiltered) for name, kept in removals.kept.items()}
+def _reasons(decision: ScaleDownDecision) -> dict[str, tuple[str, bool]]:
+    return {name: (kept.reason, kept.prefiltered) for name, kept in decision.kept.items()}
 
 
-def _is_within(case: RemovalCase, ours: ScaleDownDecision) -> bool:
-    """Whether a removal is within what all runs removed."""
+def _is_within_all_runs(case: ScaleDownCase, ours: ScaleDownDecision) -> bool:
+    """Return whether the removable nodes are within the range of all recorded runs."""
     if case.counts is None:
         return False
-    found = set(ours.removable)
-    return case.always <= found <= case.always | case.sometimes and case.counts[0] <= len(found) <= case.counts[1]
+    nodes = set(ours.removable)
+    return case.always <= nodes <= case.always | case.sometimes and case.counts[0] <= len(nodes) <= case.counts[1]
 
 
-def _is_sure(case: RemovalCase, ours: ScaleDownDecision) -> bool:
-    """Whether the nodes that no run removed are kept for the recorded reasons."""
-    theirs, mine = _fared(case.answers[0]), _fared(ours)
-    return _is_within(case, ours) and all(
-        mine.get(name) == outcome for name, outcome in theirs.items() if name not in case.sometimes
+def _keeps_certain_nodes(case: ScaleDownCase, ours: ScaleDownDecision) -> bool:
+    """Return whether the nodes that no run removed are kept for the recorded reasons."""
+    recorded_reasons, our_reasons = _reasons(case.answers[0]), _reasons(ours)
+    return _is_within_all_runs(case, ours) and all(
+        our_reasons.get(name) == reason for name, reason in recorded_reasons.items() if name not in case.sometimes
     )
 
 
-def could_be(ours: NodesToDelete, theirs: NodesToDelete, group_of: Mapping[str, str]) -> bool:
-    """Whether two deletions are the same but for who stays for a group's minimum, and who goes first."""
-    return _told(ours, group_of) == _told(theirs, group_of) and _is_batch(ours, theirs)
+def is_possible_deletion(ours: NodesToDelete, theirs: NodesToDelete, group_of: Mapping[str, str]) -> bool:
+    """Return whether two deletions differ only in nodes that stay for a group's minimum, and in the first batch."""
+    return _certain_part(ours, group_of) == _certain_part(theirs, group_of) and _is_possible_batch(ours, theirs)
 
 
-def _told(deleted: NodesToDelete, group_of: Mapping[str, str]) -> tuple[object, ...]:
-    """What of a deletion is not left to chance: nodes of groups that some have to stay in are counted alone."""
-    short = {group_of[name] for name, reason in deleted.held.items() if reason == MIN_SIZE}
+def _certain_part(deleted: NodesToDelete, group_of: Mapping[str, str]) -> tuple[object, ...]:
+    """Return the part of a deletion that no random order decides.
+
+    In a group that keeps nodes for its minimum, only the number of nodes is certain.
+    """
+    at_minimum = {group_of[name] for name, reason in deleted.held.items() if reason == MIN_SIZE}
     lists = [
         (
-            {name for name in names if group_of[name] not in short},
-            Counter(group_of[name] for name in names if group_of[name] in short),
+            {name for name in names if group_of[name] not in at_minimum},
+            Counter(group_of[name] for name in names if group_of[name] in at_minimum),
         )
         for names in (deleted.empty, deleted.drain)
     ]
-    sure = {name: reason for name, reason in deleted.held.items() if group_of[name] not in short}
+    certain = {name: reason for name, reason in deleted.held.items() if group_of[name] not in at_minimum}
     reasons = Counter((group_of[name], reason) for name, reason in deleted.held.items())
-    return lists, sure, reasons, {*deleted.empty, *deleted.drain, *deleted.held}
+    return lists, certain, reasons, {*deleted.empty, *deleted.drain, *deleted.held}
 
 
-def _is_batch(ours: NodesToDelete, theirs: NodesToDelete) -> bool:
-    """Whether as many nodes go at once, all of them among those that are deleted."""
-    as_many = all(
+def _is_possible_batch(ours: NodesToDelete, theirs: NodesToDelete) -> bool:
+    """Return whether the first batches have equally many nodes, and ours only nodes that are deleted."""
+    same_size = all(
         len(mine) == len(other)
         for mine, other in ((ours.first_empty, theirs.first_empty), (ours.first_drain, theirs.first_drain))
     )
-    return as_many and {*ours.first_empty} <= {*ours.empty} and {*ours.first_drain} <= {*ours.drain}
+    return same_size and {*ours.first_empty} <= {*ours.empty} and {*ours.first_drain} <= {*ours.drain}

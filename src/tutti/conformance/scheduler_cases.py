@@ -1,4 +1,8 @@
-"""kube-scheduler's recorded answers, asked again: where each pod goes, why not elsewhere, and whom it would evict."""
+"""kube-scheduler's recorded decisions: the node of each pod, the reasons against other nodes, and preemption.
+
+Contract: `answers` makes the same decisions with Tutti's engine, in the format of the recording; `differences` compares
+two answers.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +22,16 @@ from tutti.kube.objects import Pod
 from tutti.kube.times import micros
 
 Answer = dict[str, Any]
-_SHORT = 20
+_MAX_BEST_IN_SUMMARY = 20
 _MINUTE = 60_000_000
+"""In microseconds."""
 
 
 def answers(case: Case) -> Iterator[Answer]:
-    """Give Tutti's answers to a case, one after the other, as the case goes on."""
+    """Run a case, and yield Tutti's answer for each decision."""
     cluster = Cluster((*case.objects, *case.pending))
     profile = load_profile(case.config, file=case.name) if case.config is not None else None
-    run = _Run(case, Engine(cluster, profile))
+    run = _CaseRun(case, Engine(cluster, profile))
     for pod in case.pending:
         yield run.place(pod)
     for step in case.steps:
@@ -41,8 +46,8 @@ def answers(case: Case) -> Iterator[Answer]:
             cluster.apply(Put(decode_object(step.apply)))
 
 
-class _Run:
-    """One case under way."""
+class _CaseRun:
+    """The state of one case while it runs."""
 
     def __init__(self, case: Case, engine: Engine) -> None:
         self._case, self._engine = case, engine
@@ -50,34 +55,35 @@ class _Run:
         self._first_start = micros(case.placed_start) if case.placed_start else None
 
     def place(self, pod: Pod) -> Answer:
+        """Place a pod, and return the answer in the format of the recording."""
         engine, key = self._engine, pod.key
-        told = node_verdicts(engine, key)
-        answer: Answer = {"pod": key, "feasible": list(told.feasible)}
-        _tell(answer, told)
+        verdicts = node_verdicts(engine, key)
+        answer: Answer = {"pod": key, "feasible": list(verdicts.feasible)}
+        _add_verdicts(answer, verdicts)
         start = None if self._first_start is None else self._first_start + self._placed * _MINUTE
         decision = engine.place([key], start=start, take_volumes=self._case.reserve)[0]
         if decision.node is not None:
             self._placed += 1
             answer["placed"] = decision.node
-        elif told.error is None and told.held is None:
+        elif verdicts.error is None and verdicts.held is None:
             self._preempt(answer, key, start)
-        return _summary(answer, told) if self._case.summary else answer
+        return _summary(answer, verdicts) if self._case.summary else answer
 
     def _preempt(self, answer: Answer, key: str, start: int | None) -> None:
-        found = preempt(self._engine, key)
-        if found.ineligible is not None or "prefilter" in answer:
+        result = preempt(self._engine, key)
+        if result.ineligible is not None or "prefilter" in answer:
             return
-        told: Answer = {
-            "candidates": {c.node: sorted(c.victims) for c in found.candidates},
-            "chosen": [c.node for c in found.chosen],
+        preemption: Answer = {
+            "candidates": {c.node: sorted(c.victims) for c in result.candidates},
+            "chosen": [c.node for c in result.chosen],
         }
-        broken = {c.node: c.violations for c in found.candidates if c.violations}
-        if broken:
-            told["pdbViolations"] = broken
-        answer["preemption"] = told
-        if self._case.evict and found.chosen:
-            best = found.chosen[0]
-            told["evicted"] = sorted(best.victims)
+        violations = {c.node: c.violations for c in result.candidates if c.violations}
+        if violations:
+            preemption["pdbViolations"] = violations
+        answer["preemption"] = preemption
+        if self._case.evict and result.chosen:
+            best = result.chosen[0]
+            preemption["evicted"] = sorted(best.victims)
             cluster = self._engine.cluster
             for victim in best.victims:
                 cluster.apply(Remove("Pod", victim))
@@ -87,51 +93,54 @@ class _Run:
             answer["placed"] = decision.node
 
 
-def _tell(answer: Answer, told: NodeVerdicts) -> None:
-    if told.held is not None:
-        answer["held"] = _reason(told.held)
-    if told.refused is not None:
-        answer["prefilter"] = _reason(told.refused)
-    if told.error is not None:
-        answer["error"] = told.error
-    if told.rejected:
-        answer["rejected"] = {name: _reason(reason) for name, reason in told.rejected.items()}
-    if told.scores:
-        answer["scores"], answer["plugin_scores"] = told.scores, told.plugin_scores
-    if told.best:
-        answer["best"] = list(told.best)
+def _add_verdicts(answer: Answer, verdicts: NodeVerdicts) -> None:
+    if verdicts.held is not None:
+        answer["held"] = _reason(verdicts.held)
+    if verdicts.refused is not None:
+        answer["prefilter"] = _reason(verdicts.refused)
+    if verdicts.error is not None:
+        answer["error"] = verdicts.error
+    if verdicts.rejected:
+        answer["rejected"] = {name: _reason(reason) for name, reason in verdicts.rejected.items()}
+    if verdicts.scores:
+        answer["scores"], answer["plugin_scores"] = verdicts.scores, verdicts.plugin_scores
+    if verdicts.best:
+        answer["best"] = list(verdicts.best)
 
 
 def _reason(reason: Reason) -> Answer:
     return {"plugin": reason.plugin, "reasons": sorted(reason.messages), "resolvable": reason.resolvable}
 
 
-def _summary(answer: Answer, told: NodeVerdicts) -> Answer:
+def _summary(answer: Answer, verdicts: NodeVerdicts) -> Answer:
     best = answer.get("best", [])
-    short = {
+    summary = {
         "pod": answer["pod"],
-        "feasibleCount": len(told.feasible),
-        "rejectedBy": dict(Counter(r.plugin for r in told.rejected.values())),
-        "best": best if len(best) <= _SHORT else None,
+        "feasibleCount": len(verdicts.feasible),
+        "rejectedBy": dict(Counter(r.plugin for r in verdicts.rejected.values())),
+        "best": best if len(best) <= _MAX_BEST_IN_SUMMARY else None,
     }
-    return short | {name: answer[name] for name in ("prefilter", "error", "placed") if name in answer}
+    return summary | {name: answer[name] for name in ("prefilter", "error", "placed") if name in answer}
 
 
-def differences(expected: Answer, got: Answer) -> list[str]:
-    """Give the fields in which two answers differ; reasons are sets, of an error only that there is one counts."""
-    left, right = _normal(expected), _normal(got)
+def differences(expected: Answer, actual: Answer) -> list[str]:
+    """Return the fields in which two answers differ.
+
+    The order of reasons does not matter, and two errors are equal whatever their texts.
+    """
+    left, right = _normalized(expected), _normalized(actual)
     return [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
 
 
-def _normal(answer: Answer) -> Answer:
-    normal = {name: value for name, value in answer.items() if value not in (None, {}) or name == "best"}
-    if "error" in normal:
-        return {"pod": normal["pod"], "error": True}
+def _normalized(answer: Answer) -> Answer:
+    fields = {name: value for name, value in answer.items() if value not in (None, {}) or name == "best"}
+    if "error" in fields:
+        return {"pod": fields["pod"], "error": True}
     for name in ("prefilter", "held"):
-        if name in normal:
-            normal[name] = {**normal[name], "reasons": sorted(normal[name]["reasons"])}
-    if "rejected" in normal:
-        normal["rejected"] = {node: {**r, "reasons": sorted(r["reasons"])} for node, r in normal["rejected"].items()}
-    if normal.get("best") == []:
-        del normal["best"]
-    return normal
+        if name in fields:
+            fields[name] = {**fields[name], "reasons": sorted(fields[name]["reasons"])}
+    if "rejected" in fields:
+        fields["rejected"] = {node: {**r, "reasons": sorted(r["reasons"])} for node, r in fields["rejected"].items()}
+    if fields.get("best") == []:
+        del fields["best"]
+    return fields

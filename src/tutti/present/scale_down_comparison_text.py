@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tutti.autoscalers.cluster_autoscaler.unneeded import PARALLEL
+from tutti.autoscalers.cluster_autoscaler.unneeded import MAX_SCALE_DOWN_PARALLELISM
 from tutti.autoscalers.shared.agreement import CLUSTER_AUTOSCALER, agreement_of
 from tutti.market.money import NANO, dollars
 from tutti.market.money import a_month as dollars_a_month
@@ -105,7 +105,8 @@ def remarks(plan: DownPlan, theirs: PeerScaleDown) -> Iterator[str]:
         unchecked = counted(theirs.late, "node")
         yield f"time ran out before the model of {THEIRS} had checked {unchecked}: try a longer --time-limit"
     if theirs.gone:
-        yield f"{THEIRS} deletes up to {PARALLEL} empty nodes at once and drains the others one by one"
+        limit = MAX_SCALE_DOWN_PARALLELISM
+        yield f"{THEIRS} deletes up to {limit} empty nodes at once and drains the others one by one"
         yield "nodes that it cannot remove in one round (budget, turn) wait for the unneeded time again"
     yield "AGREES: on how many recorded clusters a round of our model deleted what the real program deleted"
 

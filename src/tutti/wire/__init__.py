@@ -1,6 +1,15 @@
-"""Formats of other programs, in and out; all of them become the one `Request`.
+"""Formats of other programs, in and out: every request becomes a `Request`, every recommendation a response.
 
-- `formats`  tells formats apart and makes requests; `document` is what all readers take
-- `tutti_api`, `gardener`, `scaling_advisor`, `scenarios`  one package per format
-- `kubernetes_objects`, `catalogue`, `guess_controllers`, `merged_scale_ups`, `case_folding`, `field_names`  shared
+- `formats`             which format is a document, and which request does it describe?
+- `document`            the bytes, format and top-level fields of a document, which all readers take
+- `tutti_api`           Tutti's own HTTP API
+- `gardener`            Gardener's ClusterSnapshot and RecommendationResponse
+- `scaling_advisor`     planner requests, responses and objects of gardener/scaling-advisor
+- `scenarios`           scenario files of the recommender that Tutti replaces
+- `kubernetes_objects`  which cluster do Kubernetes objects describe?
+- `catalogue`           which pools belong to a cluster of Kubernetes objects?
+- `guess_controllers`   which controller made a pod, if the format does not say?
+- `merged_scale_ups`    all scale-ups and removals of a recommendation, for formats with one list of each
+- `case_folding`        how are field names read in any case, as Go does?
+- `field_names`         does a document have the usual names, so that the fast decoder can read it?
 """

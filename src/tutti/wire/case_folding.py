@@ -1,8 +1,8 @@
-"""Documents whose names may be in any case, as Go reads them.
+"""Documents whose field names may be in any case, as Go reads them.
 
-Contract: pure. `fold` gives a tree with the names that a record type has, whatever their case; an exact name comes
-before another one. Names that the type does not have and nulls are left out. Names in mappings (labels, resources) are
-data and stay as they are. `fault_at` says what a decoder has against a document in the words of its writer:
+Contract: pure. `fold` returns a tree with the field names of a record type, whatever their case in the document; an
+exact name takes precedence. Unknown names and nulls are left out. Keys of mappings (labels, resources) are data and
+stay unchanged. `fault_at` turns a decoder's error into an `InputError` with the document's names:
 ``WorkerPools[0].Maximum: want an integer``.
 """
 
@@ -37,16 +37,16 @@ _BYTE = re.compile(r" \(byte (\d+)\)")
 
 
 class _Shape(NamedTuple):
-    """What is known of the names in a tree: those of a record, or of what a list or a mapping holds."""
+    """The field names of a record, or of the items of a list or mapping."""
 
     fields: dict[str, tuple[str, _Shape | None]] | None = None
-    """By exact and by lower-case name: the exact name, and what is in it."""
+    """By exact and by lower-case name: the exact name, and the shape of its value."""
     inner: _Shape | None = None
     is_mapping: bool = False
 
 
 def fold(tree: Any, kind: type[msgspec.Struct]) -> Any:
-    """A tree with the names of a record type."""
+    """Return a tree with the field names of a record type."""
     return _fold(tree, _shape(kind))
 
 
@@ -104,7 +104,7 @@ def _folded_record(tree: dict[str, Any], fields: dict[str, tuple[str, _Shape | N
 def fault_at(
     error: msgspec.ValidationError, source: Source, *, tree: Any = None, under: str = "", called: str = ""
 ) -> InputError:
-    """What a decoder has against a document, in the words of its writer; `under` is the path of what was read."""
+    """Return the `InputError` for a decoder's error; `under` is the path of the decoded part in the document."""
     found = decode_error(error, source, called=called, tree=tree)
     problem, field = found.problem, found.field
     parts = _WANTED.fullmatch(problem)
@@ -131,17 +131,17 @@ def _worded(kinds: str) -> str:
 
 
 def tree_of(document: WireDocument) -> Any:
-    """The tree of a JSON document, each of its fields decoded once; a fault names the line."""
+    """Return the tree of a JSON document, each field decoded once; an `InputError` names the line."""
     if document.fields is None:
         return parse_json(document.source)
     try:
         return {name: msgspec.json.decode(field) for name, field in document.fields.items()}
     except (msgspec.DecodeError, RecursionError):
-        return parse_json(document.source)  # for the line of the fault
+        return parse_json(document.source)  # to find the line of the error
 
 
 def parse_json(source: Source) -> Any:
-    """The tree of JSON text; a fault names the line."""
+    """Return the tree of JSON text; an `InputError` names the line."""
     try:
         return msgspec.json.decode(source.data)
     except msgspec.DecodeError as error:
@@ -151,7 +151,7 @@ def parse_json(source: Source) -> Any:
 
 
 def malformed(error: msgspec.DecodeError, source: Source) -> InputError:
-    """What is wrong with the text of a document."""
+    """Return the `InputError` for text that is not JSON, with the line."""
     message = str(error)
     place = _BYTE.search(message)
     if not source.data.strip():

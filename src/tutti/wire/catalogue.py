@@ -1,7 +1,7 @@
-"""What can be bought for a cluster of Kubernetes objects: the pools of a file, else the pools that the objects tell of.
+"""The catalogue for a cluster of Kubernetes objects: the pools of a file, else the pools among the objects.
 
-Contract: pure. A file with a ScalingConstraint of gardener/scaling-advisor is read as that, every other one by the
-readers in `market.pools`.
+Contract: pure. A file with a ScalingConstraint of gardener/scaling-advisor is read as a constraint, every other file by
+the readers in `market.pools`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tutti.wire.scaling_advisor.text import ConstraintText, find_constraint, par
 
 
 class PoolsRead(NamedTuple):
-    """What can be bought, and the ScalingConstraint that says so."""
+    """A catalogue, and the ScalingConstraint that it was read from, if any."""
 
     catalogue: Catalogue
     constraint: ConstraintText | None = None
@@ -29,9 +29,9 @@ class PoolsRead(NamedTuple):
 def read_pools_for(
     snapshot: Snapshot, book: PriceBook, *, pools: Source | None, region: str = "", option: str = "region"
 ) -> PoolsRead:
-    """What can be bought for a prepared snapshot; `region` is for pools that do not name one.
+    """Return the catalogue for a prepared snapshot; `region` is for pools without a region.
 
-    A region in which there are neither prices nor nodes is refused; `option` is what the user calls the region.
+    A region without prices and nodes is an error; `option` is the name of the region option in that error.
     """
     check_region(region, book, there={region_of_node(node) for node in snapshot.nodes}, called=option)
     source = without_byte_order_mark(pools) if pools is not None else None

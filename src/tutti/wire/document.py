@@ -1,7 +1,7 @@
-"""A document that somebody sent: its bytes, its format, and the fields of its top level, looked at once.
+"""A document: its bytes, its format, and its top-level fields.
 
-Contract: pure. Readers of all formats take a `WireDocument`. Its fields are undecoded bytes: a reader decodes each of
-them once. `formats.identify` makes documents.
+Contract: pure. Readers of all formats take a `WireDocument`, which `formats.identify` builds. Its fields are undecoded
+bytes; a reader decodes each field once.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _PLANNER_FIELDS = {"constraint", "snapshot"}
 
 
 class WireFormat(StrEnum):
-    """What a document is."""
+    """The format of a document."""
 
     KUBERNETES = "kubernetes"
     """Objects as kubectl prints them, in JSON or YAML."""
     GARDENER = "gardener"
     """A ClusterSnapshot of Gardener's scaling recommender."""
     SCENARIO = "scenario"
-    """A scenario file of the recommender that came before."""
+    """A scenario file of the recommender that Tutti replaces."""
     ADVISOR = "scaling-advisor"
     """A planner request of gardener/scaling-advisor, or its ScalingConstraint with a cluster."""
     TUTTI = "tutti"
@@ -39,32 +39,32 @@ class WireFormat(StrEnum):
 
 
 class WireDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One document, as far as its format needed looking at it."""
+    """One document with the parts that were parsed to find its format."""
 
     source: Source
-    """Its bytes, without a byte order mark."""
+    """The bytes, without a byte order mark."""
     format: WireFormat
     fields: dict[str, msgspec.Raw] | None = None
     """The top level of one JSON object; None for several documents, arrays, YAML and malformed text."""
     objects: ParsedFile | None = None
-    """The Kubernetes objects, where they had to be looked at already."""
+    """The Kubernetes objects, if the search for a ScalingConstraint parsed them."""
     constraint: Any | None = None
     """The tree of the ScalingConstraint among the Kubernetes objects."""
 
     def kubernetes_objects(self) -> ParsedFile:
-        """The document's Kubernetes objects, not yet decoded."""
+        """Return the document's Kubernetes objects, not yet decoded."""
         return self.objects if self.objects is not None else parse_file(self.source, self.fields)
 
 
 def without_byte_order_mark(source: Source) -> Source:
-    """The source without the mark that Windows' editors put at its beginning, which decoders do not take."""
+    """Return the source without a byte order mark, which Windows editors write and decoders reject."""
     if not source.data.startswith(_BYTE_ORDER_MARK):
         return source
     return Source(source.name, source.data.removeprefix(_BYTE_ORDER_MARK))
 
 
 def top_level_fields(source: Source) -> dict[str, msgspec.Raw] | None:
-    """The undecoded fields of one JSON object; None for several documents, arrays, YAML and malformed text."""
+    """Return the undecoded fields of one JSON object; None for several documents, arrays, YAML and malformed text."""
     if _OBJECT_START.match(source.data) is None:
         return None
     try:
@@ -74,11 +74,11 @@ def top_level_fields(source: Source) -> dict[str, msgspec.Raw] | None:
 
 
 def has_kubernetes_fields(names: Iterable[str]) -> bool:
-    """Whether a document with these top-level fields is a Kubernetes object, or a list of objects."""
+    """Return whether a document with these top-level fields is a Kubernetes object, or a list of objects."""
     return not _KUBERNETES_FIELDS.isdisjoint(names)
 
 
 def has_planner_fields(names: Iterable[str]) -> bool:
-    """Whether a document with these top-level fields is a planner request of scaling-advisor, in any case."""
+    """Return whether a document with these top-level fields, in any case, is a planner request of scaling-advisor."""
     listed = list(names)
     return not has_kubernetes_fields(listed) and not _PLANNER_FIELDS.isdisjoint(name.lower() for name in listed)

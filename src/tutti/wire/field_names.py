@@ -1,9 +1,9 @@
-"""Whether the Kubernetes records in a document have the names that Kubernetes gives them, in its own case.
+"""A check that the fields of Kubernetes records in a document have their usual names, in the usual case.
 
-Contract: pure. Records of `kube.objects` leave out names that they do not know, so one in another case, which Go would
-read, is lost in them without a word. `checker` gives a decoder that reads nothing and raises `msgspec.ValidationError`
-at the first such name: it may be one in another case, or one that is not listed here. Records that refuse unknown
-names themselves are only passed through.
+Contract: pure. Records of `kube.objects` ignore unknown names, so a name in another case, which Go would accept, would
+be lost silently. `checker` returns a decoder that builds no values and raises `msgspec.ValidationError` at the first
+unknown name: a name in another case, or a name that is not listed here. Records that reject unknown names themselves
+are not checked again.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _OTHERS = {
     "ObjectMeta": "generation managedFields resourceVersion selfLink",
     "PriorityClassText": "apiVersion description Hash kind RowID SnapshotTimestamp",
 }
-"""Names of records that the records here do not have."""
+"""By record: fields of Kubernetes that the record of `kube.objects` does not have."""
 
 
 def checker(kind: Any) -> msgspec.json.Decoder[Any] | None:
-    """The decoder that checks the text of a value of a type; None where there are no names to look at."""
+    """Return a decoder that checks the names in a value of a type; None if the type has no names to check."""
     mirror = _mirror(inspect.type_info(kind), {})
     return msgspec.json.Decoder(mirror) if mirror is not None else None
 
 
 def _mirror(info: inspect.Type, known: dict[type, type]) -> Any | None:
-    """A type with the names of another and none of its values; None where there are no names to look at."""
+    """Return a type with the names of another type and without its values; None if it has no names to check."""
     if isinstance(info, inspect.UnionType):
         found = next((made for each in info.types if (made := _mirror(each, known)) is not None), None)
         return None if found is None else found | None

@@ -1,11 +1,11 @@
-"""Telling the wire formats apart: whatever a user or a client sends becomes the one `Request`.
+"""The format of a document, and the `Request` that a document of any format describes.
 
-Contract: pure, in three steps. `identify` looks at the top level of a document once and takes an unknown one for
-Kubernetes objects, whose reader says what is wrong with it. `parse_request` decodes the document, once, into the
-records of its format. `ParsedRequest.read` makes the request of them, and `ParsedRequest.seconds` tells how long to
-search. `read_request` does all of it. `pools` and `region` are for Kubernetes objects, which do not say what can be
-bought: with the other formats they are refused. Only a faulty document is decoded again, for the place of its fault,
-and a Gardener snapshot whose names are in another case than usual.
+Contract: pure, in three steps. `identify` parses the top level of a document once; a document of no known format counts
+as Kubernetes objects, whose reader reports the error. `parse_request` decodes the document once into the records of its
+format. `ParsedRequest.read` builds the request, and `ParsedRequest.seconds` returns the time limit of the search.
+`read_request` does all steps. `pools` and `region` are for Kubernetes objects, which do not say what can be bought;
+other formats reject them. A document is decoded again only to find the place of an error, or if it is a Gardener
+snapshot with names in an unusual case.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GARDENER_FIELDS = {"autoscalerconfig", "workerpools", "pods", "nodes", "snapsho
 
 
 def identify(source: Source, expected: WireFormat | None = None) -> WireDocument:
-    """A document with its format and its top-level fields; where its sender says the format, that is `expected`."""
+    """Return a document with its format and its top-level fields; `expected` is the format if the sender named it."""
     source = without_byte_order_mark(source)
     fields = top_level_fields(source)
     may_have_constraint = expected is not WireFormat.GARDENER and (fields is None or has_kubernetes_fields(fields))
@@ -72,12 +72,12 @@ class ParsedRequest(NamedTuple):
 
     document: WireDocument
     content: GardenerSnapshotText | PlannerText | UndecodedBody | dict[str, Any] | None
-    """The records of Gardener, scaling-advisor or Tutti, the tree of a scenario, None for Kubernetes objects."""
+    """The records of Gardener, scaling-advisor or Tutti, or the tree of a scenario; None for Kubernetes objects."""
 
     def seconds(self, requested: float) -> float:
-        """For how many seconds to search where `requested` come with a document.
+        """Return the time limit of the search in seconds, given the `requested` limit.
 
-        What a body of Tutti's says comes before; the timeout of a planner request is the most.
+        The limit in a body of Tutti's API takes precedence; the timeout of a planner request is a maximum.
         """
         if isinstance(self.content, UndecodedBody):
             return self.content.time_limit or requested
@@ -87,7 +87,7 @@ class ParsedRequest(NamedTuple):
     def read(
         self, book: PriceBook, *, options: RecommendOptions = _DEFAULT, pools: Source | None = None, region: str = ""
     ) -> Request:
-        """The request that the document stands for."""
+        """Return the request that the document describes."""
         document, content = self
         if content is None:
             snapshot = read_snapshot(document.kubernetes_objects())
@@ -103,7 +103,7 @@ class ParsedRequest(NamedTuple):
 
 
 def parse_request(document: WireDocument) -> ParsedRequest:
-    """A document, decoded; Kubernetes objects are decoded when they are read."""
+    """Decode a document; Kubernetes objects are decoded later, by `ParsedRequest.read`."""
     match document.format:
         case WireFormat.GARDENER:
             return ParsedRequest(document, parse_gardener(document))
@@ -124,7 +124,7 @@ def read_request(
     pools: Source | None = None,
     region: str = "",
 ) -> Request:
-    """The request that a document stands for, whatever its format."""
+    """Return the request that a document of any format describes."""
     document = identify(source)
     if document.format is not WireFormat.KUBERNETES and (pools or region):
         what = "pools" if pools else "a region"

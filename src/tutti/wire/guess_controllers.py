@@ -1,8 +1,8 @@
-"""Who made a pod, told from what controllers leave on their pods; for formats that do not say.
+"""The controller of a pod, guessed from its labels and affinity; for formats without owner references.
 
-Contract: pure. A pod that is bound to its node by an affinity on the node's name is a daemon's. Every other one is told
-by the labels that Kubernetes' own controllers set: a StatefulSet its pod's name, or a revision and an ordinal; a Job
-its own name; a ReplicaSet the hash of its template. A pod with none of these has no controller.
+Contract: pure. A pod with a node affinity on a node's name belongs to a DaemonSet. For other pods the labels of
+Kubernetes' own controllers decide: a StatefulSet sets the pod's name, or a revision on a pod with an ordinal; a Job
+sets its own name; a ReplicaSet sets the hash of its template. A pod with none of these has no controller.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ORDINAL = re.compile(r"-(?:0|[1-9][0-9]*)")
 
 
 def controllers_of(name: str, labels: Mapping[str, str] | None, spec: PodSpec) -> list[OwnerReference] | None:
-    """The reference to a pod's controller, as its metadata would have it; None where there is none."""
+    """Return the owner reference of a pod's controller, as a list for its metadata; None without a controller."""
     if _is_daemon(spec):
         return [_owner("apps/v1", "DaemonSet", _stem(name))]
     if not labels:
@@ -34,7 +34,7 @@ def controllers_of(name: str, labels: Mapping[str, str] | None, spec: PodSpec) -
 
 
 def _stem(name: str) -> str:
-    """A pod's name without what its controller put at the end."""
+    """Return a pod's name without the suffix that its controller appended."""
     return name.rpartition("-")[0] or name
 
 
@@ -43,7 +43,7 @@ def _owner(api_version: str, kind: str, name: str) -> OwnerReference:
 
 
 def _is_daemon(spec: PodSpec) -> bool:
-    """Whether a pod's affinity names its node, as that of every daemon pod does."""
+    """Return whether a pod's affinity names its node, as in every DaemonSet pod."""
     if spec.affinity is None or spec.affinity.node_affinity is None or spec.affinity.node_affinity.required is None:
         return False
     return any(

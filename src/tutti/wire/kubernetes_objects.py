@@ -1,7 +1,7 @@
-"""Kubernetes objects in a document, as the snapshot that a request is made from.
+"""The snapshot that the Kubernetes objects of a document describe.
 
-Contract: pure. A document is read as `app.load` reads files: every object checked, each object once, workloads with the
-pods that they lack, pods without the volumes about which the document has nothing.
+Contract: pure. A document is read as `app.load` reads files: every object is validated, duplicates are dropped, missing
+pods of workloads are added, and volumes that the document does not describe are removed from pods.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ from tutti.kube.reading.snapshot import Snapshot
 
 
 def read_snapshot(objects: ParsedFile) -> Snapshot:
-    """The cluster that Kubernetes objects describe, prepared."""
+    """Return the prepared cluster that Kubernetes objects describe."""
     return drop_unknown_volumes(prepare_files(load_files([objects]), file=objects.source.name))

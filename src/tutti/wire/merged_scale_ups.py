@@ -18,7 +18,7 @@ from tutti.recommend.records.scale_ups import ScaleUpKey, in_order
 
 
 def purchases(answer: Recommendation) -> list[ScaleUp]:
-    """All scale-ups in order, merged by pool, zone, instance type, capacity type and template."""
+    """Return all scale-ups in order, merged by pool, zone, instance type, capacity type and template."""
     more: Sequence[ScaleUp] = answer.down.scale_up if answer.down is not None else ()
     found: dict[ScaleUpKey, ScaleUp] = {}
     for each in (*answer.scale_up, *more):
@@ -32,12 +32,12 @@ def purchases(answer: Recommendation) -> list[ScaleUp]:
 
 
 def removals(answer: Recommendation) -> list[Removal]:
-    """All nodes to remove."""
+    """Return all nodes to remove."""
     return list(answer.down.removals) if answer.down is not None else []
 
 
 def free_removals(answer: Recommendation) -> list[Removal]:
-    """The nodes to remove before the first replacement is bought, unless one of their pods moves to a new node."""
+    """Return the nodes to remove before the first replacement is bought, except nodes with a pod for a new node."""
     if answer.down is None:
         return []
     new_nodes = {node.name for node in answer.nodes}

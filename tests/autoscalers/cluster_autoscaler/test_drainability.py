@@ -47,9 +47,10 @@ def pod_of(name: str = "p", *, kind: str | None = "ReplicaSet", created: str | N
     return builders.pod(name, on="n", app="a", owner=owner, created=created, annotations=annotations, **how)
 
 
-def rules(*budgets: PodDisruptionBudget, gone: str = "", now: str | None = NOW) -> DrainabilityRules:
+def rules(*budgets: PodDisruptionBudget, missing_controller: str = "", now: str | None = NOW) -> DrainabilityRules:
     known = None if now is None else micros(now)
-    return DrainabilityRules(RemainingBudgets(budgets), now=known, gone=frozenset(filter(None, [gone])))
+    missing = frozenset(filter(None, [missing_controller]))
+    return DrainabilityRules(RemainingBudgets(budgets), now=known, missing_controllers=missing)
 
 
 EMPTY_DIR, HOST_PATH = {"name": "scratch", "emptyDir": {}}, {"name": "data", "hostPath": {"path": "/var"}}
@@ -112,7 +113,7 @@ def test_each_rule(given: Pod, expected: DrainabilityStatus) -> None:
 )
 def test_a_controller_that_is_gone(given: Pod, expected: DrainabilityStatus) -> None:
     owner = (given.metadata.owner_references or [])[0]
-    assert rules(gone=f"default/{owner.kind}/own").drainable(given) == expected
+    assert rules(missing_controller=f"default/{owner.kind}/own").drainable(given) == expected
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.conformance.case_files import read_lines
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
-from tutti.conformance.model_scale_up import CHOICE, ESTIMATE, OPTIONS, ScaleUpChecks, read_scale_up
+from tutti.conformance.model_scale_up import CHOICE, ESTIMATE, OPTIONS, ScaleUpChecks, read_scale_up_checks
 from tutti.conformance.models import PURCHASE, ModelCheck
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
@@ -59,7 +59,7 @@ class Recorded(NamedTuple):
         return self.scaled.scale_up()
 
     def checks(self, what: str) -> list[ModelCheck]:
-        return [check for check in self.scaled.checks() if check.what == what]
+        return [check for check in self.scaled.checks() if check.part == what]
 
 
 @lru_cache(maxsize=1)
@@ -68,7 +68,7 @@ def recorded() -> list[Recorded]:
     for number, line in read_lines(VECTORS):
         raw = json.loads(line)
         if raw["kind"] != "scale-down":
-            found.append(Recorded(read_scale_up(VECTORS, number, line), raw))
+            found.append(Recorded(read_scale_up_checks(VECTORS, number, line), raw))
     return found
 
 

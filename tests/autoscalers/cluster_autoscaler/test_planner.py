@@ -23,8 +23,16 @@ from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
 )
 from tutti.autoscalers.cluster_autoscaler.utilization import utilization_of
 from tutti.conformance.case_files import read_lines
-from tutti.conformance.scale_down_cases import RemovalCase, is_removal, read_removal
-from tutti.conformance.scale_down_parts import DELETED, PARTS, REASONS, REMOVABLE, UTILIZATION, could_be, removal_parts
+from tutti.conformance.scale_down_cases import ScaleDownCase, has_scale_down_answer, read_scale_down
+from tutti.conformance.scale_down_parts import (
+    DELETED,
+    PARTS,
+    REASONS,
+    REMOVABLE,
+    UTILIZATION,
+    compare_scale_down,
+    is_possible_deletion,
+)
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, Object, Pod
 from tutti.kube.times import micros
@@ -36,29 +44,29 @@ SHUFFLED = {"drain-rules-kinds1", "pdb-min-size-00", "pdb-min-size-01", "pdb-min
 
 
 @lru_cache(maxsize=1)
-def recorded() -> tuple[RemovalCase, ...]:
+def recorded() -> tuple[ScaleDownCase, ...]:
     lines = list(read_lines(VECTORS))
-    return tuple(read_removal(VECTORS, number, line) for number, line in lines if is_removal(line))
+    return tuple(read_scale_down(VECTORS, number, line) for number, line in lines if has_scale_down_answer(line))
 
 
 # Beside the real one --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", recorded(), ids=lambda case: case.name)
-def test_it_removes_what_the_real_one_removed(case: RemovalCase) -> None:
-    parts = removal_parts(case, case.run())
+def test_it_removes_what_the_real_one_removed(case: ScaleDownCase) -> None:
+    parts = compare_scale_down(case, case.run())
     assert [what for what in PARTS if not parts[what].agrees] == []
     exact = [what for what in PARTS if parts[what].exact]
     assert exact == ([UTILIZATION] if case.name in SHUFFLED else list(PARTS))
 
 
 @pytest.mark.parametrize("case", [case for case in recorded() if case.counts is None], ids=lambda case: case.name)
-def test_where_every_run_agreed_the_order_of_the_input_does_not_matter(case: RemovalCase) -> None:
+def test_where_every_run_agreed_the_order_of_the_input_does_not_matter(case: ScaleDownCase) -> None:
     for seed in range(5):
         objects = list(case.objects)
         Random(seed).shuffle(objects)
         ours = case._replace(objects=tuple(objects)).run()
-        parts = removal_parts(case, ours)
+        parts = compare_scale_down(case, ours)
         assert all(parts[what].exact for what in (REMOVABLE, UTILIZATION, DELETED))
         assert {name: kept.reason for name, kept in ours.kept.items()} == {
             name: kept.reason for name, kept in case.answers[0].kept.items()
@@ -66,23 +74,23 @@ def test_where_every_run_agreed_the_order_of_the_input_does_not_matter(case: Rem
 
 
 @pytest.mark.parametrize("case", [case for case in recorded() if case.counts], ids=lambda case: case.name)
-def test_where_runs_varied_any_order_stays_within_what_was_seen(case: RemovalCase) -> None:
+def test_where_runs_varied_any_order_stays_within_what_was_seen(case: ScaleDownCase) -> None:
     if case.name == "drain-rules-06":  # so many nodes could go that every run found twenty others
         return
     outside = 0
     for seed in range(10):
         objects = list(case.objects)
         Random(seed).shuffle(objects)
-        outside += not removal_parts(case, case._replace(objects=tuple(objects)).run())[REMOVABLE].agrees
+        outside += not compare_scale_down(case, case._replace(objects=tuple(objects)).run())[REMOVABLE].agrees
     assert outside <= 2, "a hundred runs have not seen everything"
 
 
 def test_lines_that_are_no_removal() -> None:
     assert len(recorded()) == 19
-    assert not is_removal(b'{"kind": "scale-down", "expect": {}}')
-    assert not is_removal(b"[1]")
+    assert not has_scale_down_answer(b'{"kind": "scale-down", "expect": {}}')
+    assert not has_scale_down_answer(b"[1]")
     with pytest.raises(InputError, match="line 4"):
-        read_removal("file", 4, b'{"kind": "scale-down", "expect": {"removable": []}}')
+        read_scale_down("file", 4, b'{"kind": "scale-down", "expect": {"removable": []}}')
 
 
 # One by one -----------------------------------------------------------------------------------------------------------
@@ -210,7 +218,7 @@ def test_what_can_be_evicted_at_once_is_drained_first() -> None:
 
 def test_controllers_that_are_gone_and_clocks_that_nobody_has() -> None:
     objects = (node("a"), node("b"), pod_on("p", "a"), pod_on("s", "b", namespace="kube-system"))
-    assert down(*objects, gone=frozenset(["default/ReplicaSet/a"])).kept["a"] == UnremovableNode(
+    assert down(*objects, missing_controllers=frozenset(["default/ReplicaSet/a"])).kept["a"] == UnremovableNode(
         "BlockedByPod", "default/p", "ControllerNotFound"
     )
     assert down(*objects, now=None).kept["b"] == UnremovableNode(
@@ -252,10 +260,10 @@ def test_what_is_left_to_chance_is_not_compared() -> None:
     other = NodesToDelete(
         empty=("b",), drain=("c",), held={"a": "NodeGroupMinSizeReached"}, first_empty=("b",), first_drain=("c",)
     )
-    assert could_be(other, theirs, groups)
-    assert not could_be(replace(other, first_drain=()), theirs, groups)
-    assert not could_be(replace(other, drain=(), first_drain=()), theirs, groups)
-    assert not could_be(replace(other, held={"a": "NoPlaceToMovePods"}), theirs, groups)
+    assert is_possible_deletion(other, theirs, groups)
+    assert not is_possible_deletion(replace(other, first_drain=()), theirs, groups)
+    assert not is_possible_deletion(replace(other, drain=(), first_drain=()), theirs, groups)
+    assert not is_possible_deletion(replace(other, held={"a": "NoPlaceToMovePods"}), theirs, groups)
 
 
 def test_a_part_that_is_otherwise_is_told() -> None:
@@ -269,7 +277,7 @@ def test_a_part_that_is_otherwise_is_told() -> None:
         utilization={},
         deleted=NodesToDelete(),
     )
-    parts = removal_parts(case, wrong)
+    parts = compare_scale_down(case, wrong)
     assert not any(part.exact or part.agrees for part in parts.values())
     assert parts[REASONS].recorded == {name: None}
     assert parts[REASONS].ours == {name: UnremovableNode("NoPlaceToMovePods")}

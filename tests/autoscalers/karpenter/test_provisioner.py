@@ -20,7 +20,7 @@ from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_case
 from tutti.conformance.karpenter_cases import KarpenterCase, read_karpenter
-from tutti.conformance.model_karpenter import CLAIMS, KarpenterChecks, read_bought, totals
+from tutti.conformance.model_karpenter import CLAIMS, KarpenterChecks, read_karpenter_checks, totals
 from tutti.exceptions import InputError
 from tutti.kube.objects import Node, OwnerReference, Pod
 from tutti.kube.resources import allocatable, incoming_requests
@@ -42,7 +42,7 @@ def lines(name: str) -> tuple[bytes, ...]:
 
 @cache
 def recorded(number: int) -> KarpenterChecks:
-    return read_bought("karpenter", number + 1, lines("karpenter")[number])
+    return read_karpenter_checks("karpenter", number + 1, lines("karpenter")[number])
 
 
 def case(number: int) -> KarpenterCase:
@@ -92,7 +92,7 @@ def test_it_buys_what_karpenter_bought() -> None:
 
 def test_the_same_pods_share_a_node_where_every_run_agreed() -> None:
     checks = [check for number in range(len(lines("karpenter"))) for check in recorded(number).checks()]
-    claims = [check for check in checks if check.what == CLAIMS]
+    claims = [check for check in checks if check.part == CLAIMS]
     assert len(claims) == 96
     assert all(check.exact for check in claims)
 

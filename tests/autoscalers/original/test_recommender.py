@@ -9,7 +9,7 @@ import pytest
 from tests.support import builders
 from tests.support.builders import amounts, apart
 from tutti.autoscalers.original import recommender as original
-from tutti.autoscalers.original.recommender import original_recommender, worth
+from tutti.autoscalers.original.recommender import original_recommender, pod_value
 from tutti.autoscalers.shared.cluster_snapshot import EngineSnapshot
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.cluster.work.work_budget import WorkBudget
@@ -79,7 +79,7 @@ def test_room_that_is_there_is_taken_first() -> None:
 
 def test_pods_worth_nothing_buy_nothing() -> None:
     asked = request(list(admitted_pods("p", 2, "0", "1Mi")), large=(*LARGE, 9))
-    assert worth(admitted_pods("p", 1, "0", "1Mi")[0]) == 0
+    assert pod_value(admitted_pods("p", 1, "0", "1Mi")[0]) == 0
     assert bought(asked) == []
     assert len(bought_for(asked).left) == 2
 

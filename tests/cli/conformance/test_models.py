@@ -87,10 +87,10 @@ def test_many_lines_in_several_processes(tutti: Tutti, tmp_path: Path, down: dic
 def test_a_model_that_fails_is_seen_beside_the_others(
     tutti: Tutti, tmp_path: Path, down: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(self: removals.RemovalCase) -> None:
+    def fails(self: removals.ScaleDownCase) -> None:
         raise ZeroDivisionError("of all things")
 
-    monkeypatch.setattr(removals.RemovalCase, "run", fails)
+    monkeypatch.setattr(removals.ScaleDownCase, "run", fails)
     run = tutti("conformance", "--model", written(tmp_path / "some.jsonl", down))
     assert run.code == 0
     assert rows(run)["cluster-autoscaler", models.FAILED, "all"] == ["1", "0", "0", "0.0%"]

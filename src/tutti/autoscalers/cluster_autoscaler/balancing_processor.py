@@ -1,7 +1,7 @@
-"""Cluster Autoscaler's balancing: one scale-up split between groups that are alike but for where they are.
+"""Cluster Autoscaler's balancing processor: split one scale-up between similar node groups.
 
-Contract: pure. Groups are alike if their nodes have the same labels, but for those that say where or who a node is, the
-same capacity (memory within 1.5 %) and about the same allocatable amounts (within 5 %).
+Contract: pure. Groups are similar if their nodes have the same labels (except labels of location and identity), the
+same capacity (memory within 1.5 %) and nearly the same allocatable amounts (within 5 %).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tutti.kube.objects import Node
 from tutti.kube.resources import allocatable
 from tutti.market.offerings import Offering
 
-_MEMORY, _ALLOCATABLE = 0.015, 0.05
-_WHERE_OR_WHO = frozenset((
+_MEMORY_TOLERANCE, _ALLOCATABLE_TOLERANCE = 0.015, 0.05
+_IGNORED_LABELS = frozenset((
     "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
     "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup", "topology.ebs.csi.aws.com/zone",
@@ -24,35 +24,37 @@ _WHERE_OR_WHO = frozenset((
 
 
 def are_similar(one: Offering, other: Offering) -> bool:
-    """Whether two groups are alike."""
-    mine, theirs = capacity(one), capacity(other)
-    if mine.keys() != theirs.keys() or _labels(one.node) != _labels(other.node):
+    """Return whether two node groups are similar."""
+    first, second = capacity(one), capacity(other)
+    if first.keys() != second.keys() or _labels(one.node) != _labels(other.node):
         return False
-    if any(mine[name] != theirs[name] for name in mine if name != "memory"):
+    if any(first[name] != second[name] for name in first if name != "memory"):
         return False
-    if not _near(mine.get("memory", 0), theirs.get("memory", 0), _MEMORY):
+    if not _are_close(first.get("memory", 0), second.get("memory", 0), _MEMORY_TOLERANCE):
         return False
-    offered, their = allocatable(one.node), allocatable(other.node)
-    return offered.keys() == their.keys() and all(_near(offered[n], their[n], _ALLOCATABLE) for n in offered)
+    first, second = allocatable(one.node), allocatable(other.node)
+    return first.keys() == second.keys() and all(
+        _are_close(first[name], second[name], _ALLOCATABLE_TOLERANCE) for name in first
+    )
 
 
 def split(count: int, sizes: Sequence[int], room: Sequence[int]) -> list[int]:
-    """How many of some new nodes each group gets, the smallest first; no group more than it has room for.
+    """Return how many of `count` new nodes each group gets: one by one, each to the smallest group with room.
 
-    Among equals the first comes first, and again after each round.
+    Among groups of equal size, the first one gets the node.
     """
-    given = [0] * len(sizes)
+    added = [0] * len(sizes)
     for _ in range(count):
-        open_groups = [place for place in range(len(sizes)) if given[place] < room[place]]
-        if not open_groups:
+        with_room = [group for group in range(len(sizes)) if added[group] < room[group]]
+        if not with_room:
             break
-        given[min(open_groups, key=lambda place: sizes[place] + given[place])] += 1
-    return given
+        added[min(with_room, key=lambda group: sizes[group] + added[group])] += 1
+    return added
 
 
 def _labels(node: Node) -> dict[str, str]:
-    return {name: text for name, text in (node.metadata.labels or {}).items() if name not in _WHERE_OR_WHO}
+    return {name: text for name, text in (node.metadata.labels or {}).items() if name not in _IGNORED_LABELS}
 
 
-def _near(one: int, other: int, share: float) -> bool:
-    return abs(one - other) <= share * max(one, other)
+def _are_close(one: int, other: int, tolerance: float) -> bool:
+    return abs(one - other) <= tolerance * max(one, other)

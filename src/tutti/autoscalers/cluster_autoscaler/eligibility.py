@@ -1,7 +1,7 @@
-"""Which nodes may be removed for being underused: Cluster Autoscaler's eligibility checker.
+"""Cluster Autoscaler's eligibility checker: which nodes are underused and may be removed.
 
-Contract: pure. A node is not eligible if an annotation forbids it, if it does not say what it has, or if its
-utilization is above the threshold of its group, or of all groups.
+Contract: pure. A node is not eligible if an annotation disables its scale-down, if its allocatable cpu or memory is
+unknown, or if its utilization is above the threshold of its group (by default the threshold of all groups).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def check_eligibility(
     rules: DrainabilityRules,
     options: ScaleDownOptions,
 ) -> tuple[UnremovableNode | None, float | None]:
-    """Why a node is not eligible, None if it is; and its utilization, as far as that was looked at."""
+    """Return the reason why a node is not eligible (None if eligible), and its utilization (None if not computed)."""
     if (node.metadata.annotations or {}).get(DISABLED) == "true":
         return UnremovableNode("ScaleDownDisabledAnnotation"), None
     counted = [pod for pod in pods if not rules.is_long_terminating(pod)]
-    share = utilization_of(node, counted, ignore_daemons=options.ignore_daemons)
-    if share is None:
+    utilization = utilization_of(node, counted, ignore_daemons=options.ignore_daemons)
+    if utilization is None:
         return UnremovableNode("UnexpectedError"), None
     threshold = options.threshold if group.threshold is None else group.threshold
-    return (UnremovableNode("NotUnderutilized") if share > threshold else None), share
+    return (UnremovableNode("NotUnderutilized") if utilization > threshold else None), utilization

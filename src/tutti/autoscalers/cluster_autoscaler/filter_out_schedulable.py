@@ -1,7 +1,7 @@
-"""Cluster Autoscaler's filter-out-schedulable: pods go to the first node that takes them.
+"""Cluster Autoscaler's filter-out-schedulable processor: bind pending pods to the first node that takes them.
 
-Contract: pods in the order of their groups, nodes in the order of their numbers, repeated until no pod is placed. The
-snapshot changes.
+Contract: pods are tried in the order of their groups, nodes in the order of their numbers, in rounds until a round
+places no pod. The snapshot and the pending pods change.
 """
 
 from __future__ import annotations
@@ -15,59 +15,62 @@ from tutti.cluster.work.work_budget import WorkBudget
 
 
 def bind(
-    snapshot: ClusterSnapshot, waiting: dict[int, list[str]], *, since: int = 0, budget: WorkBudget | None = None
+    snapshot: ClusterSnapshot, pending: dict[int, list[str]], *, since: int = 0, budget: WorkBudget | None = None
 ) -> Iterator[tuple[str, int]]:
-    """Bind the waiting pods that fit, take them off the list, and give who went where.
+    """Bind the pending pods that fit, remove them from `pending`, and yield each pod with its node.
 
-    Whoever waits was found not to fit on the nodes before `since`. A plain pod group need not be tried there again.
+    No pending pod fitted on the nodes before `since` earlier; plain pod groups are not tried there again.
     """
-    again = False
-    moved = True
-    while moved:
-        moved = False
-        for pod_group in list(waiting):
+    is_first_round = True
+    has_progress = True
+    while has_progress:
+        has_progress = False
+        for pod_group in list(pending):
             if budget is not None and budget.is_exhausted():
                 return
-            pods = waiting[pod_group]
-            plain = snapshot.is_plain(pod_group, pods[0])
-            first = since if plain else 0
-            if (plain and again) or snapshot.size <= first:
+            pods = pending[pod_group]
+            is_plain = snapshot.is_plain(pod_group, pods[0])
+            first = since if is_plain else 0
+            if (is_plain and not is_first_round) or snapshot.size <= first:
                 continue
-            went = _count(snapshot, pod_group, pods, first) if plain else _try(snapshot, pod_group, pods)
-            if went:
-                moved = True
-                yield from zip(pods, went, strict=False)
-                del pods[: len(went)]
+            if is_plain:
+                nodes = _bind_plain(snapshot, pod_group, pods, first)
+            else:
+                nodes = _bind_one_by_one(snapshot, pod_group, pods)
+            if nodes:
+                has_progress = True
+                yield from zip(pods, nodes, strict=False)
+                del pods[: len(nodes)]
                 if not pods:
-                    del waiting[pod_group]
-        again = True
+                    del pending[pod_group]
+        is_first_round = False
 
 
-def _count(snapshot: ClusterSnapshot, pod_group: int, pods: list[str], first: int) -> list[int]:
-    """Bind the pods of a plain pod group; give the nodes of those that fit."""
+def _bind_plain(snapshot: ClusterSnapshot, pod_group: int, pods: list[str], first: int) -> list[int]:
+    """Bind the pods of a plain pod group to nodes from `first` on, and return the nodes of those that fit."""
     if len(pods) == 1:
         fits = snapshot.fits_plain(pod_group, pods[0])[first:]
         node = first + int(fits.argmax())
         if not fits[node - first]:
             return []
-        snapshot.take(pod_group, pods, node, ONE)
+        snapshot.add_pods(pod_group, pods, node, ONE)
         return [node]
     copies = snapshot.copies(pod_group, pods[0], first)
-    before = np.cumsum(copies) - copies
-    given = np.minimum(np.maximum(len(pods) - before, 0), copies)
-    snapshot.take(pod_group, pods, first, given)
-    nodes: list[int] = np.repeat(np.arange(first, snapshot.size), given).tolist()
+    copies_before = np.cumsum(copies) - copies
+    counts = np.minimum(np.maximum(len(pods) - copies_before, 0), copies)
+    snapshot.add_pods(pod_group, pods, first, counts)
+    nodes: list[int] = np.repeat(np.arange(first, snapshot.size), counts).tolist()
     return nodes
 
 
-def _try(snapshot: ClusterSnapshot, pod_group: int, pods: list[str]) -> list[int]:
-    """Bind pods one by one until one does not fit; give the nodes of those that did."""
-    went: list[int] = []
+def _bind_one_by_one(snapshot: ClusterSnapshot, pod_group: int, pods: list[str]) -> list[int]:
+    """Bind pods until a pod does not fit, and return the nodes of those that fit."""
+    nodes: list[int] = []
     for pod in pods:
         fits = snapshot.fits(pod)
         node = int(fits.argmax())
         if not fits[node]:
             break
-        snapshot.take(pod_group, (pod,), node, ONE)
-        went.append(node)
-    return went
+        snapshot.add_pods(pod_group, (pod,), node, ONE)
+        nodes.append(node)
+    return nodes

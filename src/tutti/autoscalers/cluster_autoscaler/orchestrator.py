@@ -1,9 +1,10 @@
-"""Cluster Autoscaler's scale-up: one group a loop, chosen by an expander, until nobody can be helped.
+"""Cluster Autoscaler's scale-up orchestrator: each loop buys nodes of one group, chosen by an expander.
 
-Contract: pods that fit are bound, one loop buys, the new nodes join with their daemons, pods that fit are bound, and so
-on. In a loop every offering is a node group of its own; of options that the expander holds equal the first is taken,
-where Cluster Autoscaler draws lots. Pods below the cutoff of expendable pods buy nothing; they go where room is left.
-Limits on nodes hold while an option is estimated, other limits once it is chosen, as they do there.
+Contract: pending pods that fit are bound, a loop buys nodes, the new nodes join with their daemons, and this repeats
+until a loop buys no node or its nodes take no pod. Every offering is a node group. Among options with equal scores the
+model takes the first, where Cluster Autoscaler chooses at random. Expendable pods (priority below the cutoff) buy no
+node; they are bound where they fit. As in Cluster Autoscaler, limits on nodes hold while an option is estimated, and
+other limits when the chosen option is bought.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from tutti.autoscalers.cluster_autoscaler.binpacking_estimator import Binpacking
 from tutti.autoscalers.cluster_autoscaler.expander import EXPANDERS, ExpanderInput, Pricing, best
 from tutti.autoscalers.cluster_autoscaler.filter_out_schedulable import bind
 from tutti.autoscalers.shared.autoscaler_cluster import AutoscalerCluster
-from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.cluster_snapshot import ClusterSnapshot, snapshot_of
 from tutti.autoscalers.shared.limit_counter import LimitCounter
 from tutti.autoscalers.shared.purchase import Purchase
+from tutti.autoscalers.shared.temporary_edits import temporary_edits
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import InputError
@@ -28,19 +29,20 @@ from tutti.kube.objects import DaemonSet
 from tutti.market.offerings import Catalogue
 
 EXPENDABLE_BELOW = -10
+"""Cluster Autoscaler's default for ``expendable-pods-priority-cutoff``."""
 Deltas = dict[int, int]
-"""How many nodes of each offering are bought."""
+"""By offering: how many nodes are bought."""
 
 
 class ScaleUpOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How Cluster Autoscaler runs."""
+    """Options of Cluster Autoscaler."""
 
     expander: str = "least-waste"
     """``least-waste``, ``most-pods`` or ``price``."""
     balance: bool = False
     """Whether a scale-up is split between similar node groups."""
     pricing: Pricing = Pricing()
-    """What pods are worth to the price expander."""
+    """The value of requested resources for the price expander."""
 
 
 _DEFAULT = ScaleUpOptions()
@@ -54,23 +56,24 @@ def cluster_autoscaler(
     options: ScaleUpOptions = _DEFAULT,
     budget: WorkBudget | None = None,
 ) -> Purchase:
-    """What Cluster Autoscaler would buy for the pending pods of a cluster, which is left as it was."""
-    with borrowed(cluster):
-        run = ScaleUpOrchestrator(AutoscalerCluster(cluster, catalogue, daemon_sets), catalogue, options, budget=budget)
-        for _ in run.loops():
+    """Return the nodes that Cluster Autoscaler would buy for the pending pods of a cluster, which stays unchanged."""
+    with temporary_edits(cluster):
+        view = AutoscalerCluster(cluster, catalogue, daemon_sets)
+        orchestrator = ScaleUpOrchestrator(view, catalogue, options, budget=budget)
+        for _ in orchestrator.loops():
             pass
-        return run.purchase()
+        return orchestrator.purchase()
 
 
 class ScaleUpLoop:
-    """One loop: what was weighed, what was held best, and what was bought."""
+    """One loop: all options, the options with the best score, and the bought nodes."""
 
     def __init__(self, options: Sequence[Option], chosen: Sequence[Option], deltas: Deltas) -> None:
         self.options, self.chosen, self.deltas = options, chosen, deltas
 
 
 class ScaleUpOrchestrator:
-    """A scale-up under way; the cluster changes with it."""
+    """The loops of a scale-up. The loops edit the cluster of the view; the caller rolls the edits back."""
 
     def __init__(
         self,
@@ -89,61 +92,65 @@ class ScaleUpOrchestrator:
         self._limits = LimitCounter(catalogue, self.view.offerings)
         current = {pool.name: pool.current for pool in catalogue.pools}
         self._sizes = [current[offering.pool] for offering in self.view.offerings]
-        self._waiting = {number: list(pod_group.pods) for number, pod_group in enumerate(self.view.pod_groups)}
+        self._pending = {number: list(pod_group.pods) for number, pod_group in enumerate(self.view.pod_groups)}
         self._bought: list[int] = []
-        """What each new node is."""
-        self._went: list[tuple[str, int]] = []
+        """The offering of each new node."""
+        self._bound: list[tuple[str, int]] = []
+        """The bound pods, with the number of their node in the snapshot."""
 
     def loops(self) -> Iterator[ScaleUpLoop]:
-        """Go on, loop by loop, until nothing is bought, or what was bought took nobody."""
-        tried = 0
+        """Run and yield loops until a loop buys no node, or its nodes take no pod."""
+        tried_nodes = 0
         while True:
-            went = list(bind(self._snapshot, self._waiting, since=tried, budget=self._budget))
-            self._went += went
-            waiting = {n: pods for n, pods in self._waiting.items() if not self._is_expendable(n)}
-            if not waiting or (self._bought and not went) or self._is_exhausted():
+            bound = list(bind(self._snapshot, self._pending, since=tried_nodes, budget=self._budget))
+            self._bound += bound
+            pending = {n: pods for n, pods in self._pending.items() if not self._is_expendable(n)}
+            if not pending or (self._bought and not bound) or self._is_exhausted():
                 return
-            tried = self._snapshot.size
-            loop = self._loop(waiting)
+            tried_nodes = self._snapshot.size
+            loop = self._loop(pending)
             yield loop
             if not loop.deltas:
                 return
             for offering in sorted(loop.deltas, key=lambda each: self.view.offerings[each].pool):
-                self._snapshot.add(offering, loop.deltas[offering])
+                self._snapshot.add_nodes(offering, loop.deltas[offering])
                 self._bought += [offering] * loop.deltas[offering]
 
     def purchase(self) -> Purchase:
-        """What was bought by now, and who went where; when time is up, without nodes that nobody could be put on."""
-        there, names = self._snapshot.there, self.view.cluster.nodes.names
-        taken: list[list[str]] = [[] for _ in self._bought]
+        """Return the nodes that were bought so far, with their pods.
+
+        If the work budget is exhausted, new nodes without pods are left out: their pods were not bound any more.
+        """
+        existing, names = self._snapshot.existing_count, self.view.cluster.nodes.names
+        pods_of: list[list[str]] = [[] for _ in self._bought]
         on_existing = []
-        for pod, node in self._went:
-            if node < there:
+        for pod, node in self._bound:
+            if node < existing:
                 on_existing.append((pod, names[self.view.rows[node]]))
             else:
-                taken[node - there].append(pod)
-        nodes = [each for each in zip(self._bought, taken, strict=True) if each[1] or not self._is_exhausted()]
+                pods_of[node - existing].append(pod)
+        nodes = [each for each in zip(self._bought, pods_of, strict=True) if each[1] or not self._is_exhausted()]
         return Purchase(
             nodes=tuple((self.view.offerings[offering], tuple(pods)) for offering, pods in nodes),
             on_existing=tuple(on_existing),
-            left=tuple(pod for pods in self._waiting.values() for pod in pods),
+            left=tuple(pod for pods in self._pending.values() for pod in pods),
         )
 
     # One loop ---------------------------------------------------------------------------------------------------------
 
-    def _loop(self, waiting: Mapping[int, Sequence[str]]) -> ScaleUpLoop:
+    def _loop(self, pending: Mapping[int, Sequence[str]]) -> ScaleUpLoop:
         limits, estimator = self._limits, self._estimator
-        helped: dict[int, list[int]] = {}
+        schedulable: dict[int, list[int]] = {}
         for number in range(len(self.view.offerings)):
-            if limits.left(number) and not self._is_exhausted():
-                helped[number] = estimator.schedulable(number, waiting)
+            if limits.max_nodes(number) and not self._is_exhausted():
+                schedulable[number] = estimator.schedulable(number, pending)
         options = []
-        for number, pod_groups in helped.items():
+        for number, pod_groups in schedulable.items():
             if pod_groups and not self._is_exhausted():
-                # Groups that are alike stand in for each other.
-                most = limits.nodes_left(number, *self._similar(number, helped))
-                options.append(estimator.estimate(number, pod_groups, waiting, most=most))
-        if self._is_exhausted():  # not all that there is was weighed
+                # Nodes of similar groups can be bought instead.
+                max_nodes = limits.max_nodes_of_all(number, *self._similar(number, schedulable))
+                options.append(estimator.estimate(number, pod_groups, pending, max_nodes=max_nodes))
+        if self._is_exhausted():  # some options are missing, so none is chosen
             return ScaleUpLoop((), (), {})
         options = [option for option in options if option.nodes and option.pods]
         given = ExpanderInput(
@@ -153,30 +160,32 @@ class ScaleUpOrchestrator:
             pricing=self._options.pricing,
         )
         chosen = best(self._options.expander, given, options)
-        deltas = self._buy(chosen[0], self._similar(chosen[0].offering, helped)) if chosen else {}
+        deltas = self._buy(chosen[0], self._similar(chosen[0].offering, schedulable)) if chosen else {}
         return ScaleUpLoop(options, chosen, deltas)
 
-    def _similar(self, offering: int, helped: Mapping[int, Sequence[int]]) -> list[int]:
-        """The other groups that a scale-up of this one may be split with: like it, and good for the same pods.
+    def _similar(self, offering: int, schedulable: Mapping[int, Sequence[int]]) -> list[int]:
+        """Return the groups with which a scale-up of a group may be split: similar groups that fit the same pods.
 
-        Cluster Autoscaler looks at a node of a group if it has one, else at its template. As recorded, it finds the one
-        unlike the other.
+        Cluster Autoscaler compares existing nodes of a group if it has nodes, else its template. In the recorded runs
+        an existing node and a template are never similar, so a group with nodes and a group without are not.
         """
         if not self._options.balance:
             return []
-        offerings, sizes, mine = self.view.offerings, self._sizes, set(helped[offering])
-        others = [n for n in helped if n != offering and bool(sizes[n]) == bool(sizes[offering])]
-        return [n for n in others if mine <= set(helped[n]) and are_similar(offerings[offering], offerings[n])]
+        offerings, sizes, pod_groups = self.view.offerings, self._sizes, set(schedulable[offering])
+        others = [n for n in schedulable if n != offering and bool(sizes[n]) == bool(sizes[offering])]
+        return [
+            n for n in others if pod_groups <= set(schedulable[n]) and are_similar(offerings[offering], offerings[n])
+        ]
 
     def _buy(self, option: Option, similar: Sequence[int]) -> Deltas:
-        """Split what was chosen, as far as limits allow."""
+        """Split an option between its group and similar groups, and buy as many nodes as the limits allow."""
         limits, groups = self._limits, (option.offering, *similar)
-        given = split(option.nodes, [self._sizes[number] for number in groups], [limits.left(n) for n in groups])
+        counts = split(option.nodes, [self._sizes[number] for number in groups], [limits.max_nodes(n) for n in groups])
         deltas = {}
-        for number, wanted in zip(groups, given, strict=True):
-            count = min(wanted, limits.left(number))  # what another group took may have been the last of a limit
+        for number, wanted in zip(groups, counts, strict=True):
+            count = min(wanted, limits.max_nodes(number))  # groups may share a limit
             if count:
-                limits.take(number, count)
+                limits.buy(number, count)
                 self._sizes[number] += count
                 deltas[number] = count
         return deltas

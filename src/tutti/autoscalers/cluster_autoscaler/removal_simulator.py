@@ -1,11 +1,11 @@
-"""Nodes that go one after the other, and where their pods would go: Cluster Autoscaler's removal simulator.
+"""Cluster Autoscaler's removal simulator: remove nodes one after the other, and place their pods on other nodes.
 
-Contract: placement is the engine's, filters without scores. A pod is tried first where it went when it was moved
-before, then on the nodes in their order, from the one after the last node that took a pod; the first that takes it gets
-it. A node goes if all the pods that move have a place; then they stay there for the nodes that come after, and the node
-is gone. Otherwise nothing has happened, except that Cluster Autoscaler remembers where it put pods and where it
-stopped. While its pods look for a place the node is still there, empty and tainted: it counts as a domain of a spread
-constraint. `begin` puts everybody back, and keeps those memories, for the next pass.
+Contract: the engine's filters decide, without scores. A pod is tried first on its hint, the node to which it was moved
+last, then on the nodes in their order, starting after the last node that took a pod; the first node that takes the pod
+gets it. A node is removed if every pod that must move fits on another node; the moved pods then use room there while
+later nodes are checked. Otherwise all edits are rolled back; hints and the last node are kept, as in Cluster
+Autoscaler. While its pods are placed, the node still exists without pods and with a taint, so a spread constraint
+counts its domain. `begin` restores the cluster for the next pass, and keeps the hints.
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ TO_BE_DELETED = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
 
 
 class RemovalSimulator:
-    """See the module's contract. The pods of each node are in the order in which they came to it."""
+    """See the module's contract. The pods of a node are in the order in which they were placed there."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Bind pods with a nominated node, and place pending daemons: they need room, and are never moved."""
+        """Bind pods with a nominated node, and place pending daemons: these pods need room, and are never moved."""
         nodes, pods = cluster.nodes, cluster.pods
         self._all = [node for row in nodes.row_of.values() if (node := nodes.objects[row]) is not None]
         self._running = [
-            (pod, where)
+            (pod, node_name)
             for row in pods.row_of.values()
-            if (pod := pods.objects[row]) is not None and (where := pods.node_names[row]) is not None
+            if (pod := pods.objects[row]) is not None and (node_name := pods.node_names[row]) is not None
         ]
         self._cluster, self._evaluator = cluster, PlanningCluster(cluster, profile=filters_only()).engine.evaluator
         self._base = self._cluster.mark()
         self._last = 0
-        """The place of the node that took a pod last."""
+        """The index of the node that took a pod last, among the remaining nodes."""
         self._hints: dict[str, str] = {}
-        """Where each pod went when it was moved last, whatever came of it."""
+        """By pod: the node to which this pass moved it last, even if that removal was rolled back."""
         self._old_hints: dict[str, str] = {}
-        self._left: dict[str, Node] = {}
+        """The hints of the last pass."""
+        self._remaining: dict[str, Node] = {}
         self._pods: dict[str, list[Pod]] = {}
         self._restore()
 
     def begin(self) -> None:
-        """Put everybody back for another pass; pods that were not tried in the last one are forgotten."""
+        """Restore the cluster for another pass; hints from passes before the last one are dropped."""
         self._cluster.rollback(self._base)
         self._base = self._cluster.mark()
         self._old_hints, self._hints = self._hints, {}
@@ -63,75 +64,75 @@ class RemovalSimulator:
         return self._all
 
     def end(self) -> None:
-        """Give up the mark of the last pass; the caller's own mark undoes the edits."""
+        """Discard the mark of the last pass; the caller's own mark undoes the edits."""
         self._cluster.commit(self._base)
 
     def node(self, name: str) -> Node:
-        """A node that is still there."""
-        return self._left[name]
+        """Return a node that is not removed."""
+        return self._remaining[name]
 
     def pods(self, node: str) -> Sequence[Pod]:
-        """Who is on a node now."""
+        """Return the pods that are on a node now."""
         return self._pods[node]
 
     def places(self) -> dict[str, str]:
-        """Where pods were put in this pass, each the last time."""
+        """Return, by pod, the node to which this pass moved it last."""
         return dict(self._hints)
 
     def remove(self, node: str, moving: Sequence[Pod]) -> bool:
-        """Let a node go if there is a place for those of its pods that move; say whether there is."""
-        cluster, went = self._cluster, list[tuple[Pod, str]]()
+        """Remove a node if all its pods that must move fit on other nodes; return whether the node was removed."""
+        cluster, placements = self._cluster, list[tuple[Pod, str]]()
         with Trial(cluster) as trial:
             for pod in moving:
                 cluster.apply(Unbind(pod.key))
-            self._become_ghost(node, {pod.key for pod in moving})
+            self._empty_and_taint(node, {pod.key for pod in moving})
             for pod in moving:
-                place = self._place(pod.key, node)
-                if place is None:
+                target = self._find_node(pod.key, node)
+                if target is None:
                     return False
-                cluster.apply(Bind(pod.key, place))
-                went.append((pod, place))
+                cluster.apply(Bind(pod.key, target))
+                placements.append((pod, target))
             cluster.apply(Remove("Node", node))
             trial.keep()
-        del self._left[node], self._pods[node]
-        for pod, place in went:
-            self._pods[place].append(pod)
+        del self._remaining[node], self._pods[node]
+        for pod, target in placements:
+            self._pods[target].append(pod)
         return True
 
     def _restore(self) -> None:
-        self._left = {node.metadata.name: node for node in self._all}
-        self._pods = {name: [] for name in self._left}
+        self._remaining = {node.metadata.name: node for node in self._all}
+        self._pods = {name: [] for name in self._remaining}
         for pod, node in self._running:
             if node in self._pods:
                 self._pods[node].append(pod)
 
-    def _become_ghost(self, name: str, moving: set[str]) -> None:
-        """Take the pods that stay with it off a node, and taint it."""
-        node = self._left[name]
+    def _empty_and_taint(self, name: str, moving: set[str]) -> None:
+        """Remove the pods of a node that do not move, and taint the node."""
+        node = self._remaining[name]
         for pod in self._pods[name]:
             if pod.key not in moving:
                 self._cluster.apply(Remove("Pod", pod.key))
         taints = [*(node.spec.taints or ()), TO_BE_DELETED]
         self._cluster.apply(Put(replace(node, spec=replace(node.spec, taints=taints))))
 
-    def _place(self, pod: str, leaving: str) -> str | None:
-        """Find a node for a pending pod, and remember it."""
+    def _find_node(self, pod: str, removed: str) -> str | None:
+        """Return a node for a pending pod, other than the removed node, and keep it as the pod's hint."""
         fits = self._fits(pod)
         hint = self._hints.get(pod) or self._old_hints.get(pod)
-        if hint in self._left and hint != leaving and fits[self._cluster.node_row(hint)]:
+        if hint in self._remaining and hint != removed and fits[self._cluster.node_row(hint)]:
             self._hints[pod] = hint
             return hint
-        names = list(self._left)
+        names = list(self._remaining)
         for step in range(len(names)):
-            place = (self._last + 1 + step) % len(names)
-            name = names[place]
-            if name != leaving and fits[self._cluster.node_row(name)]:
-                self._last, self._hints[pod] = place, name
+            index = (self._last + 1 + step) % len(names)
+            name = names[index]
+            if name != removed and fits[self._cluster.node_row(name)]:
+                self._last, self._hints[pod] = index, name
                 return name
         return None
 
     def _fits(self, pod: str) -> Bools:
-        found = self._evaluator.filter(self._evaluator.incoming_pod(self._cluster.pod_row(pod)))
-        return (
-            found.feasible if isinstance(found, FilterResult) else np.zeros(len(self._cluster.nodes.names), dtype=bool)
-        )
+        result = self._evaluator.filter(self._evaluator.incoming_pod(self._cluster.pod_row(pod)))
+        if isinstance(result, FilterResult):
+            return result.feasible
+        return np.zeros(len(self._cluster.nodes.names), dtype=bool)

@@ -1,6 +1,7 @@
-"""What a scale-down of Cluster Autoscaler is made from, and its result.
+"""The options, node groups and decision of a Cluster Autoscaler scale-down.
 
-Contract: frozen records, in Cluster Autoscaler's own words; made by `planner`, and by the readers of recorded runs.
+Contract: frozen records, with Cluster Autoscaler's own names of reasons; `planner` builds decisions from a cluster, and
+the readers in `conformance` build them from recorded runs.
 """
 
 from __future__ import annotations
@@ -11,55 +12,56 @@ import msgspec
 
 
 class ScaleDownOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How Cluster Autoscaler runs."""
+    """Options of Cluster Autoscaler."""
 
     threshold: float = 0.5
-    """Up to this utilization a node is underused, unless its group says otherwise."""
+    """Nodes up to this utilization are underused, unless their group has its own threshold."""
     ignore_daemons: bool = False
-    """Whether the utilization leaves DaemonSet pods out."""
+    """Whether the utilization ignores DaemonSet pods."""
 
 
 class ScaleDownNodeGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A node group with the nodes that it has."""
+    """A node group with its nodes."""
 
     name: str
     minimum: int = 0
     members: tuple[str, ...]
     threshold: float | None = None
-    """Of its own, instead of that of all."""
+    """The group's own threshold; None for the threshold of the options."""
 
 
 class UnremovableNode(msgspec.Struct, frozen=True):
-    """Why a node is kept, in Cluster Autoscaler's words."""
+    """Why a node is kept, with Cluster Autoscaler's names of reasons."""
 
     reason: str
     pod: str = ""
-    """The first pod that blocks it."""
+    """The first pod that blocks the drain."""
     pod_reason: str = ""
     prefiltered: bool = False
-    """Whether the node was not even looked at."""
+    """Whether the pass skipped the node without checking it."""
 
 
 class NodesToDelete(msgspec.Struct, frozen=True, kw_only=True):
-    """What is deleted once nodes have been unneeded for long enough."""
+    """The nodes that are deleted after they have been unneeded for long enough."""
 
     empty: tuple[str, ...] = ()
     drain: tuple[str, ...] = ()
-    """Nodes with pods that must move, those whose budgets allow all evictions at once first."""
+    """Nodes with pods that must move; first the nodes whose disruption budgets allow all evictions at once."""
     held: Mapping[str, str] = {}
-    """Nodes that were unneeded and stay all the same, with the reason."""
+    """Nodes that were unneeded and are kept, with the reason."""
     first_empty: tuple[str, ...] = ()
-    """What goes at once."""
+    """The empty nodes of the first batch of deletions."""
     first_drain: tuple[str, ...] = ()
+    """The nodes to drain of the first batch of deletions."""
 
 
 class ScaleDownDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scale-down comes to."""
+    """The result of a scale-down."""
 
     removable: tuple[str, ...]
-    """The nodes that are unneeded together, in the order in which that was found."""
+    """The unneeded nodes of the first pass, which can all be removed together, in the order of their removal."""
     kept: Mapping[str, UnremovableNode]
     utilization: Mapping[str, float]
     deleted: NodesToDelete
     places: Mapping[str, str] = {}
-    """Where pods went that had to move, whatever became of their nodes; not part of what is recorded."""
+    """By pod: the node to which the last pass moved it, even if the removal failed; not recorded in cases."""

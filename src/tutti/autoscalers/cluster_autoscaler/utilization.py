@@ -1,9 +1,10 @@
-"""How much of a node is asked for, as Cluster Autoscaler counts it.
+"""The utilization of a node as Cluster Autoscaler computes it.
 
-Contract: pure. The utilization_of is the larger one of cpu and memory, the requests of a node's pods over what the node
-has to give; of a node with GPUs only those count. Pods that should long be gone are left out; daemons too if that is
-wished, with what they ask for taken off the node. Requests are summed in thousandths and divided as floats, as there,
-so that a node at exactly the threshold falls on the same side.
+Contract: pure. The utilization is the larger of the cpu share and the memory share: requests of the node's pods over
+allocatable. On a node with GPUs only the GPU share counts. The caller leaves out pods that have been terminating for
+too long. With `ignore_daemons`, the requests of DaemonSet pods are subtracted from allocatable instead. Requests are
+summed in thousandths and divided as floats, as in Cluster Autoscaler, so that a node at exactly the threshold gets the
+same result.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ GPU_LABELS = ("k8s.amazonaws.com/accelerator", "cloud.google.com/gke-accelerator
 
 
 def utilization_of(node: Node, pods: Iterable[Pod], *, ignore_daemons: bool = False) -> float | None:
-    """The share of a node that its pods ask for; None if the node does not say what it has."""
+    """Return the utilization of a node; None if its allocatable cpu or memory is unknown."""
     pods = tuple(pods)
     if has_gpu(node):
-        # A GPU that is not ready keeps no node.
+        # GPUs that are not ready count as unused.
         return _share(node, pods, GPU, ignore_daemons=ignore_daemons) or 0.0
     cpu = _share(node, pods, "cpu", ignore_daemons=ignore_daemons)
     memory = _share(node, pods, "memory", ignore_daemons=ignore_daemons)
@@ -32,13 +33,13 @@ def utilization_of(node: Node, pods: Iterable[Pod], *, ignore_daemons: bool = Fa
 
 
 def has_gpu(node: Node) -> bool:
-    """Whether a node has GPUs, or will have."""
+    """Return whether a node has GPUs, or will have them when they are ready."""
     labels = node.metadata.labels or {}
     return any(label in labels for label in GPU_LABELS) or _allocatable(node, GPU) > 0
 
 
 def _share(node: Node, pods: Iterable[Pod], resource: str, *, ignore_daemons: bool) -> float | None:
-    total, asked = _allocatable(node, resource), 0
+    total, requested = _allocatable(node, resource), 0
     if not total:
         return None
     unit = 1 if resource == "cpu" else 1000
@@ -47,10 +48,10 @@ def _share(node: Node, pods: Iterable[Pod], resource: str, *, ignore_daemons: bo
         if ignore_daemons and is_daemon(pod):
             total -= amount
         else:
-            asked += amount
-    return asked / total if total else None
+            requested += amount
+    return requested / total if total else None
 
 
 def _allocatable(node: Node, resource: str) -> int:
-    """In thousandths."""
+    """Return an allocatable amount in thousandths."""
     return milli((node.status.allocatable or {}).get(resource, "0"))

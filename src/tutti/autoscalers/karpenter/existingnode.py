@@ -1,7 +1,7 @@
-"""Existing nodes, as columns: what is free on each, and which could take a pod.
+"""Existing nodes as columns: the free resources of each node, and the nodes with room for a pod.
 
-Contract: nodes are numbered by name. Room only shrinks, so a node that once had no room for a pod has none later; that
-is remembered in the pod's data.
+Contract: nodes are numbered in the order of their names. Free resources only shrink during a pass, so a node without
+room for a pod never has room again; `PodData.nodes` caches the nodes that are left.
 """
 
 from __future__ import annotations
@@ -51,33 +51,33 @@ class ExistingNodes:
             self._daemon_requests[:, number] += amounts
 
     def keep_room(self, daemon_sets: Sequence[DaemonSet], resources: Sequence[str]) -> None:
-        """Keep room for the daemons that a node should run and does not run yet."""
-        due = np.zeros_like(self.free)
+        """Subtract the requests of daemons that a node should run and does not run yet."""
+        expected = np.zeros_like(self.free)
         for each in daemon_sets:
             spec = each.spec.template.spec
             mask = selected_by(spec, self.rows) & self.rows.tolerated(daemon_tolerations(spec), hard_only=True)
             requests = {**incoming_requests(Pod(spec=spec)), "pods": 1}
-            due += np.array([requests.get(name, 0) for name in resources], dtype=np.int64)[:, None] * mask
-        self.free -= np.maximum(due - self._daemon_requests, 0)
+            expected += np.array([requests.get(name, 0) for name in resources], dtype=np.int64)[:, None] * mask
+        self.free -= np.maximum(expected - self._daemon_requests, 0)
 
     def with_room_for(self, data: PodData) -> list[int]:
-        """The nodes with room for a pod, by name; the others are never asked about again."""
-        found = data.nodes
-        if found is None:
-            found = np.flatnonzero(data.node_mask(self.rows, self.names))
-        if len(found):
-            fits: Bools = np.ones(len(found), dtype=bool)
+        """Return the nodes with room for a pod, in the order of their names, and cache them in the pod's data."""
+        nodes = data.nodes
+        if nodes is None:
+            nodes = np.flatnonzero(data.node_mask(self.rows, self.names))
+        if len(nodes):
+            fits: Bools = np.ones(len(nodes), dtype=bool)
             for resource, amount in data.pod_class.requests:
-                fits &= self.free[resource][found] >= amount
+                fits &= self.free[resource][nodes] >= amount
             if data.pod_class.ports:
-                fits &= [not ports_conflict(data.pod_class.ports, self._ports[number]) for number in found.tolist()]
-            found = found[fits]
-        data.nodes = found
-        numbers: list[int] = found.tolist()
+                fits &= [not ports_conflict(data.pod_class.ports, self._ports[number]) for number in nodes.tolist()]
+            nodes = nodes[fits]
+        data.nodes = nodes
+        numbers: list[int] = nodes.tolist()
         return numbers
 
     def add(self, number: int, data: PodData) -> None:
-        """Put a pod on a node."""
+        """Place a pod on a node."""
         self.free[:, number] -= data.pod_class.column[:, 0]
         self._ports[number] += data.pod_class.ports
 

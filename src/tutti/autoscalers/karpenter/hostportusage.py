@@ -1,4 +1,4 @@
-"""Host ports that pods on one node take from each other."""
+"""Conflicts between the host ports of pods on one node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ANY_ADDRESS = ("0.0.0.0", "::", "")
 
 
 def ports_conflict(ports: Iterable[Port], used: Sequence[Port]) -> bool:
-    """Whether two sets of host ports cannot be on one node."""
+    """Return whether two sets of host ports cannot be used on one node."""
     for address, protocol, number in ports:
         for other_address, other_protocol, other_number in used:
             same = address == other_address or address in _ANY_ADDRESS or other_address in _ANY_ADDRESS

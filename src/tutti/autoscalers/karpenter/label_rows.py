@@ -1,6 +1,6 @@
-"""Rows of nodes or offerings with their labels and taints.
+"""The labels and taints of nodes or offerings, one row each.
 
-Contract: which rows meet a requirement is computed once per requirement and kept.
+Contract: results are masks over the rows. The mask of a requirement is computed once and cached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LabelRows:
         self._taint_sets = list(numbers)
 
     def meeting(self, requirement: Requirement) -> Bools:
-        """The rows whose label meets a requirement."""
+        """Return the rows whose labels meet a requirement."""
         known = self._meeting.get(requirement)
         if known is None:
             key = requirement.key
@@ -38,15 +38,15 @@ class LabelRows:
         return known
 
     def meeting_all(self, requirements: Iterable[Requirement]) -> Bools:
-        """The rows that meet all requirements."""
+        """Return the rows whose labels meet all requirements."""
         mask: Bools = np.ones(self.count, dtype=bool)
         for requirement in requirements:
             mask &= self.meeting(requirement)
         return mask
 
     def tolerated(self, tolerations: Sequence[Toleration], *, hard_only: bool) -> Bools:
-        """The rows whose taints are all tolerated; `hard_only` leaves PreferNoSchedule out."""
-        answers = [
+        """Return the rows whose taints are all tolerated; `hard_only` ignores PreferNoSchedule taints."""
+        tolerated_sets = [
             all(
                 any(tolerates(each, taint) for each in tolerations)
                 for taint in taints
@@ -54,16 +54,16 @@ class LabelRows:
             )
             for taints in self._taint_sets
         ]
-        return np.array(answers, dtype=bool)[self._taints] if self.count else np.zeros(0, dtype=bool)
+        return np.array(tolerated_sets, dtype=bool)[self._taints] if self.count else np.zeros(0, dtype=bool)
 
     @property
     def has_soft_taints(self) -> bool:
-        """Whether some row has a PreferNoSchedule taint."""
+        """Whether any row has a PreferNoSchedule taint."""
         return any(taint.effect not in HARD_EFFECTS for taints in self._taint_sets for taint in taints)
 
 
 def selected_by(spec: PodSpec, rows: LabelRows) -> Bools:
-    """The rows that a pod's node selector and one of its required terms select."""
+    """Return the rows that match a pod's node selector and at least one of its required node affinity terms."""
     mask = rows.meeting_all(labels_selector(spec.node_selector or {}).requirements)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     terms = parse_node_selector(affinity.required) if affinity is not None else None
@@ -71,7 +71,7 @@ def selected_by(spec: PodSpec, rows: LabelRows) -> Bools:
 
 
 def any_term(terms: Iterable[NodeTerm], rows: LabelRows) -> Bools:
-    """The rows whose labels one of the terms selects."""
+    """Return the rows whose labels match at least one term."""
     mask: Bools = np.zeros(rows.count, dtype=bool)
     for term in terms:
         if not term.is_invalid:

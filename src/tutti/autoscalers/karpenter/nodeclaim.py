@@ -1,9 +1,10 @@
-"""Node claims: nodes to be bought, without an instance type until the end, and the order in which they are tried.
+"""Node claims: nodes to be bought whose offering is chosen at the end, and the order in which claims are tried.
 
-Contract: a claim holds every offering of its template that could still take all of its pods; it only ever shrinks.
-Karpenter tries the claim with the fewest pods first. `NodeClaims` keeps equals in an order of its own, which costs next
-to nothing to keep. `NodeClaimsAsInGo` sorts before every pod as Karpenter does, with a sort that moves equals about
-(`go_sort`): exactly Karpenter's nodes, at several times the cost. Searches use the first, comparisons the second.
+Contract: a claim holds every offering of its template that can still take all pods of the claim; offerings are only
+removed. Karpenter tries the claim with the fewest pods first. `NodeClaims` keeps claims sorted at almost no cost, with
+its own order among claims with equally many pods. `NodeClaimsAsInGo` sorts before every pod with Go's unstable sort
+(`go_sort`) as Karpenter does: the same nodes as Karpenter, at several times the cost. Searches use `NodeClaims`,
+comparisons with recorded purchases use `NodeClaimsAsInGo`.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class NodeClaim:
         self.rows, self.free = rows, free
         self.most_free: list[int] = free.max(axis=1).tolist()
         self.bits: dict[str, int] = {}
-        """The values that its labels may have, where that is narrower than the values of its template."""
+        """By label: the set of values that the node may have, where pods have narrowed the values of the template."""
         self.ports: list[Port] = []
         self.pods: list[int] = []
 
     def with_room_for(self, data: PodData, template: NodeClaimTemplate) -> Bools | None:
-        """Which of its offerings could take one more pod; None if there is none."""
+        """Return a mask of the claim's offerings that can take one more pod; None if no offering can."""
         most_free = self.most_free
         for resource, amount in data.pod_class.requests:
             if amount > most_free[resource]:
@@ -46,7 +47,7 @@ class NodeClaim:
         return fits if fits.any() else None
 
     def add(self, pod: int, data: PodData, fits: Bools) -> None:
-        """Add a pod, which leaves these of its offerings."""
+        """Add a pod, and keep only the offerings of the mask `fits`."""
         if fits.all():
             self.free = self.free - data.pod_class.column
         else:
@@ -67,28 +68,28 @@ class NodeClaims:
         return len(self._claims)
 
     def __iter__(self) -> Iterator[NodeClaim]:
-        """The claims in the order in which they are tried."""
+        """Iterate over the claims in the order in which they are tried."""
         return iter(self._claims)
 
     def add(self, claim: NodeClaim) -> None:
         """Add a claim with its first pod."""
-        place = bisect_right(self._sizes, 1)
-        self._claims.insert(place, claim)
-        self._sizes.insert(place, 1)
+        index = bisect_right(self._sizes, 1)
+        self._claims.insert(index, claim)
+        self._sizes.insert(index, 1)
 
-    def grew(self, place: int) -> None:
-        """Move a claim that has got one more pod: before all others of its new size."""
-        claim, size = self._claims.pop(place), self._sizes.pop(place) + 1
-        place = bisect_left(self._sizes, size, lo=place)
-        self._claims.insert(place, claim)
-        self._sizes.insert(place, size)
+    def move_grown(self, index: int) -> None:
+        """Move a claim that has one more pod now before all other claims of its new size."""
+        claim, size = self._claims.pop(index), self._sizes.pop(index) + 1
+        index = bisect_left(self._sizes, size, lo=index)
+        self._claims.insert(index, claim)
+        self._sizes.insert(index, size)
 
 
 class NodeClaimsAsInGo(NodeClaims):
-    """See the module's contract."""
+    """The claims in the order of Go's sort; see the module's contract."""
 
     def __iter__(self) -> Iterator[NodeClaim]:
-        """The claims in the order in which they are tried; the next order is made from this one."""
+        """Sort the claims, starting from their last order, and iterate over them."""
         self._claims = go_sort(self._claims, lambda claim: len(claim.pods))
         return iter(self._claims)
 
@@ -96,5 +97,5 @@ class NodeClaimsAsInGo(NodeClaims):
         """Add a claim at the end."""
         self._claims.append(claim)
 
-    def grew(self, place: int) -> None:
-        """Do nothing: the next sort sees the new size."""
+    def move_grown(self, index: int) -> None:
+        """Do nothing: the next sort uses the new size."""

@@ -1,8 +1,8 @@
-"""What a pool can launch, as columns: one row per offering (instance type, zone and capacity type).
+"""The offerings of one pool as columns: one row per offering (instance type, zone and capacity type).
 
-Contract: rows are the pool's offerings in the catalogue's order. `free` is what a row has for pods once the daemons of
-its instance type run. Where a daemon runs on one offering of an instance type, all offerings of the type keep room for
-it, as in Karpenter.
+Contract: rows are the pool's offerings in the catalogue's order. `free` has the resources that the daemons of a new
+node leave. If a daemon runs on one offering of an instance type, all offerings of that type keep room for the daemon,
+as in Karpenter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NodeClaimTemplate:
         for daemon_set in daemon_sets:
             self._keep_room(daemon_set.spec.template.spec, resources)
         self.rank = _price_ranks(pool.offerings)
-        """The order in which a lowest-price launch takes the offerings."""
+        """By row: its place in the order of the lowest-price launch, 0 for the cheapest."""
 
     def _keep_room(self, spec: PodSpec, resources: Sequence[str]) -> None:
         """Subtract a daemon's requests from every instance type on which it runs."""
@@ -51,30 +51,32 @@ class NodeClaimTemplate:
             self._daemon_ports.append((ports, mask))
 
     def without_port_conflict(self, ports: Sequence[Port]) -> Bools:
-        """The rows whose daemons do not use these host ports."""
+        """Return the rows whose daemons do not use these host ports."""
         mask: Bools = np.ones(len(self.offerings), dtype=bool)
-        for used, where in self._daemon_ports:
-            if ports_conflict(ports, used):
-                mask &= ~where
+        for daemon_ports, rows in self._daemon_ports:
+            if ports_conflict(ports, daemon_ports):
+                mask &= ~rows
         return mask
 
     def takes(self, limit: PoolLimit) -> Ints:
-        """How much of a limit a node of each row takes."""
+        """Return how much of a limit a node of each row takes."""
         return np.array([takes(limit, each) for each in self.offerings], dtype=np.int64)
 
 
 def _labels(offering: Offering) -> dict[str, str]:
-    """The labels of a new node; its hostname is not known yet, so no pod can ask for it."""
+    """Return the labels of a new node; the hostname is not known yet, so no pod can select it."""
     return {**(offering.node.metadata.labels or {}), HOSTNAME: ""}
 
 
 def _price_ranks(offerings: Sequence[Offering]) -> Ints:
-    def order(place: int) -> tuple[bool, int, int, str, int, str]:
-        each = offerings[place]
-        size = 0 if each.price is not None else allocatable(each.node).get("cpu", 0)
+    """Rank offerings by price; offerings without a price come last, by cpu."""
+
+    def price_order(row: int) -> tuple[bool, int, int, str, int, str]:
+        each = offerings[row]
+        cpu = 0 if each.price is not None else allocatable(each.node).get("cpu", 0)
         capacity = _CAPACITY_TYPES.index(each.capacity_type) if each.capacity_type in _CAPACITY_TYPES else 3
-        return each.price is None, each.price or 0, size, each.instance_type, capacity, each.zone
+        return each.price is None, each.price or 0, cpu, each.instance_type, capacity, each.zone
 
     ranks: Ints = np.empty(len(offerings), dtype=np.int64)
-    ranks[sorted(range(len(offerings)), key=order)] = np.arange(len(offerings))
+    ranks[sorted(range(len(offerings)), key=price_order)] = np.arange(len(offerings))
     return ranks

@@ -1,8 +1,8 @@
 """Pending pods as Karpenter's scheduler reads them.
 
-Contract: pods that cannot be told apart are one `PendingPodClass`. A class has one `PodData` per step of relaxation:
-in the first, every preference is a requirement; each further one has a preference less (`preferences`). Steps are made
-when they are needed.
+Contract: pods that the scheduler cannot tell apart are one `PendingPodClass`. A class has one `PodData` per step of
+relaxation: in the first step every preference is a requirement; every further step drops one preference
+(`preferences`). Steps are built when they are needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOLERATE_PREFER_NO_SCHEDULE = Toleration(operator="Exists", effect="PreferNoSch
 
 
 class PodData:
-    """What must hold for the pods of a class at one step of relaxation."""
+    """The requirements of the pods of a class at one step of relaxation."""
 
     def __init__(self, pod_class: PendingPodClass, preferences: Preferences) -> None:
         spec = pod_class.spec
@@ -37,24 +37,24 @@ class PodData:
         self.requirements = (*self.strict_requirements, *(preferred[0].labels if preferred else ()))
         self.name_requirements = terms[0].fields if terms else ()
         """Requirements on the node's name, which no new node meets."""
-        self.impossible = any(term.is_invalid for term in (*terms, *preferred))
+        self.is_impossible = any(term.is_invalid for term in (*terms, *preferred))
         self.pod_affinity = (*spec.affinity, *preferences.pod_affinity)
         self.pod_anti_affinity = (*spec.anti_affinity, *preferences.pod_anti_affinity)
         self.closed_claims: set[int] = set()
-        """Claims that can take no such pod any more."""
+        """The numbers of the claims that can never take such a pod again."""
         self._template_masks: dict[int, Bools] = {}
         self.nodes: Ints | None = None
-        """The existing nodes that could still take one; None before they were looked for."""
+        """The existing nodes that may still have room (`ExistingNodes.with_room_for`); None before the first try."""
 
     def requirements_on(self, key: str, *, strict: bool) -> list[Requirement]:
-        """The requirements on one label."""
+        """Return the requirements on one node label; `strict` leaves out the preferred terms."""
         return [each for each in (self.strict_requirements if strict else self.requirements) if each.key == key]
 
     def template_mask(self, number: int, template: NodeClaimTemplate) -> Bools:
-        """The offerings of a template whose labels, taints and daemons allow the pods."""
+        """Return the offerings of a template whose labels, taints and daemon ports allow the pods."""
         known = self._template_masks.get(number)
         if known is None:
-            if self.impossible or self.name_requirements:
+            if self.is_impossible or self.name_requirements:
                 known = np.zeros(len(template.offerings), dtype=bool)
             else:
                 rows = template.rows
@@ -64,8 +64,8 @@ class PodData:
         return known
 
     def node_mask(self, rows: LabelRows, names: Sequence[str]) -> Bools:
-        """The existing nodes whose labels and taints allow the pods."""
-        if self.impossible:
+        """Return the existing nodes whose labels and taints allow the pods."""
+        if self.is_impossible:
             return np.zeros(rows.count, dtype=bool)
         mask = rows.meeting_all(self.requirements) & rows.tolerated(self.tolerations, hard_only=False)
         if self.name_requirements:
@@ -75,28 +75,28 @@ class PodData:
 
 
 class PendingPodClass:
-    """Pending pods that cannot be told apart."""
+    """Pending pods that the scheduler cannot tell apart."""
 
     def __init__(self, spec: SpecClass, labels: Mapping[str, str], resources: Sequence[str]) -> None:
         self.spec, self.labels, self.namespace = spec, labels, spec.namespace
-        amounts = [(place, spec.requests.get(name, 0)) for place, name in enumerate(resources)]
-        self.requests: list[tuple[int, int]] = [(place, amount) for place, amount in amounts if amount > 0]
-        """Resource numbers with amounts above 0."""
+        amounts = [(resource, spec.requests.get(name, 0)) for resource, name in enumerate(resources)]
+        self.requests: list[tuple[int, int]] = [(resource, amount) for resource, amount in amounts if amount > 0]
+        """The requested resources, as (number of the resource, amount above 0)."""
         self.column: Ints = np.array([amount for _, amount in amounts], dtype=np.int64)[:, None]
-        """The amounts of all resources."""
+        """The amounts of all resources, as a column."""
         self._steps = [PodData(self, Preferences.of(spec, labels))]
-        if spec.node_terms == ():  # there are required terms, and none can be met
-            self._steps[0].impossible = True
+        if spec.node_terms == ():  # there are required terms, and no node can match any of them
+            self._steps[0].is_impossible = True
         self.failed_at = -1
-        """How many pods had been placed when a pod of the class was last tried in vain."""
+        """How many pods had been placed when a pod of the class last failed."""
 
     @property
     def first(self) -> PodData:
-        """The data with all preferences."""
+        """The requirements with all preferences."""
         return self._steps[0]
 
     def step(self, number: int, *, has_soft_taints: bool) -> PodData | None:
-        """The data after so many relaxations; None when nothing more can be relaxed."""
+        """Return the requirements after `number` relaxations; None when no preference is left to drop."""
         while len(self._steps) <= number:
             relaxed = self._steps[-1].preferences.relax(has_soft_taints=has_soft_taints)
             if relaxed is None:
@@ -106,7 +106,7 @@ class PendingPodClass:
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """The host ports that a pod takes."""
+        """The host ports that a pod uses."""
         return self.spec.ports
 
 
@@ -114,7 +114,7 @@ class PodClasses:
     """The pending pods by class."""
 
     def __init__(self, pods: Sequence[ProvisionablePod], watched: Iterable[str]) -> None:
-        """`watched` are pod labels that rules of running pods look at."""
+        """Sort pods into classes; `watched` are the pod labels that the rules of running pods select."""
         specs = {each.spec.number: each.spec for each in pods}.values()
         self._watched = frozenset(watched).union(*(each.watched_keys for each in specs))
         self.resources = sorted({name for each in specs for name in each.requests} | {"cpu", "memory", "pods"})
@@ -123,14 +123,14 @@ class PodClasses:
         """The class of each pod."""
         for pod, spec in pods:
             labels = self.watched_labels(pod)
-            found = classes.get((spec.number, labels))
-            if found is None:
-                found = classes[spec.number, labels] = PendingPodClass(spec, dict(labels), self.resources)
-            self.of_pod.append(found)
+            pod_class = classes.get((spec.number, labels))
+            if pod_class is None:
+                pod_class = classes[spec.number, labels] = PendingPodClass(spec, dict(labels), self.resources)
+            self.of_pod.append(pod_class)
         self.all = list(classes.values())
 
     def watched_labels(self, pod: Pod) -> frozenset[tuple[str, str]]:
-        """The labels of a pod that some selector looks at."""
+        """Return the labels of a pod whose keys some selector uses."""
         labels = pod.metadata.labels
         if not labels:
             return frozenset()

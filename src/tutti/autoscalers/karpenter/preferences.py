@@ -1,4 +1,4 @@
-"""Preferences that Karpenter treats as requirements until nothing takes the pod; then it relaxes them one by one."""
+"""Preferences of a pod, which Karpenter treats as requirements and drops one by one while no node takes the pod."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tutti.kube.selectors import NodeTerm, labels_selector
 
 
 class Preferences(NamedTuple):
-    """What of a pod's spec still holds."""
+    """The preferences of a pod that are not dropped yet."""
 
     required_node_terms: tuple[NodeTerm, ...]
-    """Alternatives of the required node affinity; the first one holds."""
+    """Alternatives of the required node affinity; only the first is a requirement."""
     pod_affinity: tuple[PodTerm, ...]
-    """Preferred terms, the heaviest first."""
+    """Preferred terms by decreasing weight; all are requirements."""
     pod_anti_affinity: tuple[PodTerm, ...]
     node_affinity: tuple[NodeTerm, ...]
-    """Preferred terms; the first one holds."""
+    """Preferred terms by decreasing weight; only the first is a requirement."""
     spread: tuple[SpreadConstraint, ...]
     tolerates_prefer_no_schedule: bool = False
 
     @classmethod
     def of(cls, spec: SpecClass, labels: Mapping[str, str]) -> Preferences:
-        """All preferences of a spec, for pods with these labels."""
+        """Return all preferences of a spec, for pods with these labels."""
         preferred = sorted(spec.preferred_nodes, key=lambda each: -each[0])
         return cls(
             required_node_terms=spec.node_terms or (),
@@ -36,7 +36,7 @@ class Preferences(NamedTuple):
         )
 
     def relax(self, *, has_soft_taints: bool) -> Preferences | None:
-        """One preference less, in Karpenter's order; None when nothing can be relaxed.
+        """Return the preferences without the next one in Karpenter's order; None when no preference can be dropped.
 
         The order: all but the last of several required node terms, preferred pod affinity, preferred pod anti-affinity,
         preferred node affinity, spreads that may be violated (ScheduleAnyway), and last PreferNoSchedule taints.
@@ -55,12 +55,12 @@ class Preferences(NamedTuple):
 
 
 def _heaviest_first(spec: SpecClass, sign: int) -> tuple[PodTerm, ...]:
-    mine = [each for each in spec.preferred_pods if each.weight * sign > 0]
-    return tuple(each.term for each in sorted(mine, key=lambda each: -abs(each.weight)))
+    terms = [each for each in spec.preferred_pods if each.weight * sign > 0]
+    return tuple(each.term for each in sorted(terms, key=lambda each: -abs(each.weight)))
 
 
 def _with_label_keys(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
-    """A constraint with the values of its matchLabelKeys in its selector."""
+    """Return a constraint whose selector includes the values of its matchLabelKeys."""
     extra = {key: labels[key] for key in constraint.extra_keys if key in labels}
     if not extra:
         return constraint

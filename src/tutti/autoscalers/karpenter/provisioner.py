@@ -1,11 +1,11 @@
-"""What Karpenter would buy: passes of its scheduler until one buys nothing more.
+"""Karpenter's provisioner: passes of the scheduler until a pass buys no node.
 
-Contract: `karpenter` leaves the cluster as it was, and works for every catalogue: the offerings of a pool are taken as
-instance types with zones and capacity types. Where Karpenter takes any of several equal zones, the model takes the
-first by name. A pass that bought nodes and left pods is followed by another one with those nodes in the cluster,
-because limits then count what was really bought. When the work budget is exhausted, the remaining pods are left.
-Karpenter looks at neither priorities nor gangs. Volumes, minimum numbers of types and reserved capacity are not
-modelled.
+Contract: `karpenter` leaves the cluster unchanged and works for every catalogue: the offerings of a pool count as
+instance types with zones and capacity types. Where Karpenter chooses among equal zones at random, the model takes the
+first by name. After a pass that buys nodes and leaves pods pending, another pass runs with those nodes in the cluster,
+because limits then count the bought nodes instead of the largest possible ones. When the work budget is exhausted, the
+remaining pods stay pending. Karpenter ignores priorities and gangs. Volumes, minimum numbers of instance types and
+reserved capacity are not modelled.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from tutti.autoscalers.karpenter.label_rows import HOSTNAME
 from tutti.autoscalers.karpenter.scheduler import Scheduler
 from tutti.autoscalers.karpenter.state import cluster_state
-from tutti.autoscalers.shared.borrowed_cluster import borrowed
 from tutti.autoscalers.shared.purchase import Purchase
+from tutti.autoscalers.shared.temporary_edits import temporary_edits
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
 from tutti.cluster.work.work_budget import WorkBudget
@@ -30,18 +30,18 @@ from tutti.kube.workloads.owners import OwnedPods
 from tutti.market.offerings import Catalogue, Offering
 from tutti.market.remaining_limits import spent
 
-_MOST_PASSES = 50
+_MAX_PASSES = 50
 
 
 class KarpenterOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How the model runs."""
+    """Options of the model."""
 
     order: tuple[str, ...] = ()
-    """Pools to try first; the others follow by falling weight, then by falling name."""
-    passes: int = _MOST_PASSES
-    """The most passes of the scheduler."""
+    """Names of pools to try first; other pools follow by decreasing weight, then by decreasing name."""
+    passes: int = _MAX_PASSES
+    """The maximum number of passes of the scheduler."""
     as_in_go: bool = False
-    """Whether equals come in the order in which Go's sort leaves them: exact, and several times slower."""
+    """Whether claims with equally many pods are tried in the order of Go's sort: exact, and several times slower."""
 
 
 _DEFAULT = KarpenterOptions()
@@ -55,59 +55,59 @@ def karpenter(
     options: KarpenterOptions = _DEFAULT,
     budget: WorkBudget | None = None,
 ) -> Purchase:
-    """Buy as Karpenter would for the pending pods of a cluster."""
+    """Return the nodes that Karpenter would buy for the pending pods of a cluster."""
     bought: list[tuple[Offering, list[str]]] = []
-    place_of: dict[str, int] = {}
+    index_of: dict[str, int] = {}
     on_existing: list[tuple[str, str]] = []
     prefix = _free_prefix(cluster.nodes.row_of)
-    with borrowed(cluster):
+    with temporary_edits(cluster):
         for number in range(1, options.passes + 1):
-            found = Scheduler(
+            purchase = Scheduler(
                 cluster_state(cluster), catalogue, daemon_sets, order=options.order, as_in_go=options.as_in_go
             ).solve(budget)
-            for pod, node in found.on_existing:
-                if node in place_of:
-                    bought[place_of[node]][1].append(pod)
+            for pod, node in purchase.on_existing:
+                if node in index_of:
+                    bought[index_of[node]][1].append(pod)
                 else:
                     on_existing.append((pod, node))
-            joined = {f"{prefix}-{number:02}-{place:05}": each for place, each in enumerate(found.nodes)}
-            for name, (offering, pods) in joined.items():
-                place_of[name] = len(bought)
+            new_nodes = {f"{prefix}-{number:02}-{place:05}": each for place, each in enumerate(purchase.nodes)}
+            for name, (offering, pods) in new_nodes.items():
+                index_of[name] = len(bought)
                 bought.append((offering, list(pods)))
-            over = budget is not None and budget.is_exhausted()
-            if not found.left or not found.nodes or over or number == options.passes:
+            is_exhausted = budget is not None and budget.is_exhausted()
+            if not purchase.left or not purchase.nodes or is_exhausted or number == options.passes:
                 break
-            _carry_out(cluster, joined, daemon_sets, on_existing=found.on_existing)
-            catalogue = spent(catalogue, [offering for offering, _ in joined.values()])
+            _apply_pass(cluster, new_nodes, daemon_sets, on_existing=purchase.on_existing)
+            catalogue = spent(catalogue, [offering for offering, _ in new_nodes.values()])
     return Purchase(
         nodes=tuple((offering, tuple(pods)) for offering, pods in bought),
         on_existing=tuple(on_existing),
-        left=found.left,
+        left=purchase.left,
     )
 
 
-def _carry_out(
+def _apply_pass(
     cluster: Cluster,
-    joined: Mapping[str, tuple[Offering, tuple[str, ...]]],
+    new_nodes: Mapping[str, tuple[Offering, tuple[str, ...]]],
     daemon_sets: Sequence[DaemonSet],
     *,
     on_existing: Iterable[tuple[str, str]],
 ) -> None:
-    """Put the bought nodes into the cluster with their daemons, and bind the pods of the pass."""
-    nodes = [_node(offering, name) for name, (offering, _) in joined.items()]
+    """Add the bought nodes to the cluster with their daemons, and bind the pods of the pass."""
+    nodes = [_node(offering, name) for name, (offering, _) in new_nodes.items()]
     owned = OwnedPods(())
-    daemons = [_started(pod) for each in daemon_sets for pod in daemon_pods(each, owned, nodes=nodes)]
+    daemons = [_bound_daemon(pod) for each in daemon_sets for pod in daemon_pods(each, owned, nodes=nodes)]
     for obj in (*nodes, *daemons):
         cluster.apply(Put(obj))
     for pod, node in on_existing:
         cluster.apply(Bind(pod, node))
-    for name, (_, pods) in joined.items():
+    for name, (_, pods) in new_nodes.items():
         for pod in pods:
             cluster.apply(Bind(pod, name))
 
 
 def _free_prefix(names: Iterable[str]) -> str:
-    """A prefix for names of bought nodes that no existing node's name begins with."""
+    """Return a prefix for names of bought nodes that no existing node's name begins with."""
     prefix = "new"
     while any(name.startswith(prefix) for name in names):
         prefix += "-new"
@@ -120,5 +120,5 @@ def _node(offering: Offering, name: str) -> Node:
     return replace(offering.node, metadata=replace(metadata, name=name, uid=made_uid(f"Node/{name}"), labels=labels))
 
 
-def _started(pod: Pod) -> Pod:
+def _bound_daemon(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=node_of(pod)))

@@ -1,10 +1,10 @@
-"""One pass of Karpenter's scheduler: every pending pod in turn, on existing nodes, on claims, on a new claim.
+"""One pass of Karpenter's scheduler: try each pending pod on existing nodes, then on claims, then on a new claim.
 
-Contract: pods come in the order of the `queue`. Each goes to the first existing node by name that takes it, else to the
-claim with the fewest pods that does, whatever its pool, else to a new claim of the first pool that has an offering for
-it; where nothing takes it, its preferences are relaxed one by one. A pod that fails goes to the end of the queue, and
-the pass ends when a whole round placed no pod. Prices are looked at only at the end, when each claim becomes its
-cheapest offering. A new claim counts against limits with the largest instance type that it could have. Beyond
+Contract: the `queue` decides the order of pods. A pod goes to the first existing node by name that takes it, else to
+the claim with the fewest pods that takes it, from any pool, else to a new claim of the first pool with a suitable
+offering. If none of them takes the pod, its preferences are dropped one by one. A pod that fails goes to the end of the
+queue, and the pass ends when a whole round placed no pod. Prices matter only at the end, when each claim becomes its
+cheapest offering. A new claim counts against limits with the largest instance type that it can have. Unlike in
 Karpenter, a limit on the number of nodes holds within the pass.
 """
 
@@ -28,12 +28,12 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.objects import DaemonSet
 from tutti.market.offerings import Catalogue
 
-_CHECK_BUDGET = 32
-"""After so many pods the work budget is checked."""
+_BUDGET_CHECK_INTERVAL = 32
+"""The work budget is checked before every 32nd pod."""
 
 
 class _RemainingLimit:
-    """How much is left of a limit, and how much a node of each row of each template takes."""
+    """The remaining amount of a limit, and the amount that one node takes, by template and row."""
 
     def __init__(self, left: int, takes: list[Ints]) -> None:
         self.left, self.takes = left, takes
@@ -57,7 +57,7 @@ class Scheduler:
         self._queue = PodQueue([each.pod for each in state.pending], classes.of_pod)
         self._nodes = ExistingNodes(state.nodes, state.running, resources=classes.resources)
         self._nodes.keep_room(daemon_sets, classes.resources)
-        rank = {name: place for place, name in enumerate(order)}
+        rank = {name: index for index, name in enumerate(order)}
         pools = sorted(catalogue.pools, key=lambda pool: (pool.weight, pool.name), reverse=True)
         pools.sort(key=lambda pool: rank.get(pool.name, len(rank)))
         self._templates = [NodeClaimTemplate(pool, daemon_sets, classes.resources) for pool in pools if pool.offerings]
@@ -69,33 +69,35 @@ class Scheduler:
         self._claims = NodeClaimsAsInGo() if as_in_go else NodeClaims()
         self._on_node: dict[int, int] = {}
         self._placed = 0
-        """How many pods were placed: nothing that failed at this number need be tried again."""
+        """The number of placed pods; a pod class that failed at this number would fail again."""
         self._large_enough: dict[tuple[int, int], Rows] = {}
+        """By `PodData` (its id) and template: the offerings that are large enough."""
 
     def _remaining_limits(self, catalogue: Catalogue) -> list[_RemainingLimit]:
-        none = [np.zeros(len(template.offerings), dtype=np.int64) for template in self._templates]
-        found = [
+        """Return the limits of the catalogue, and the limits of each pool, which other pools do not use up."""
+        zeros = [np.zeros(len(template.offerings), dtype=np.int64) for template in self._templates]
+        limits = [
             _RemainingLimit(limit.left, [template.takes(limit) for template in self._templates])
             for limit in catalogue.limits
         ]
         for number, template in enumerate(self._templates):
-            before, after = none[:number], none[number + 1 :]
-            found += [
+            before, after = zeros[:number], zeros[number + 1 :]
+            limits += [
                 _RemainingLimit(limit.left, [*before, template.takes(limit), *after]) for limit in template.pool.limits
             ]
-        return found
+        return limits
 
     def solve(self, budget: WorkBudget | None = None) -> Purchase:
-        """Place every pod that can be placed within the work budget."""
+        """Place pods until the queue ends or the work budget is exhausted, and return the purchase."""
         if budget is not None:
             budget.meter.count += KARPENTER_RUNNING_POD * self._running
-        for pod_class in self._classes.all:  # all groups count from the start
+        for pod_class in self._classes.all:  # every topology group must count all pods of the pass
             self._topology.update(pod_class.first)
-        turn = 0
+        attempts = 0
         while self._queue:
-            if budget is not None and turn % _CHECK_BUDGET == 0 and budget.is_exhausted():
+            if budget is not None and attempts % _BUDGET_CHECK_INTERVAL == 0 and budget.is_exhausted():
                 break
-            turn += 1
+            attempts += 1
             if budget is not None:
                 budget.meter.count += KARPENTER_POD + KARPENTER_DOMAIN * self._topology.most_domains * len(self._claims)
             pod = self._queue.pop()
@@ -106,7 +108,7 @@ class Scheduler:
         return self._purchase()
 
     def _add(self, pod: int) -> bool:
-        """Place a pod, with as few preferences relaxed as possible."""
+        """Place a pod with as few preferences dropped as possible; return whether the pod was placed."""
         pod_class, step = self._classes.of_pod[pod], 0
         while (data := pod_class.step(step, has_soft_taints=self._has_soft_taints)) is not None:
             matching = self._topology.matching(data)
@@ -125,8 +127,8 @@ class Scheduler:
             return False
         for node in self._nodes.with_room_for(data):
             domains = [self._topology.of_node(label, node) for label, _ in matching.domains]
-            allowed = matching.allow_host(node)
-            if allowed and self._topology.add_requirements(data, matching, domains) is not None:
+            is_allowed = matching.allow_host(node)
+            if is_allowed and self._topology.add_requirements(data, matching, domains) is not None:
                 self._nodes.add(node, data)
                 self._on_node[pod] = node
                 self._topology.record_on_node(node, data)
@@ -137,7 +139,7 @@ class Scheduler:
         closed, memo = data.closed_claims, dict[tuple[int, ...], "list[int] | None"]()
         labels = [(label, self._topology.domains(label).of_template) for label, _ in matching.domains]
         narrowed: list[int] | None = []
-        for place, claim in enumerate(self._claims):
+        for index, claim in enumerate(self._claims):
             if claim.number in closed:
                 continue
             if labels:
@@ -145,17 +147,17 @@ class Scheduler:
                 if bits not in memo:
                     memo[bits] = self._topology.add_requirements(data, matching, bits)
                 narrowed = memo[bits]
-            if narrowed is not None and self._can_add(claim, pod, data=data, matching=matching, narrowed=narrowed):
-                self._claims.grew(place)
+            if narrowed is not None and self._try_claim(claim, pod, data=data, matching=matching, narrowed=narrowed):
+                self._claims.move_grown(index)
                 return True
         return False
 
-    def _can_add(
+    def _try_claim(
         self, claim: NodeClaim, pod: int, *, data: PodData, matching: MatchingTopologies, narrowed: Sequence[int]
     ) -> bool:
-        """Add a pod to a claim if it fits; a claim that has become too small is closed to such pods."""
+        """Add a pod to a claim if the pod fits; close a claim to such pods if they can never fit again."""
         if matching.hosts and not matching.allow_host(claim.host):
-            if matching.close_host(claim.host):
+            if matching.is_host_closed(claim.host):
                 data.closed_claims.add(claim.number)
             return False
         fits = claim.with_room_for(data, self._templates[claim.template])
@@ -175,36 +177,36 @@ class Scheduler:
         host = len(self._nodes.names) + number
         if not matching.allow_host(host):
             return False
-        for place, template in enumerate(self._templates):
-            rows = self._within_limits(data, place)
-            domains = [self._topology.of_template(label, place) for label, _ in matching.domains]
+        for template_number, template in enumerate(self._templates):
+            rows = self._within_limits(data, template_number)
+            domains = [self._topology.of_template(label, template_number) for label, _ in matching.domains]
             if not len(rows) or (narrowed := self._topology.add_requirements(data, matching, domains)) is None:
                 continue
             for (label, _), allowed in zip(matching.domains, narrowed, strict=True):
-                rows = rows[self._topology.domains(label).mask(place, allowed)[rows]]
+                rows = rows[self._topology.domains(label).mask(template_number, allowed)[rows]]
             if not len(rows):
                 continue
-            claim = NodeClaim(number, host=host, template=place, rows=rows, free=template.free[:, rows])
+            claim = NodeClaim(number, host=host, template=template_number, rows=rows, free=template.free[:, rows])
             self._topology.register(claim)
             claim.add(pod, data, np.ones(len(rows), dtype=bool))
             for limit in self._limits:
-                limit.left -= int(limit.takes[place][rows].max())
+                limit.left -= int(limit.takes[template_number][rows].max())
             self._topology.record(claim, data, matching=matching, narrowed=narrowed)
             self._claims.add(claim)
             return True
         return False
 
-    def _within_limits(self, data: PodData, place: int) -> Rows:
-        """The offerings of a template that are large enough for a pod and within the limits."""
-        template = self._templates[place]
-        rows = self._large_enough.get((id(data), place))
+    def _within_limits(self, data: PodData, template_number: int) -> Rows:
+        """Return the offerings of a template that are large enough for a pod and within the limits."""
+        template = self._templates[template_number]
+        rows = self._large_enough.get((id(data), template_number))
         if rows is None:
-            mask = data.template_mask(place, template).copy()
+            mask = data.template_mask(template_number, template).copy()
             for resource, amount in data.pod_class.requests:
                 mask &= template.free[resource] >= amount
-            rows = self._large_enough[id(data), place] = np.flatnonzero(mask)
+            rows = self._large_enough[id(data), template_number] = np.flatnonzero(mask)
         for limit in self._limits:
-            taken = limit.takes[place][rows]
+            taken = limit.takes[template_number][rows]
             rows = rows[(taken <= limit.left) | (taken == 0)]
         return rows
 
@@ -222,10 +224,10 @@ class Scheduler:
 
 
 def _watched_labels(running: Sequence[RunningPod]) -> set[str]:
-    """The pod labels that anti-affinity of running pods looks at."""
-    found: set[str] = set()
+    """Return the pod labels that the anti-affinity of running pods selects."""
+    keys: set[str] = set()
     for each in running:
         affinity = each.pod.spec.affinity
         if affinity is not None and affinity.pod_anti_affinity is not None:
-            found |= each.spec.watched_keys
-    return found
+            keys |= each.spec.watched_keys
+    return keys

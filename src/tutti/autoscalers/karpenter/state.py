@@ -1,7 +1,7 @@
-"""The cluster as Karpenter's provisioner reads it: nodes, pods on nodes, and pods that it provisions for.
+"""The cluster as Karpenter's provisioner reads it: nodes, running pods, and pods that need a node.
 
-Contract: pure; the cluster is only read, and pods come in the order of the cluster's pod table. A pod with a nominated
-node counts as running there. Pods that are gated, terminating, or owned by a DaemonSet or a Node are not provisioned.
+Contract: pure; the cluster is only read. Pods are in the order of the cluster's pod table. A pod with a nominated node
+counts as running there. Pods that are gated or terminating, or that belong to a DaemonSet or a Node, are left out.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ class ClusterState(NamedTuple):
     running: list[RunningPod]
     pending: list[ProvisionablePod]
     namespaces: Mapping[str, Mapping[str, str]]
-    """Labels by namespace."""
+    """The labels of each namespace."""
 
 
 def cluster_state(cluster: Cluster) -> ClusterState:
     """Read a cluster."""
     nodes, pods = cluster.nodes, cluster.pods
-    found = [node for row in nodes.row_of.values() if (node := nodes.objects[row]) is not None and nodes.on[row]]
+    active = [node for row in nodes.row_of.values() if (node := nodes.objects[row]) is not None and nodes.on[row]]
     running, pending = list[RunningPod](), list[ProvisionablePod]()
     for key, row in pods.row_of.items():
-        pod, where = pods.objects[row], pods.node_names[row]
+        pod, node_name = pods.objects[row], pods.node_names[row]
         if pod is None:
             continue
-        provisionable = where is None and is_provisionable(pod)
-        if provisionable and (hold := cluster.holds.get(key)) is not None and hold.node in nodes.row_of:
-            where = hold.node
-        if where is not None:
-            running.append(RunningPod(pod, cluster.spec_of(row), where))
-        elif provisionable:
+        needs_node = node_name is None and is_provisionable(pod)
+        if needs_node and (hold := cluster.holds.get(key)) is not None and hold.node in nodes.row_of:
+            node_name = hold.node
+        if node_name is not None:
+            running.append(RunningPod(pod, cluster.spec_of(row), node_name))
+        elif needs_node:
             pending.append(ProvisionablePod(pod, cluster.spec_of(row)))
     spaces = [each for each in cluster.objects["Namespace"].values() if isinstance(each, Namespace)]
-    return ClusterState(found, running, pending, {each.metadata.name: each.metadata.labels or {} for each in spaces})
+    return ClusterState(active, running, pending, {each.metadata.name: each.metadata.labels or {} for each in spaces})
 
 
 def is_provisionable(pod: Pod) -> bool:
-    """Whether Karpenter would look for a node for a pod that has none."""
+    """Return whether Karpenter would provision a node for a pod that has none."""
     if pod.spec.scheduling_gates or not is_active(pod):
         return False
     owner = controller_of(pod)

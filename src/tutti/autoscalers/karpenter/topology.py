@@ -1,9 +1,9 @@
-"""All topology groups of one pass: what they leave of a place, and how placed pods are counted in them.
+"""All topology groups of one pass: the domains that they allow for a pod, and the counts of placed pods.
 
-Contract: a place is a host (existing nodes by number, then claims) with a set of values for each label that groups look
-at. `matching` gives the groups that constrain a pod, `add_requirements` what they leave of these sets, `record` and
-`record_on_node` count a pod that was placed. Only domains that are decided count, except for anti-affinity: it counts
-every domain that the pod could end in.
+Contract: a host is an existing node (by number) or a claim (numbered after the nodes), with a set of possible values
+for each topology label. `matching` returns the groups that constrain a pod, `add_requirements` the values that these
+groups allow, and `record` and `record_on_node` count a placed pod. A pod on a host with several possible values is not
+counted, except for anti-affinity, which counts the pod in every possible domain.
 """
 
 from __future__ import annotations
@@ -26,22 +26,26 @@ from tutti.kube.workloads.owners import is_active
 
 _ALL_NODES = TopologyNodeFilter()
 _Groups = list[tuple[TopologyGroup, bool]]
-"""Groups, each with whether it counts the pod itself."""
+"""Groups, each with whether its selector matches the pod itself."""
 
 
 class MatchingTopologies(NamedTuple):
     """The groups that constrain a pod."""
 
     hosts: _Groups
+    """The groups over kubernetes.io/hostname."""
     domains: list[tuple[str, _Groups]]
-    """By label."""
+    """The groups over other labels, by label."""
 
     def allow_host(self, host: int) -> bool:
-        """Whether the pod may be on a host, as far as other pods there go."""
+        """Return whether the groups over hosts allow the pod on a host."""
         return all(group.allows_host(host, self_selecting=own) for group, own in self.hosts)
 
-    def close_host(self, host: int) -> bool:
-        """Whether a host can never take such a pod again: counts only grow, so only an affinity may be met later."""
+    def is_host_closed(self, host: int) -> bool:
+        """Return whether a host can never take such a pod again.
+
+        Counts only grow, so only a pod affinity that rejects the host now may allow it later.
+        """
         return any(
             not group.allows_host(host, self_selecting=own)
             for group, own in self.hosts
@@ -64,7 +68,7 @@ class Topology:
         self._templates, self._nodes, self._namespaces = templates, nodes, namespaces
         self._groups: dict[TopologyGroupKey, TopologyGroup] = {}
         self._inverse: dict[TopologyGroupKey, TopologyGroup] = {}
-        """Groups of anti-affinity terms, which keep the pods that they select away."""
+        """Groups that count the owners of an anti-affinity term, and repel the pods that the term selects."""
         self._domains: dict[str, TopologyDomainGroup] = {}
         self._selecting: dict[tuple[int, bool], tuple[int, list[TopologyGroup]]] = {}
         self._owned: dict[int, tuple[list[TopologyGroup], list[TopologyGroup]]] = {}
@@ -72,7 +76,7 @@ class Topology:
         self._required: dict[tuple[int, str, bool], int] = {}
         self._counted: dict[tuple[TopologyNodeFilter, int], Bools] = {}
         self._running: dict[tuple[str, frozenset[tuple[str, str]]], Counter[int]] = {}
-        """Running pods on each node, by namespace and labels."""
+        """The number of running pods on each node, by namespace and labels."""
         for pod, spec, name in running:
             node = nodes.number_of.get(name)
             if node is None or not is_active(pod):
@@ -87,7 +91,7 @@ class Topology:
     # Groups -----------------------------------------------------------------------------------------------------------
 
     def domains(self, label: str) -> TopologyDomainGroup:
-        """The domains of a label."""
+        """Return the domains of a label."""
         known = self._domains.get(label)
         if known is None:
             known = self._domains[label] = TopologyDomainGroup(label, self._templates, self._nodes.rows)
@@ -95,14 +99,17 @@ class Topology:
 
     @property
     def most_domains(self) -> int:
-        """How many domains the label with the most of them has, hosts aside."""
+        """The number of domains of the label with the most domains, hostname excluded."""
         return max((len(each.values) for each in self._domains.values()), default=0)
 
     def update(self, data: PodData) -> tuple[list[TopologyGroup], list[TopologyGroup]]:
-        """The groups that a pod's own rules make for it, and those that they make for others."""
+        """Return the groups that constrain a pod by its own rules, and the groups by which it repels other pods.
+
+        Groups that do not exist yet are created, and count the pods that are running.
+        """
         known = self._owned.get(id(data))
         if known is None:
-            groups = [self._group(self._spread_key(data, place)) for place in range(len(data.preferences.spread))]
+            groups = [self._group(self._spread_key(data, index)) for index in range(len(data.preferences.spread))]
             groups += [self._group(key_of_term(TopologyType.POD_AFFINITY, term)) for term in data.pod_affinity]
             groups += [
                 self._group(key_of_term(TopologyType.POD_ANTI_AFFINITY, term)) for term in data.pod_anti_affinity
@@ -111,8 +118,8 @@ class Topology:
             known = self._owned[id(data)] = groups, inverse
         return known
 
-    def _spread_key(self, data: PodData, place: int) -> TopologyGroupKey:
-        constraint, spec = data.preferences.spread[place], data.pod_class.spec
+    def _spread_key(self, data: PodData, index: int) -> TopologyGroupKey:
+        constraint, spec = data.preferences.spread[index], data.pod_class.spec
         node_filter = TopologyNodeFilter(
             labels=spec.node_labels if constraint.honor_affinity else (),
             terms=(data.preferences.required_node_terms or None) if constraint.honor_affinity else None,
@@ -149,7 +156,7 @@ class Topology:
         return group
 
     def _new_group(self, key: TopologyGroupKey) -> TopologyGroup:
-        """A group that knows every domain that exists or could be bought."""
+        """Create a group with every domain that exists or can be bought."""
         group = TopologyGroup(key)
         if group.by_host:
             return group
@@ -160,44 +167,44 @@ class Topology:
             if tolerations is None or template.rows.tolerated(tolerations, hard_only=False).any():
                 group.known |= domains.of_template[number]
         counted = key.node_filter.matching(self._nodes.rows).tolist()
-        for node, place in enumerate(domains.node_column):
-            if place >= 0 and counted[node]:
-                group.known |= 1 << place
+        for node, domain in enumerate(domains.node_column):
+            if domain >= 0 and counted[node]:
+                group.known |= 1 << domain
         return group
 
     def _count_on_node(self, group: TopologyGroup, node: int) -> None:
         if group.by_host:
             group.record_host(node)
-        elif (place := self.domains(group.label).node_column[node]) >= 0:
-            group.record(1 << place)
+        elif (domain := self.domains(group.label).node_column[node]) >= 0:
+            group.record(1 << domain)
 
     # Which groups constrain a pod -------------------------------------------------------------------------------------
 
     def matching(self, data: PodData) -> MatchingTopologies:
-        """The groups that constrain a pod."""
+        """Return the groups that constrain a pod: those of its own rules, and those that repel it."""
         owned, _ = self.update(data)
         inverse = self._groups_selecting(data.pod_class, inverse=True)
-        size, found = self._matching.get(id(data), (-1, MatchingTopologies([], [])))
+        size, matching = self._matching.get(id(data), (-1, MatchingTopologies([], [])))
         if size == len(inverse):
-            return found
+            return matching
         groups = [(group, self._selects(group, data.pod_class)) for group in owned]
         groups += [(group, True) for group in inverse]
         domains: dict[str, _Groups] = {}
         for group, own in groups:
             if not group.by_host:
                 domains.setdefault(group.label, []).append((group, own))
-        found = MatchingTopologies([each for each in groups if each[0].by_host], list(domains.items()))
-        self._matching[id(data)] = len(inverse), found
-        return found
+        matching = MatchingTopologies([each for each in groups if each[0].by_host], list(domains.items()))
+        self._matching[id(data)] = len(inverse), matching
+        return matching
 
     def _groups_selecting(self, pod_class: PendingPodClass, *, inverse: bool) -> list[TopologyGroup]:
-        """The groups that count pods of a class, or those that keep them away."""
-        every = self._inverse if inverse else self._groups
-        size, found = self._selecting.get((id(pod_class), inverse), (-1, []))
-        if size != len(every):
-            found = [group for group in every.values() if self._selects(group, pod_class)]
-            self._selecting[id(pod_class), inverse] = len(every), found
-        return found
+        """Return the groups that count pods of a class, or (`inverse`) the groups that repel them."""
+        groups = self._inverse if inverse else self._groups
+        size, selecting = self._selecting.get((id(pod_class), inverse), (-1, []))
+        if size != len(groups):
+            selecting = [group for group in groups.values() if self._selects(group, pod_class)]
+            self._selecting[id(pod_class), inverse] = len(groups), selecting
+        return selecting
 
     def _selects(self, group: TopologyGroup, pod_class: PendingPodClass) -> bool:
         in_scope = self._in_scope(group.key.scope, pod_class.namespace)
@@ -206,29 +213,32 @@ class Topology:
     def _in_scope(self, scope: Scope, namespace: str) -> bool:
         return scope.contains_existing(namespace, self._namespaces.get(namespace))
 
-    # What they leave of a place ---------------------------------------------------------------------------------------
+    # Which domains the groups allow -----------------------------------------------------------------------------------
 
     def add_requirements(self, data: PodData, matching: MatchingTopologies, domains: Iterable[int]) -> list[int] | None:
-        """The domains that the groups leave of those that a place has, for each label; None where none is left."""
-        found = []
-        for (label, groups), place in zip(matching.domains, domains, strict=True):
+        """Return, for each label of `matching.domains`, the domains of a host that all groups allow.
+
+        `domains` has the host's set of values for each label. The result is None if a label has no allowed domain.
+        """
+        allowed_domains = []
+        for (label, groups), of_host in zip(matching.domains, domains, strict=True):
             pod = self._required_domains(data, label, strict=True)
-            node = left = place & self._required_domains(data, label, strict=False)
+            node = allowed = of_host & self._required_domains(data, label, strict=False)
             for group, own in groups:
-                left &= group.get(pod, node, self_selecting=own)
-            if not left:
+                allowed &= group.get(pod, node, self_selecting=own)
+            if not allowed:
                 return None
-            found.append(left)
-        return found
+            allowed_domains.append(allowed)
+        return allowed_domains
 
     def of_template(self, label: str, template: int) -> int:
-        """The values that the offerings of a template have."""
+        """Return the set of values of a label over the offerings of a template."""
         return self.domains(label).of_template[template]
 
     def of_node(self, label: str, node: int) -> int:
-        """The value that an existing node has."""
-        place = self.domains(label).node_column[node]
-        return 1 << place if place >= 0 else 0
+        """Return the set with the value of a label of an existing node; 0 if the node has no such label."""
+        domain = self.domains(label).node_column[node]
+        return 1 << domain if domain >= 0 else 0
 
     def _required_domains(self, data: PodData, label: str, *, strict: bool) -> int:
         known = self._required.get((id(data), label, strict))
@@ -240,14 +250,14 @@ class Topology:
     # Counting ---------------------------------------------------------------------------------------------------------
 
     def register(self, claim: NodeClaim) -> None:
-        """Note which domains a new claim's template decides."""
+        """Set the domains of a new claim for the labels that have at most one value in its template."""
         for label in self._domains:
-            only = self.of_template(label, claim.template)
-            if only & (only - 1) == 0:
-                claim.bits[label] = only
+            values = self.of_template(label, claim.template)
+            if values & (values - 1) == 0:
+                claim.bits[label] = values
 
     def record(self, claim: NodeClaim, data: PodData, *, matching: MatchingTopologies, narrowed: Sequence[int]) -> None:
-        """Note what a claim has become with its last pod, and count the pod."""
+        """Narrow the domains of a claim to those of its last pod, and count the pod."""
         for label in self._domains:
             if (required := self._required_domains(data, label, strict=False)) != -1:
                 claim.bits[label] = claim.bits.get(label, self.of_template(label, claim.template)) & required
@@ -276,7 +286,7 @@ class Topology:
                 group.record(bits.get(group.label, 0))
 
     def _counts(self, node_filter: TopologyNodeFilter, host: int, claim: NodeClaim | None) -> bool:
-        """Whether a spread counts the pods of a place."""
+        """Return whether a spread constraint counts pods on a host: a claim, or the existing node `host`."""
         template = -1 if claim is None else claim.template
         mask = self._counted.get((node_filter, template))
         if mask is None:

@@ -1,10 +1,10 @@
-"""A topology group: how many pods of a selector are in each domain of a node label.
+"""A topology group: the number of selected pods in each domain of a node label, and the domains for the next pod.
 
-Contract: a group counts the pods that it selects in each domain that is decided; it says in which domains the next pod
-may be. Hosts are counted by number (existing nodes first, then claims); values of every other label are bits
-(`topologydomaingroup`). A spread names the one domain with the fewest pods, the first by name among equals; a spread
-over hosts takes the smallest count as 0, because a new node can always be had. While no pod meets a pod affinity, its
-own pods may begin anywhere; there, too, the model takes the first name where Karpenter takes any.
+Contract: hosts are counted by number (existing nodes first, then claims); sets of domains of all other labels are bits
+(`topologydomaingroup`). A spread allows one domain, the domain with the fewest pods, and among equals the first by
+name; a spread over hosts assumes a smallest count of 0, because a new node is always possible. While no pod matches a
+pod affinity term, a pod that matches the term itself may start in any domain: the model takes the first by name where
+Karpenter chooses at random.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tutti.kube.selectors import Selector
 
 
 class TopologyType(Enum):
-    """What a group asks of its pods."""
+    """The kind of rule that a group belongs to."""
 
     SPREAD = "topology spread"
     POD_AFFINITY = "pod affinity"
@@ -28,7 +28,7 @@ class TopologyType(Enum):
 
 
 class TopologyGroupKey(NamedTuple):
-    """What tells one group from another; the original hashes it."""
+    """The identity of a group; Karpenter hashes the same fields."""
 
     type: TopologyType
     label: str
@@ -40,7 +40,7 @@ class TopologyGroupKey(NamedTuple):
 
 
 def key_of_term(kind: TopologyType, term: PodTerm) -> TopologyGroupKey:
-    """The key of the group of an affinity or anti-affinity term."""
+    """Return the key of the group of an affinity or anti-affinity term."""
     return TopologyGroupKey(kind, term.topology_key, term.scope, term.selector)
 
 
@@ -51,10 +51,11 @@ class TopologyGroup:
         self.key, self.type, self.label = key, key.type, key.label
         self.by_host = key.label == HOSTNAME
         self.known = 0
-        """The set of domains that exist or could be bought."""
+        """The set of domains that exist or can be bought."""
         self.filled = 0
-        """The set of domains with pods."""
+        """The set of domains with counted pods."""
         self.counts: list[int] = []
+        """The number of counted pods in each domain."""
         self._hosts: dict[int, int] = {}
 
     def record(self, bits: int) -> None:
@@ -71,7 +72,7 @@ class TopologyGroup:
         self._hosts[host] = self._hosts.get(host, 0) + 1
 
     def allows_host(self, host: int, *, self_selecting: bool) -> bool:
-        """Whether the next pod may be on a host; `self_selecting` says whether the group counts that pod."""
+        """Return whether the next pod may be on a host; `self_selecting`: the group's selector matches that pod."""
         count = self._hosts.get(host, 0)
         if self.type is TopologyType.SPREAD:
             return count + self_selecting <= self.key.max_skew
@@ -80,29 +81,33 @@ class TopologyGroup:
         return count > 0 or (self_selecting and not self._hosts)
 
     def get(self, pod: int, node: int, *, self_selecting: bool) -> int:
-        """The domains for the next pod, of those that the pod and the node allow; 0 if there is none."""
+        """Return the set of domains for the next pod; 0 if no domain is allowed.
+
+        `pod` is the set of domains that the pod's requirements allow, `node` the set that the node can still have.
+        """
         if self.type is TopologyType.POD_ANTI_AFFINITY:
             return self.known & ~self.filled & pod & node
         if self.type is TopologyType.POD_AFFINITY:
-            met = self.filled & pod & node
-            if met or not self_selecting or self.filled & pod:
-                return met
-            begin, anywhere = self.known & pod & node, self.known & pod
-            return (begin & -begin) | (anywhere & -anywhere)
+            matching = self.filled & pod & node
+            if matching or not self_selecting or self.filled & pod:
+                return matching
+            of_node, of_pod = self.known & pod & node, self.known & pod
+            return (of_node & -of_node) | (of_pod & -of_pod)
         return self._next_spread_domain(pod, node, self_selecting=self_selecting)
 
     def _next_spread_domain(self, pod: int, node: int, *, self_selecting: bool) -> int:
-        counts, places = self.counts, list(_places(self.known & pod))
-        least = min((counts[place] for place in places), default=0)
-        if len(places) < self.key.min_domains:
+        counts, eligible = self.counts, list(_domain_numbers(self.known & pod))
+        least = min((counts[domain] for domain in eligible), default=0)
+        if len(eligible) < self.key.min_domains:
             least = 0
-        best = min(_places(self.known & node), key=counts.__getitem__, default=None)
+        best = min(_domain_numbers(self.known & node), key=counts.__getitem__, default=None)
         if best is None or counts[best] + self_selecting - least > self.key.max_skew:
             return 0
         return 1 << best
 
 
-def _places(bits: int) -> Iterable[int]:
+def _domain_numbers(bits: int) -> Iterable[int]:
+    """Yield the numbers of the domains in a set."""
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1

@@ -1,4 +1,4 @@
-"""Which nodes a topology spread constraint counts: Karpenter's node filter of a topology group."""
+"""Karpenter's node filter of a topology group: the nodes that a topology spread constraint counts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tutti.kube.selectors import NodeTerm, Requirement
 
 
 class TopologyNodeFilter(NamedTuple):
-    """Requirements on nodes; without any, all nodes count."""
+    """Requirements on nodes; without requirements, all nodes count."""
 
     labels: tuple[Requirement, ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
-    """Alternatives; None where the pod's node affinity does not matter."""
+    """Alternatives; None if nodeAffinityPolicy ignores the pod's node affinity, or the pod has none."""
     tolerations: tuple[Toleration, ...] | None = None
-    """None where taints do not matter."""
+    """None if nodeTaintsPolicy ignores taints."""
 
     def matching(self, rows: LabelRows) -> Bools:
-        """The rows that count."""
+        """Return the rows whose pods are counted."""
         mask = rows.meeting_all(self.labels)
         if self.terms is not None:
             mask &= any_term(self.terms, rows)

@@ -1,4 +1,4 @@
-"""A cluster as autoscalers look at it: pending pods in equivalence groups, offerings by number."""
+"""A cluster as autoscalers see it: pending pods in equivalence groups, numbered offerings."""
 
 from __future__ import annotations
 
@@ -21,12 +21,16 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def filters_only() -> Profile:
-    """The default profile without scores, which costs less to ask."""
+    """Return the default profile without scores, for callers that need only filters."""
     return Profile(tuple(enabled._replace(weight=0) for enabled in Profile.default().plugins))
 
 
 class AutoscalerCluster:
-    """See the module's line. Pods that were promised a node are on it. Without a profile nodes are not scored."""
+    """A cluster with its engine, pod groups and offerings.
+
+    Pods with a nominated node count as placed there. Without a profile the engine filters and does not score. Nodes
+    that join stay until the caller rolls back the cluster.
+    """
 
     def __init__(
         self,
@@ -46,7 +50,7 @@ class AutoscalerCluster:
         self.pod_groups = build_pod_groups(cluster, [key for key in cluster.pods.row_of if key in pending])
 
     def is_plain(self, incoming: IncomingPod) -> bool:
-        """Say whether how a pod is judged depends on the node and its room alone."""
+        """Return whether the filters of a pod depend only on the node and its free resources."""
         spec = incoming.spec
         if spec.ports or spec.volumes or spec.affinity or spec.anti_affinity:
             return False
@@ -58,7 +62,7 @@ class AutoscalerCluster:
         return not any(held.total for held in repelling)
 
     def is_local(self, incoming: IncomingPod) -> bool:
-        """Say whether how a pod is judged depends on the node and the pods on it alone."""
+        """Return whether the filters of a pod depend only on the node and the pods on that node."""
         spec = incoming.spec
         if spec.volumes or spec.affinity or any(constraint.hard for constraint in spec.spread):
             return False
@@ -70,6 +74,6 @@ class AutoscalerCluster:
         return not any(held.total and held.key.term.topology_key != _HOSTNAME for held in repelling)
 
     def join(self, offering: int, name: str) -> int:
-        """Put a node of an offering into the cluster, with its daemons; give its row."""
+        """Add a node of an offering to the cluster, with its daemons, and return its row."""
         self._planning.join(self.offerings[offering], name)
         return self.cluster.node_row(name)

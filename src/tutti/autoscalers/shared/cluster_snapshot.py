@@ -1,9 +1,10 @@
-"""A cluster snapshot: nodes on which pods of pod groups are tried, and to which nodes are added.
+"""A cluster snapshot: a simulation to which nodes are added and in which pods are placed.
 
-Contract: nodes are numbered, existing nodes first, then new ones as they are added. A pod group is plain while its pods
-look at nothing but the node itself and its room; then `copies` says how many fit. Other pods are asked about one by
-one (`fits`). `ColumnSnapshot` is for pod groups that stay plain, and is arithmetic only; `EngineSnapshot` is a cluster
-with its engine. `back` undoes what was done since `mark`; `ColumnSnapshot` undoes added nodes only.
+Contract: nodes are numbered, existing nodes first, then new nodes in the order in which they are added. A pod group is
+plain while its filters depend only on the node and its free resources; then `copies` returns how many of its pods fit.
+The pods of other groups are checked one by one (`fits`). `ColumnSnapshot` does arithmetic on columns and supports only
+plain groups; `EngineSnapshot` uses a cluster and its engine. `rollback` undoes all changes since `mark`; in a
+`ColumnSnapshot` it undoes only added nodes, so after `mark` callers place pods only on nodes added since.
 """
 
 from __future__ import annotations
@@ -26,206 +27,220 @@ _SPREAD = "PodTopologySpread"
 
 
 class ClusterSnapshot(ABC):
-    """See the module's contract."""
+    """See the module's contract. A method that has a `pod_group` and a `pod` gets one pending pod of that group."""
 
-    there: int
-    """How many nodes are no new ones."""
+    existing_count: int
+    """The number of existing nodes."""
     size: int
-    """How many nodes there are with the new ones."""
+    """The number of existing and new nodes."""
 
     @abstractmethod
     def is_plain(self, pod_group: int, pod: str) -> bool:
-        """Say whether a pod group, of which a pod is given, only looks at nodes and room now."""
+        """Return whether the filters of a pod group depend only on nodes and their free resources now."""
 
     @abstractmethod
     def copies(self, pod_group: int, pod: str, first: int) -> Ints:
-        """Give how many pods of a plain pod group fit on each node from `first` on."""
+        """Return how many pods of a plain pod group fit on each node from `first` on."""
 
     @abstractmethod
     def fits_plain(self, pod_group: int, pod: str) -> Bools:
-        """Say which nodes take a pod of a plain pod group."""
+        """Return, for each node, whether a pod of a plain pod group fits."""
 
     @abstractmethod
     def fits_newest(self, pod_group: int, pod: str) -> bool:
-        """Say whether the newest node takes a pod of any pod group."""
+        """Return whether a pod of any pod group fits on the newest node."""
 
     @abstractmethod
     def fits(self, pod: str) -> Bools:
-        """Say which nodes take a pod, plain or not."""
+        """Return, for each node, whether a pod of any pod group fits."""
 
     @abstractmethod
     def fails_spread(self, pod: str, node: int) -> bool:
-        """Say whether a node does not take a pod because like pods would not be spread evenly."""
+        """Return whether PodTopologySpread is the first filter by which a node rejects a pod."""
 
     @abstractmethod
-    def take(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
-        """Put pods on the nodes from `first` on: so many on each, one node after the other."""
+    def add_pods(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+        """Place pods on the nodes from `first` on, in order; `counts` has the number of pods for each node."""
 
     @abstractmethod
-    def add(self, offering: int, count: int = 1) -> None:
-        """Add new nodes."""
+    def add_nodes(self, offering: int, count: int = 1) -> None:
+        """Add new nodes of an offering."""
 
     @abstractmethod
     def mark(self) -> tuple[int, int]:
-        """Remember this moment."""
+        """Return a mark for `rollback`."""
 
     @abstractmethod
-    def back(self, mark: tuple[int, int]) -> None:
-        """Undo everything since."""
+    def rollback(self, mark: tuple[int, int]) -> None:
+        """Undo all changes since a mark."""
 
 
 class ColumnSnapshot(ClusterSnapshot):
-    """What is free on each node, as columns."""
+    """The free resources of every node as columns; for plain pod groups only."""
 
     def __init__(self, view: AutoscalerCluster, incoming: Sequence[IncomingPod], templates: Ints) -> None:
-        """Take over the numbers while the templates, one node per offering, are in the cluster."""
+        """Copy the numbers from the cluster, in which `templates` are the rows of one node per offering."""
         nodes = view.cluster.nodes
         rows = np.concatenate((view.rows, templates))
         self._welcome = np.array([view.capacity.nodes_accept(each, rows) for each in incoming]).reshape(
             len(incoming), len(rows)
         )
-        self._wants = [view.engine.evaluator.resource_requests(each) for each in incoming]
+        """Pod group x (existing node or offering): whether the node takes the pods, given free resources."""
+        self._requests = [view.engine.evaluator.resource_requests(each) for each in incoming]
+        """By pod group: the requested resources, as (resource, amount)."""
         free: Ints = nodes.alloc[:, rows] - nodes.used[:, rows]
-        self.there = self.size = len(view.rows)
-        self._fresh = free[:, self.there :]
-        self._free = free[:, : self.there].copy()
-        self._kinds: Ints = np.arange(self.there)
-        """What each node is: itself, or which offering, as a place in `_welcome`."""
-        self._places = [np.array([place for place, _ in wants], dtype=np.intp) for wants in self._wants]
-        self._amounts = [np.array([[amount] for _, amount in wants], dtype=np.int64) for wants in self._wants]
-        self._wanted: Ints = np.full((len(free), len(incoming)), -UNLIMITED, dtype=np.int64)
-        """Resource x pod group; what is not wanted is not looked at, however little there is."""
-        for pod_group, wants in enumerate(self._wants):
-            for place, amount in wants:
-                self._wanted[place, pod_group] = amount
+        self.existing_count = self.size = len(view.rows)
+        self._free_when_empty = free[:, self.existing_count :]
+        """Resource x offering."""
+        self._free = free[:, : self.existing_count].copy()
+        """Resource x node."""
+        self._welcome_column: Ints = np.arange(self.existing_count)
+        """By node: its column in `_welcome`, which new nodes of one offering share."""
+        self._resources = [np.array([resource for resource, _ in each], dtype=np.intp) for each in self._requests]
+        self._amounts = [np.array([[amount] for _, amount in each], dtype=np.int64) for each in self._requests]
+        self._request_table: Ints = np.full((len(free), len(incoming)), -UNLIMITED, dtype=np.int64)
+        """Resource x pod group; a resource that a group does not request is below any free amount."""
+        for pod_group, requests in enumerate(self._requests):
+            for resource, amount in requests:
+                self._request_table[resource, pod_group] = amount
 
     def fits(self, pod: str) -> Bools:
-        """Never asked: columns are for plain pod groups alone."""
+        """Raise: only plain pod groups are supported."""
         raise AssertionError(f"{pod} is not of a plain pod_group")
 
     def fails_spread(self, pod: str, node: int) -> bool:
-        """Never asked either."""
+        """Raise: only plain pod groups are supported."""
         raise AssertionError(f"{pod} is not of a plain pod_group")
 
     def is_plain(self, pod_group: int, pod: str) -> bool:
-        """They all are."""
+        """Return True."""
         return True
 
     def copies(self, pod_group: int, pod: str, first: int) -> Ints:
-        """Divide what is free by what is wanted."""
-        most = np.where(self._welcome[pod_group][self._kinds[first : self.size]], NO_LIMIT, 0)
-        for place, amount in self._wants[pod_group]:
-            np.minimum(most, self._free[place, first : self.size] // amount, out=most)
+        """Divide free amounts by requested amounts."""
+        most = np.where(self._welcome[pod_group][self._welcome_column[first : self.size]], NO_LIMIT, 0)
+        for resource, amount in self._requests[pod_group]:
+            np.minimum(most, self._free[resource, first : self.size] // amount, out=most)
         return np.maximum(most, 0, out=most)
 
     def fits_plain(self, pod_group: int, pod: str) -> Bools:
-        """Compare what is free with what is wanted."""
-        enough = (self._free[self._places[pod_group], : self.size] >= self._amounts[pod_group]).all(axis=0)
-        fits: Bools = enough & self._welcome[pod_group][self._kinds[: self.size]]
+        """Compare free amounts with requested amounts."""
+        enough = (self._free[self._resources[pod_group], : self.size] >= self._amounts[pod_group]).all(axis=0)
+        fits: Bools = enough & self._welcome[pod_group][self._welcome_column[: self.size]]
         return fits
 
     def fits_newest(self, pod_group: int, pod: str) -> bool:
-        """Compare what is free there with what is wanted."""
+        """Compare the free amounts of the newest node with requested amounts."""
         newest = self.size - 1
-        if not self._welcome[pod_group, self._kinds[newest]]:
+        if not self._welcome[pod_group, self._welcome_column[newest]]:
             return False
-        return all(self._free[place, newest] >= amount for place, amount in self._wants[pod_group])
+        return all(self._free[resource, newest] >= amount for resource, amount in self._requests[pod_group])
 
-    def take(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
-        """Take away what is wanted."""
+    def add_pods(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+        """Subtract requested amounts from free amounts."""
         if len(counts) == 1:
-            self._free[self._places[pod_group], first] -= self._amounts[pod_group][:, 0] * counts
+            self._free[self._resources[pod_group], first] -= self._amounts[pod_group][:, 0] * counts
             return
-        for place, amount in self._wants[pod_group]:
-            self._free[place, first : first + len(counts)] -= amount * counts
+        for resource, amount in self._requests[pod_group]:
+            self._free[resource, first : first + len(counts)] -= amount * counts
 
-    def add(self, offering: int, count: int = 1) -> None:
-        """Add columns."""
+    def add_nodes(self, offering: int, count: int = 1) -> None:
+        """Append columns."""
         size = self.size + count
-        if size > len(self._kinds):
+        if size > len(self._welcome_column):
             room = size + size // 2 + 16
-            self._kinds, self._free = grow_column(self._kinds, room), grow_column(self._free, room)
-        self._kinds[self.size : size] = self.there + offering
-        self._free[:, self.size : size] = self._fresh[:, offering : offering + 1]
+            self._welcome_column, self._free = grow_column(self._welcome_column, room), grow_column(self._free, room)
+        self._welcome_column[self.size : size] = self.existing_count + offering
+        self._free[:, self.size : size] = self._free_when_empty[:, offering : offering + 1]
         self.size = size
 
-    def fill(self, numbers: Mapping[int, int], offering: int) -> dict[int, int]:
-        """Give how many pods of each group, of so many, an empty node of an offering takes, group after group."""
-        pod_groups = np.array(list(numbers), dtype=np.intp)
-        wanted, welcome = self._wanted[:, pod_groups], self._welcome[pod_groups, self.there + offering]
-        free, taken, at = self._fresh[:, offering].copy(), dict[int, int](), 0
+    def count_on_empty_node(self, pending: Mapping[int, int], offering: int) -> dict[int, int]:
+        """Return how many pods of each group fit on an empty node of an offering, filled group after group.
+
+        `pending` has the number of pods of each group. The snapshot does not change.
+        """
+        pod_groups = np.array(list(pending), dtype=np.intp)
+        requests, welcome = (
+            self._request_table[:, pod_groups],
+            self._welcome[pod_groups, self.existing_count + offering],
+        )
+        free, counts, at = self._free_when_empty[:, offering].copy(), dict[int, int](), 0
         while at < len(pod_groups):
-            fits = welcome[at:] & (wanted[:, at:] <= free[:, np.newaxis]).all(axis=0)
+            fits = welcome[at:] & (requests[:, at:] <= free[:, np.newaxis]).all(axis=0)
             step = int(fits.argmax())
             if not fits[step]:
                 break
             at += step
             pod_group = int(pod_groups[at])
-            copies = min((int(free[place]) // amount for place, amount in self._wants[pod_group]), default=NO_LIMIT)
-            taken[pod_group] = count = min(numbers[pod_group], copies)
-            for place, amount in self._wants[pod_group]:
-                free[place] -= amount * count
+            copies = min(
+                (int(free[resource]) // amount for resource, amount in self._requests[pod_group]), default=NO_LIMIT
+            )
+            counts[pod_group] = count = min(pending[pod_group], copies)
+            for resource, amount in self._requests[pod_group]:
+                free[resource] -= amount * count
             at += 1
-        return taken
+        return counts
 
     def mark(self) -> tuple[int, int]:
-        """Remember how many nodes there are."""
+        """Return the number of nodes."""
         return self.size, 0
 
-    def back(self, mark: tuple[int, int]) -> None:
-        """Drop the nodes since."""
+    def rollback(self, mark: tuple[int, int]) -> None:
+        """Remove the nodes that were added since a mark."""
         self.size = mark[0]
 
 
 class EngineSnapshot(ClusterSnapshot):
-    """A cluster, its engine, and the nodes that join it."""
+    """A cluster with its engine, which new nodes join."""
 
     def __init__(self, view: AutoscalerCluster) -> None:
         self._view, self._cluster, self._evaluator = view, view.cluster, view.engine.evaluator
         self._rows: list[int] = view.rows.tolist()
-        self.there = self.size = len(self._rows)
+        self.existing_count = self.size = len(self._rows)
         self._added = 0
 
     def is_plain(self, pod_group: int, pod: str) -> bool:
-        """Ask the engine whether any rule looks at other pods or nodes."""
-        return self._view.is_plain(self._ask(pod))
+        """Check the pod's rules, and the anti-affinity of placed pods."""
+        return self._view.is_plain(self._incoming(pod))
 
     def copies(self, pod_group: int, pod: str, first: int) -> Ints:
-        """Divide what is free by what is wanted."""
+        """Divide free amounts by requested amounts."""
         nodes, rows = self._cluster.nodes, np.array(self._rows[first:], dtype=np.intp)
-        return self._view.capacity.copies_with_free(self._ask(pod), nodes.alloc[:, rows] - nodes.used[:, rows], rows)
+        return self._view.capacity.copies_with_free(
+            self._incoming(pod), nodes.alloc[:, rows] - nodes.used[:, rows], rows
+        )
 
     def fits_plain(self, pod_group: int, pod: str) -> Bools:
-        """Ask the engine's filters."""
+        """Run the engine's filters."""
         return self.fits(pod)
 
     def fits_newest(self, pod_group: int, pod: str) -> bool:
-        """Ask the engine's filters."""
+        """Run the engine's filters."""
         return bool(self.fits(pod)[-1])
 
     def fits(self, pod: str) -> Bools:
-        """Ask the engine's filters."""
-        found = self._evaluator.filter(self._ask(pod))
-        return found.feasible[self._rows] if isinstance(found, FilterResult) else np.zeros(self.size, dtype=bool)
+        """Run the engine's filters."""
+        result = self._evaluator.filter(self._incoming(pod))
+        return result.feasible[self._rows] if isinstance(result, FilterResult) else np.zeros(self.size, dtype=bool)
 
     def fails_spread(self, pod: str, node: int) -> bool:
-        """Ask which filter says no first."""
-        incoming, row = self._ask(pod), self._rows[node]
-        found = self._evaluator.filter(incoming)
-        if not isinstance(found, FilterResult) or found.feasible[row]:
+        """Run the engine's filters and look up the plugin of the reason."""
+        incoming, row = self._incoming(pod), self._rows[node]
+        result = self._evaluator.filter(incoming)
+        if not isinstance(result, FilterResult) or result.feasible[row]:
             return False
-        verdict = int(self._evaluator.filter_rows(incoming, found.states, np.array([row]))[0])
+        verdict = int(self._evaluator.filter_rows(incoming, result.states, np.array([row]))[0])
         return self._evaluator.reason(incoming, row, verdict).plugin == _SPREAD
 
-    def take(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
+    def add_pods(self, pod_group: int, pods: Sequence[str], first: int, counts: Ints) -> None:
         """Bind the pods."""
         names, pod = self._cluster.nodes.names, iter(pods)
         for row, count in zip(self._rows[first:], counts.tolist(), strict=False):
             for _ in range(count):
                 self._cluster.apply(Bind(next(pod), names[row]))
 
-    def add(self, offering: int, count: int = 1) -> None:
-        """Let nodes join."""
+    def add_nodes(self, offering: int, count: int = 1) -> None:
+        """Add nodes to the cluster, with their daemons."""
         for _ in range(count):
             self._added += 1
             self._rows.append(self._view.join(offering, f"peer-new-{self._added}"))
@@ -235,18 +250,18 @@ class EngineSnapshot(ClusterSnapshot):
         """Mark the cluster."""
         return self.size, self._cluster.mark()
 
-    def back(self, mark: tuple[int, int]) -> None:
-        """Roll the cluster back."""
+    def rollback(self, mark: tuple[int, int]) -> None:
+        """Roll back the cluster."""
         self.size = mark[0]
         del self._rows[self.size :]
         self._cluster.rollback(mark[1])
 
-    def _ask(self, pod: str) -> IncomingPod:
+    def _incoming(self, pod: str) -> IncomingPod:
         return self._evaluator.incoming_pod(self._cluster.pod_row(pod))
 
 
 def snapshot_of(view: AutoscalerCluster) -> ClusterSnapshot:
-    """Give the snapshot for the pod groups of a view: numbers alone if they will do."""
+    """Return a `ColumnSnapshot` if every pod group is plain on existing and on new nodes, else an `EngineSnapshot`."""
     cluster, evaluator = view.cluster, view.engine.evaluator
     mark = cluster.mark()
     try:

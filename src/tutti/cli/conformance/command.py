@@ -170,13 +170,13 @@ def _run_line(settings: PurchaseSettings, line: Line) -> CaseOutcome | PurchaseO
     """Run one case; scale-downs run with the model, because Tutti's own scale-down is meant to differ."""
     from tutti.conformance.formats import CaseOutcome, Difference, run_line
     from tutti.conformance.models import check_line
-    from tutti.conformance.scale_down_cases import is_removal
+    from tutti.conformance.scale_down_cases import has_scale_down_answer
 
-    if not is_removal(line[2]):
+    if not has_scale_down_answer(line[2]):
         return run_line(*line, settings)
     checks = check_line(*line)
     wrong = tuple(
-        Difference(each.case, place, "", {each.what: (each.recorded, each.ours)})
+        Difference(each.case, place, "", {each.part: (each.recorded, each.ours)})
         for place, each in enumerate(checks)
         if not each.agrees
     )

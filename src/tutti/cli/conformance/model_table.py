@@ -42,15 +42,15 @@ def tallies(checks: Iterable[ModelCheck]) -> dict[tuple[str, str, str], ModelTal
     counts: dict[tuple[str, str, str], ModelTally] = {}
     for check in checks:
         for family in (check.family, ALL):
-            counts.setdefault((check.model, check.what, family), ModelTally()).add(check)
+            counts.setdefault((check.model, check.part, family), ModelTally()).add(check)
     return counts
 
 
 def model_table(checks: Sequence[ModelCheck]) -> str:
     """Return the table; models, kinds of answers and families are in the order of `checks`, sums after families."""
     counts, rows = tallies(checks), list[Sequence[object]]()
-    for model, what in dict.fromkeys((check.model, check.what) for check in checks):
-        families = dict.fromkeys(check.family for check in checks if (check.model, check.what) == (model, what))
+    for model, what in dict.fromkeys((check.model, check.part) for check in checks):
+        families = dict.fromkeys(check.family for check in checks if (check.model, check.part) == (model, what))
         for family in (*families, ALL):
             tally = counts[model, what, family]
             rows.append((model, what, family, tally.cases, tally.exact, tally.agree, f"{tally.percent:.1f}%"))
@@ -73,7 +73,7 @@ def disagreement(check: ModelCheck) -> str:
         f"  {program:<10}{_json_text(value)}"
         for program, value in (("recorded", check.recorded), ("model", check.ours))
     ]
-    return "\n".join((f"{check.model}, {check.what}, case {check.case}{place}", *answers))
+    return "\n".join((f"{check.model}, {check.part}, case {check.case}{place}", *answers))
 
 
 def _json_text(value: Any) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.autoscalers.cluster_autoscaler.drainability import latest_moment
-from tutti.autoscalers.cluster_autoscaler.planner import LATER, cluster_autoscaler_down
+from tutti.autoscalers.cluster_autoscaler.planner import SECOND_PASS_DELAY, cluster_autoscaler_down
 from tutti.autoscalers.cluster_autoscaler.scaledown_records import (
     ScaleDownDecision,
     ScaleDownNodeGroup,
@@ -90,11 +90,13 @@ def _rounds(
     gone, found = gone_controllers(cluster), list[ScaleDownDecision]()
     while not found or (_deleted(found[-1]) and not budget.is_exhausted()):
         twin = copied(cluster, meter=budget.meter)
-        found.append(cluster_autoscaler_down(twin, groups, options=options, now=now, gone=gone, budget=budget))
+        found.append(
+            cluster_autoscaler_down(twin, groups, options=options, now=now, missing_controllers=gone, budget=budget)
+        )
         left = frozenset(_deleted(found[-1]))
         cluster = copied(cluster, _after(cluster, left, found[-1].places))
         groups = tuple(replace(each, members=tuple(n for n in each.members if n not in left)) for each in groups)
-        now = None if now is None else now + LATER
+        now = None if now is None else now + SECOND_PASS_DELAY
     return found
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from tutti.autoscalers.cluster_autoscaler.drainability import MOST_GRACE, DrainabilityRules, grace_of
+from tutti.autoscalers.cluster_autoscaler.drainability import MAX_GRACE_SECONDS, DrainabilityRules, grace_of
 from tutti.cluster.edits import Put, Remove, Unbind
 from tutti.cluster.node_edits import cordoned, node_of, pods_on
 from tutti.cluster.trial import Trial
@@ -98,7 +98,7 @@ class Drainer:
         steps = []
         while movers := leaving(self._cluster, name, self._rules):
             pods = self._evicted_at_once(name, movers)
-            moves, grace = self._move(pods, name), min(max(map(grace_of, pods)), MOST_GRACE)
+            moves, grace = self._move(pods, name), min(max(map(grace_of, pods)), MAX_GRACE_SECONDS)
             last = not leaving(self._cluster, name, self._rules)
             steps.append(ScaleDownStep(moves=moves, removes=(name,) if last else (), grace=grace))
         if not steps:  # its last pods left with their gang, for another node's sake

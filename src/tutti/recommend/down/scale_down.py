@@ -72,7 +72,7 @@ def give_back(request: Request, answer: Recommendation, budget: WorkBudget, *, d
     planning = settle(answer, request, meter=budget.meter).planning
     cluster, pools = planning.cluster, request.catalogue.pools
     now = down.now if down.now is not None else latest_moment(request.objects)
-    rules = DrainabilityRules(remaining_budgets(cluster), now=now, gone=gone_controllers(cluster))
+    rules = DrainabilityRules(remaining_budgets(cluster), now=now, missing_controllers=gone_controllers(cluster))
     every = find_candidates(cluster, request.catalogue, rules, down=down, new={n.name for n in answer.nodes})
     takers = {each.node for each in answer.on_existing}
     candidates = [each for each in every.candidates if each.node not in takers]

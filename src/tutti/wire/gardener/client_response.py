@@ -1,6 +1,6 @@
-"""The response of a scaling recommender as a client reads it: this one's, or the original's.
+"""The response of a scaling recommender (Tutti's or the original) as a client reads it.
 
-Contract: lenient where `response` is strict: fields that a recommender leaves out have defaults.
+Contract: unlike in `response`, all fields are optional and have defaults.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import msgspec
 
 
 class RecommenderScaleUp(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """So many nodes to add."""
+    """Nodes to add to one pool in one zone."""
 
     zone: str = ""
     node_pool_name: str = ""
@@ -19,7 +19,7 @@ class RecommenderScaleUp(msgspec.Struct, frozen=True, kw_only=True, rename="came
 
 
 class RecommenderPlan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What to add, and the names of nodes that can go."""
+    """Nodes to add, and the names of nodes to remove."""
 
     scale_up: list[RecommenderScaleUp] = []
     scale_down: list[str] = []

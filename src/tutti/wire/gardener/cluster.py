@@ -1,10 +1,10 @@
 """The cluster of a Gardener snapshot: its nodes, pods and priority classes as Kubernetes objects.
 
-Contract: pure. Pods are those of the snapshot, with their namespaces and names; those of kube-system run like all
-others. A pod is on the node that it names. One that is committed to a node without naming it is somewhere else: it
-neither waits nor counts, and a note says so. Snapshots do not tell who owns a pod: that is told from what controllers
-leave on their pods (`controllers`). A node that is on its way out takes no more pods. What an API server would have
-filled in is filled in; what it would refuse raises `InputError` with the object and the field.
+Contract: pure. Pods keep their namespaces and names; pods of kube-system count like all others. A pod is on the node
+that it names. A pod that is committed to a node without naming the node is left out, and a note says so. Snapshots have
+no owners of pods: controllers are guessed from labels and affinity (`guess_controllers`). A node that is being deleted
+takes no more pods. Defaults of an API server are set; what an API server would reject raises `InputError` with the
+object and the field.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ _NAMES = {
     "spec.taints": "Taints",
     "spec.": "Spec.",
 }
-"""What a snapshot calls the fields of Kubernetes objects, the longer names first."""
+"""By field of Kubernetes objects: its name in a snapshot; longer names first."""
 _OWN_SCHEDULER = "bin-packing-scheduler"
-"""The scheduler of the recommender's own virtual cluster: a pod that names it waits for the usual one."""
+"""The scheduler of the recommender's own virtual cluster; its pods are pods of the default scheduler."""
 
 
 def read_cluster(text: GardenerSnapshotText, *, file: str) -> Snapshot:
-    """The cluster of a snapshot, prepared."""
+    """Return the prepared cluster of a snapshot."""
     existing = text.autoscaler.existing_nodes if text.autoscaler is not None else None
     nodes = _checked((_node(each) for each in text.nodes or existing or ()), file=file)
     classes = _checked((_priority_class(each) for each in text.priority_classes or ()), file=file)
@@ -91,7 +91,7 @@ def _notes(texts: Sequence[GardenerPodText], pods: Sequence[Pod], nodes: Sequenc
 
 
 def _volume_note(text: GardenerSnapshotText) -> Iterator[str]:
-    """What volumes cannot decide: what is behind a claim, where it is and who shares it, is not in a snapshot."""
+    """Yield a note if pods have volume claims: a snapshot does not have the volumes of claims, nor their zones."""
     if any(volume.persistent_volume_claim is not None for pod in text.pods or () for volume in _volumes(pod)):
         existing = text.autoscaler.existing_nodes if text.autoscaler is not None else None
         counted = any(node.allocatable_volumes for node in text.nodes or existing or ())
@@ -104,7 +104,7 @@ def _volumes(text: GardenerPodText) -> Sequence[Volume]:
 
 
 def time_of(text: str | None) -> str | None:
-    """A time, if it is set."""
+    """Return a time; None if it is not set."""
     return None if not text or text == ZERO_TIME else text
 
 
@@ -139,7 +139,7 @@ def _priority_class(text: PriorityClassText) -> PriorityClass:
 
 
 def _pods(texts: Iterable[GardenerPodText]) -> Iterator[Pod]:
-    """The pods that wait or are on a node that they name."""
+    """Yield the pods that are pending or name their node."""
     for text in texts:
         spec = text.spec or _NO_SPEC
         node = text.node_name or spec.node_name or None
@@ -161,7 +161,7 @@ def _pods(texts: Iterable[GardenerPodText]) -> Iterator[Pod]:
 
 
 def _spec(text: GardenerPodText, spec: PodSpec, node: str | None) -> PodSpec:
-    """The spec with what the snapshot tells beside it, and with the defaults that every pod has."""
+    """Return the spec with the node, the scheduler and the requests that the snapshot has outside of the spec."""
     changes: dict[str, Any] = {}
     if spec.node_name != node:
         changes["node_name"] = node
@@ -182,7 +182,7 @@ def _asks(container: Container) -> bool:
 
 
 def _checked(objects: Iterable[_Some], *, file: str) -> list[_Some]:
-    """Sound objects, each of them once."""
+    """Validate objects, and return them without duplicates."""
     found: dict[str, _Some] = {}
     for place, obj in enumerate(objects):
         try:
@@ -200,7 +200,7 @@ def _checked(objects: Iterable[_Some], *, file: str) -> list[_Some]:
 
 
 def _field(obj: Object, field: str) -> str:
-    """What a snapshot calls a field of an object."""
+    """Return the name of an object's field in a snapshot."""
     if isinstance(obj, PriorityClass):
         return field
     for start, name in _NAMES.items():
@@ -210,7 +210,7 @@ def _field(obj: Object, field: str) -> str:
 
 
 def _admitted(pod: Pod, admission: Admission, *, file: str) -> Pod:
-    """The pod as an API server would have stored it."""
+    """Return the pod as an API server would have stored it."""
     spec = pod.spec
     if is_stored(pod) and (spec.priority is not None or not spec.priority_class_name):
         return default_pod(pod)

@@ -1,8 +1,8 @@
-"""Gardener's ClusterSnapshot, as the scaling recommender's clients post it, as a request.
+"""The request that a ClusterSnapshot of Gardener's scaling recommender describes.
 
-Contract: pure. `parse_gardener` decodes a document once, `read_gardener` makes the request of it. The pods are those of
-the body. `text` has the fields, `cluster` the objects that they become, `worker_pools` what can be bought. A field that
-cannot be read raises `InputError` with its path, an impossible pool `PoolError`.
+Contract: pure. `parse_gardener` decodes a document once, and `read_gardener` builds the request. `text` has the fields,
+`cluster` the Kubernetes objects, and `worker_pools` the catalogue. A field that cannot be read raises `InputError` with
+its path, and an impossible pool raises `PoolError`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tutti.wire.gardener.worker_pools import read_catalogue
 
 _DEFAULT = RecommendOptions()
 _FIELDS = {"autoscalerconfig", "workerpools", "priorityclasses", "pods", "nodes"}
-"""Of these, in lower case, a snapshot has at least one."""
+"""A snapshot has at least one of these fields, in any case."""
 
 
 def parse_gardener(document: WireDocument) -> GardenerSnapshotText:
-    """The records of a snapshot; a document of another format is refused.
+    """Return the records of a snapshot; a document of another format is an `InputError`.
 
-    Read as an empty snapshot, another format would mean that no pod is pending.
+    If another format were read as an empty snapshot, the answer would be that no pod is pending.
     """
     names = document.fields
     if names is not None and (
@@ -39,7 +39,7 @@ def parse_gardener(document: WireDocument) -> GardenerSnapshotText:
 def read_gardener(
     text: GardenerSnapshotText, book: PriceBook, *, file: str, options: RecommendOptions = _DEFAULT
 ) -> Request:
-    """The request that a snapshot stands for."""
+    """Return the request that a snapshot describes."""
     snapshot = read_cluster(text, file=file)
     catalogue = read_catalogue(text, snapshot.nodes, book, file=file)
     return assemble(snapshot, catalogue, options=options, notes=snapshot.notes)

@@ -54,7 +54,7 @@ class RecommendationResponse(_Part, frozen=True):
 
 
 def gardener_answer(answer: Recommendation, request: Request, *, millis: int) -> RecommendationResponse:
-    """The response with the plan for `request`."""
+    """Return the response with the plan for `request`."""
     scale_up = (
         GardenerScaleUp(
             zone=each.zone,
@@ -78,7 +78,7 @@ def gardener_answer(answer: Recommendation, request: Request, *, millis: int) ->
 
 
 def gardener_error(text: str, *, millis: int) -> RecommendationResponse:
-    """The response without a plan."""
+    """Return a response with an error and without a plan."""
     return RecommendationResponse(
         recommendation=GardenerPlan(scale_up=(), scale_down=()),
         unscheduled_pods=(),

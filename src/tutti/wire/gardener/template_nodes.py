@@ -1,7 +1,7 @@
-"""The nodes of Gardener's worker pools: as a template says, like one that is there, or as the price book knows them.
+"""New nodes of Gardener's worker pools: from a node template, from an existing node, or from the price book.
 
-Contract: pure. A node bears the labels that every kubelet sets, by their new and old names; those of the pool and of
-its template come before. Without an allocatable, a template's capacity less what Gardener's kubelets keep counts.
+Contract: pure. A node has the labels that every kubelet sets, by their new and old names; labels of the pool and of its
+template take precedence. If a template has no allocatable, its capacity less Gardener's kubelet reservation is used.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tutti.wire.gardener.text import GardenerTemplateText, WorkerPoolText
 
 POOL = "worker.gardener.cloud/pool"
 _POOL_LABELS = (POOL, "worker_gardener_cloud_pool", "worker.gardener.cloud_pool")
-"""Labels with the name of a node's pool; of several, the first counts."""
+"""Labels with the name of a node's pool; the first one that is set counts."""
 _ZONE_LABELS = (
     ZONE, "topology.gke.io/zone", "topology.ebs.csi.aws.com/zone", "topology.disk.csi.azure.com/zone",
     "failure-domain.beta.kubernetes.io/zone",
 )  # fmt: skip
 _RESERVED: Quantities = {"cpu": "80m", "memory": "1Gi"}
-"""What Gardener's kubelets keep for themselves."""
+"""The resources that Gardener's kubelets reserve."""
 _PODS: Quantities = {"pods": "110"}
 
 
 def pool_of(labels: Mapping[str, str] | None) -> str:
-    """The pool that labels name; empty when they name none."""
+    """Return the pool that labels name; empty if they name no pool."""
     return next((labels[key] for key in _POOL_LABELS if labels.get(key)), "") if labels else ""
 
 
 def zone_of(node: Node) -> str:
-    """The zone that a node is in; empty when it does not say."""
+    """Return the zone of a node; empty if its labels name no zone."""
     labels = node.metadata.labels or {}
     return next((labels[key] for key in _ZONE_LABELS if labels.get(key)), "")
 
@@ -45,14 +45,14 @@ def _name(pool: WorkerPoolText, zone: str) -> str:
 
 
 def _labels(pool: WorkerPoolText, *, kind: str, zone: str, region: str, arch: str = "amd64") -> dict[str, str]:
-    """The labels that every node of a pool has, by their new and old names."""
+    """Return the labels that every node of a pool has, by their new and old names."""
     new = {ARCH: pool.architecture or arch, OS: "linux", INSTANCE_TYPE: kind, REGION: region, ZONE: zone}
     both = new | {old: new[key] for old, key in OLD_KEYS.items()} | (pool.labels or {})
     return {key: value for key, value in both.items() if value} | {POOL: pool.name or ""}
 
 
 def _taints(*lists: Iterable[Taint] | None) -> list[Taint]:
-    """Taints of several lists; of two with the same key and effect the first."""
+    """Return the taints of several lists; of taints with the same key and effect, only the first."""
     found: dict[tuple[str, str], Taint] = {}
     for taint in (each for listed in lists for each in listed or ()):
         found.setdefault((taint.key, taint.effect), taint)
@@ -60,7 +60,7 @@ def _taints(*lists: Iterable[Taint] | None) -> list[Taint]:
 
 
 def from_template(pool: WorkerPoolText, template: GardenerTemplateText, *, kind: str, zone: str, region: str) -> Node:
-    """A node as a template says, in a zone of its pool."""
+    """Return a node with the size, labels and taints of a template, in a zone of its pool."""
     labels = _labels(pool, kind=kind, zone=zone, region=region) | (template.labels or {})
     where = {key: zone for key in _ZONE_LABELS if zone and key in labels}
     capacity = template.capacity or template.allocatable or {}
@@ -74,7 +74,7 @@ def from_template(pool: WorkerPoolText, template: GardenerTemplateText, *, kind:
 
 
 def like_one_of(pool: WorkerPoolText, nodes: Sequence[Node], *, zone: str) -> Node:
-    """A node like one that the pool has, in a zone of it."""
+    """Return a node like an existing node of the pool, in a zone of the pool."""
     example = best_example([node for node in nodes if zone_of(node) == zone] or nodes)
     labels = {key: zone if key in _ZONE_LABELS else value for key, value in (example.metadata.labels or {}).items()}
     moved = replace(example, metadata=replace(example.metadata, labels=labels, deletion_timestamp=None))
@@ -82,7 +82,7 @@ def like_one_of(pool: WorkerPoolText, nodes: Sequence[Node], *, zone: str) -> No
 
 
 def from_market(pool: WorkerPoolText, market: PoolContext, *, kind: str, zone: str, region: str) -> Node | None:
-    """A node as the price book knows its machine type; None when it does not."""
+    """Return a node of a machine type in the price book; None if the price book does not have the type."""
     machine = market.machine(kind) if kind else None
     if machine is None:
         return None

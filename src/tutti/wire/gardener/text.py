@@ -1,10 +1,9 @@
 """The text of Gardener's ClusterSnapshot: its records, and how they are decoded.
 
-Contract: pure. `parse_snapshot` gives the records of a document or raises `InputError` with the path of the field.
-Names are Go's and Kubernetes', in any case; unknown names are accepted; a null is an absent field. The fields of a
-document with the usual names are decoded once, straight into records; `field_names` only compares names. The first name
-that is not one of them, at whatever depth, makes the whole document go the slower way on which the case of names does
-not matter.
+Contract: pure. `parse_snapshot` returns the records of a document or raises `InputError` with the path of the field.
+Names are those of Go and Kubernetes, in any case; unknown names are ignored; a null is an absent field. A document with
+the usual names is decoded once, directly into records, and `field_names` checks the names. The first unusual name, at
+any depth, sends the whole document through a slower decoder that ignores the case of names.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tutti.wire.document import WireDocument
 from tutti.wire.field_names import checker
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
-"""What Go writes for a time that is not set."""
+"""Go's text of a time that is not set."""
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Status = Annotated[int, msgspec.Meta(ge=-2, le=1)]
 
@@ -33,7 +32,7 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True, rename="pascal", forbid_u
 
 
 class _Meta(_Text, frozen=True):
-    """What pools, pods and nodes begin with."""
+    """The fields that pools, pods and nodes share."""
 
     row_id: Any = msgspec.field(default=None, name="RowID")
     creation_timestamp: str | None = None
@@ -83,7 +82,7 @@ class GardenerNodeText(_Meta, frozen=True):
 
 
 class PriorityClassText(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A priority class: a Kubernetes object with some fields beside its own."""
+    """A priority class: the Kubernetes object, with additional fields."""
 
     metadata: ObjectMeta = ObjectMeta()
     value: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
@@ -92,7 +91,7 @@ class PriorityClassText(msgspec.Struct, frozen=True, kw_only=True, rename="camel
 
 
 class GardenerTemplateText(_Text, frozen=True):
-    """A node as it would join."""
+    """A template of new nodes."""
 
     name: str | None = None
     instance_type: str | None = None
@@ -118,14 +117,14 @@ class GroupText(_Text, frozen=True):
 
 
 class RangeText(_Text, frozen=True):
-    """How many nodes a group may have."""
+    """The minimum and maximum size of a group."""
 
     min: Size | None = None
     max: Size | None = None
 
 
 class SettingsText(_Text, frozen=True):
-    """What Cluster Autoscaler was told; durations are nanoseconds."""
+    """Settings of Cluster Autoscaler; durations are in nanoseconds."""
 
     snapshot_timestamp: Any = None
     expander: str | None = None
@@ -142,7 +141,7 @@ class SettingsText(_Text, frozen=True):
 
 
 class AutoscalerText(_Text, frozen=True):
-    """What can be bought, as Cluster Autoscaler is told."""
+    """The configuration of Cluster Autoscaler: node templates and node groups."""
 
     node_templates: dict[str, GardenerTemplateText] | None = None
     node_groups: dict[str, GroupText] | None = None
@@ -172,12 +171,12 @@ _DECODER = msgspec.json.Decoder(GardenerSnapshotText)
 
 
 class _FieldDecoders(NamedTuple):
-    """How one top-level field of a snapshot is decoded."""
+    """The decoders of one top-level field of a snapshot."""
 
     attribute: str
     value: msgspec.json.Decoder[Any]
     names: msgspec.json.Decoder[Any] | None
-    """Makes no values: it raises at the first name that is not a usual one."""
+    """Builds no values: it raises at the first unusual name."""
 
 
 @cache
@@ -189,14 +188,14 @@ def _field_decoders() -> dict[str, _FieldDecoders]:
 
 
 def parse_snapshot(document: WireDocument) -> GardenerSnapshotText:
-    """The records of a document."""
+    """Return the records of a document."""
     if document.fields is None:
         _refuse_malformed(document.source)
     else:
         try:
             if (text := _with_usual_names(document.fields)) is not None:
                 return text
-        except msgspec.ValidationError:  # a name in another case, a null, or a fault that the slower way names
+        except msgspec.ValidationError:  # an unusual name, a null, or an error that the slower decoder reports
             pass
         except (msgspec.DecodeError, RecursionError):
             _refuse_malformed(document.source)
@@ -216,7 +215,7 @@ def _refuse_malformed(source: Source) -> None:
 
 
 def _with_usual_names(fields: Mapping[str, msgspec.Raw]) -> GardenerSnapshotText | None:
-    """The records of a snapshot with the usual names; None where one on the top level is another."""
+    """Return the records of a snapshot with the usual names; None if a top-level name is unusual."""
     decoders = _field_decoders()
     if not fields.keys() <= decoders.keys():
         return None
@@ -242,7 +241,7 @@ def _in_any_case(document: WireDocument) -> GardenerSnapshotText:
 
 
 def _placed(error: msgspec.ValidationError, tree: dict[str, Any]) -> msgspec.ValidationError:
-    """The error with the name of the template or group that it is in, which the decoder does not tell."""
+    """Return the error with the name of its template or group, which the decoder leaves out."""
     autoscaler = tree.get("AutoscalerConfig")
     if "[...]" not in str(error) or not isinstance(autoscaler, dict):
         return error

@@ -1,11 +1,11 @@
-"""What can be bought for a Gardener snapshot: its worker pools, with the node templates of Cluster Autoscaler.
+"""The catalogue of a Gardener snapshot: its worker pools, with the node templates of Cluster Autoscaler.
 
-Contract: pure. An offering for each zone of a pool. Its node is what the first of these says: the template with the
-zone and the pool's label (or that of the pool's node group in the zone), the pool's template of another zone, a node
-that the pool has, what the price book knows of the machine type (`gardener_nodes`); when none does, `PoolError` names
-pool and zone. Limits are the pool's maximum, that of its node group in a zone (CASettings.NodeGroupsMinMax before the
-group's own, each bound for itself), and MaxNodesTotal over all. The minimums of node groups hold in their zones, beside
-the pool's over all of them. Machines that were ordered and have not joined (TargetSize) count.
+Contract: pure. Each zone of a pool is one offering. The first of these sources describes its node (`template_nodes`):
+the template with the zone and the pool's label (or of the pool's node group in the zone), the pool's template of
+another zone, an existing node of the pool, the machine type in the price book; without any, `PoolError` names the pool
+and the zone. Limits are the pool's maximum, the maximum of its node group in a zone (CASettings.NodeGroupsMinMax before
+the group's own, separately for minimum and maximum), and MaxNodesTotal for all pools. Minimums of node groups hold in
+their zones, in addition to the minimum of the pool. Machines that are ordered and have not joined (TargetSize) count.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from tutti.wire.gardener.text import (
 
 
 class _World(NamedTuple):
-    """What pools are read against."""
+    """The templates, groups, prices and existing nodes that pools are built from."""
 
     templates: Mapping[str, GardenerTemplateText]
     groups: Mapping[str, GroupText]
     market: PoolContext
     nodes: Mapping[str, Sequence[Node]]
-    """Those of each pool."""
+    """The existing nodes of each pool."""
     file: str
 
 
 def read_catalogue(text: GardenerSnapshotText, nodes: Sequence[Node], book: PriceBook, *, file: str) -> Catalogue:
-    """What can be bought for a snapshot; `nodes` are those that are there."""
+    """Return the catalogue of a snapshot; `nodes` are the existing nodes."""
     autoscaler = text.autoscaler or AutoscalerText()
     mine: dict[str, list[Node]] = {}
     for node in nodes:
@@ -77,7 +77,7 @@ def read_catalogue(text: GardenerSnapshotText, nodes: Sequence[Node], book: Pric
 
 
 def _groups(autoscaler: AutoscalerText, *, file: str) -> dict[str, GroupText]:
-    """The node groups, with the sizes that Cluster Autoscaler was told."""
+    """Return the node groups, with the sizes of Cluster Autoscaler's settings."""
     told = (autoscaler.settings.node_groups_min_max if autoscaler.settings is not None else None) or {}
     groups = {}
     for key, group in (autoscaler.node_groups or {}).items():
@@ -104,7 +104,7 @@ def _check_template(name: str, template: GardenerTemplateText, *, file: str) -> 
 
 
 def _from_groups(world: _World) -> list[WorkerPoolText]:
-    """Pools of a snapshot that has node groups alone."""
+    """Return worker pools for a snapshot that has only node groups."""
     found: dict[str, list[GroupText]] = {}
     for group in world.groups.values():
         found.setdefault(group.pool_name or group.name or "", []).append(group)
@@ -124,7 +124,7 @@ def _from_groups(world: _World) -> list[WorkerPoolText]:
 
 
 def _template_for(pool: WorkerPoolText, zone: str, world: _World) -> GardenerTemplateText | None:
-    """The template of a pool in a zone; one that does not say how large a node is, is none."""
+    """Return the template of a pool in a zone; None if there is no template with a size."""
     name = pool.name or ""
     labelled = [each for _, each in sorted(world.templates.items()) if pool_of(each.labels) == name]
     grouped = [
@@ -195,7 +195,7 @@ def _limits(
 
 
 def _offering(text: WorkerPoolText, zone: str, world: _World) -> Offering:
-    """A node of a pool in a zone."""
+    """Return a new node of a pool in a zone."""
     name = text.name or ""
     template = _template_for(text, zone, world) or _sibling(text, world)
     kind = (template.instance_type if template is not None else None) or text.machine_type or ""
@@ -216,7 +216,7 @@ def _offering(text: WorkerPoolText, zone: str, world: _World) -> Offering:
 
 
 def _sibling(text: WorkerPoolText, world: _World) -> GardenerTemplateText | None:
-    """The pool's template of another zone."""
+    """Return the pool's template of another zone."""
     for zone in sorted({template.zone or "" for template in world.templates.values()}):
         if (found := _template_for(text, zone, world)) is not None:
             return found

@@ -1,9 +1,9 @@
 """The cluster of a planner request of gardener/scaling-advisor, as Kubernetes objects.
 
-Contract: pure. A pod has one container that asks for what all of its containers asked together. Kinds that the snapshot
-leaves out are unknown, and not looked for; a claim or a class that is missing among others refuses its pod. A claim
-that waits for its volume alone, not for a pod, is taken as bound: its volume comes whatever is planned here, and where
-it will be nobody knows, so it does not bind its pod to a zone.
+Contract: pure. A pod has one container with the aggregated requests of its containers. Kinds that the snapshot leaves
+out are unknown and not checked; if a kind is listed, a pod with a missing claim or class of that kind is rejected. A
+claim of a storage class with immediate binding counts as bound: its volume is provisioned independently of the plan, in
+an unknown zone, so the claim does not restrict its pod to a zone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BOUND = "Bound"
 
 
 def read_cluster(text: PlannerSnapshotText, *, file: str) -> Snapshot:
-    """The cluster of a planner request, prepared."""
+    """Return the prepared cluster of a planner request."""
     present = {Node.KIND, Pod.KIND}
     for kind, listed in (
         (PersistentVolume, text.volumes), (PersistentVolumeClaim, text.claims), (StorageClass, text.storage_classes),
@@ -124,7 +124,7 @@ def _pod(text: PlannerPodText) -> Pod:
     asks = ResourceRequirements(requests=text.aggregated_requests)
     metadata = _metadata(text)
     if text.priority is None and text.priority_class_name:
-        # Only its number makes a priority one that was admitted: a name alone is looked up.
+        # Without a number the priority is looked up by its class, as for a pod that is not stored yet.
         metadata = replace(metadata, uid=None, creation_timestamp=None)
     return Pod(
         metadata=metadata,
@@ -154,12 +154,12 @@ def _binds_at_once(storage: StorageClass) -> bool:
 
 
 def _source(driver: str, volume: str) -> CsiSource | None:
-    """What nodes count: a request does not say it of a volume, its storage class does."""
+    """Return the CSI source, by which nodes count volumes; the driver comes from the storage class of the volume."""
     return CsiSource(driver=driver, volume_handle=volume) if driver else None
 
 
 def _to_come(claim: ClaimText, *, driver: str) -> PersistentVolume:
-    """The volume that will be made for a claim."""
+    """Return the volume that will be provisioned for a claim."""
     size = (claim.resources.requests or {}) if claim.resources is not None else {}
     return PersistentVolume(
         metadata=ObjectMeta(name=claim.volume_name or ""),

@@ -17,17 +17,17 @@ from tutti.wire.scaling_advisor.text import PlannerText
 _LEAST_COST, _LEAST_WASTE = "least-cost", "least-waste"
 _INCREMENTAL = "incremental"
 _SCORINGS = {_LEAST_COST: (Strategy.OPTIMAL, Strategy.LEAST_COST), _LEAST_WASTE: (Strategy.LEAST_WASTE,)}
-"""By scoring strategy, the strategies of Tutti that follow it."""
+"""By scoring strategy: the strategies of Tutti that follow it."""
 _SIMULATORS = ("single-node-multi-sim", "multi-node-single-sim")
 _MODES = ("all-at-once", _INCREMENTAL)
 _OLDER = {"AllAtOnce": "all-at-once", "Incremental": _INCREMENTAL}
-"""What older versions call the modes."""
+"""By name of a mode in older versions: its name now."""
 
 
 def planner_options(
     text: PlannerText, options: RecommendOptions, *, file: str
 ) -> tuple[RecommendOptions, tuple[str, ...]]:
-    """The options with the request's strategy where they have none, and notes about what is not followed."""
+    """Return the options, with the request's strategy if they have none, and notes about options not followed."""
     scoring = _one_of(_SCORINGS, text.scoring_strategy, "scoringStrategy", file=file)
     simulator = _one_of(_SIMULATORS, text.simulator_strategy, "simulatorStrategy", file=file)
     named = text.advice_generation_mode or ""
@@ -54,5 +54,5 @@ def _notes(scoring: str, simulator: str, *, mode: str, options: RecommendOptions
 
 
 def most_seconds(text: PlannerText) -> float | None:
-    """The most seconds that a request allows for its plan; None where it does not say."""
+    """Return the timeout of a request in seconds; None if it has no timeout."""
     return text.timeout / 1e9 if text.timeout else None

@@ -1,12 +1,12 @@
-"""The planner request of gardener/scaling-advisor, or its ScalingConstraint beside a cluster, as a request.
+"""The request that a planner request of gardener/scaling-advisor, or a ScalingConstraint with a cluster, describes.
 
 Contract: pure. `parse_advisor` decodes a document once: a planner request (``constraint`` and ``snapshot``), or
-Kubernetes objects of which one is a ScalingConstraint. `read_advisor` makes the request of it. `constraint_catalogue`
-gives what a constraint says can be bought, for a cluster from elsewhere. One offering for each template and zone of a
-pool; a node has the template's capacity less what kubelet and the system reserve, the labels that every node has, and
-those of the pool. A quota is a limit, and so is the number of volumes that a template takes (`volume_limits`).
-Priorities of pools and templates do not count, because price decides; a note says so where they differ. Notes also say
-which options of a planner request are not followed (`planner_options`).
+Kubernetes objects with one ScalingConstraint. `read_advisor` builds the request. `constraint_catalogue` returns the
+catalogue of a constraint for any cluster. Each template and zone of a pool is one offering; its node has the template's
+capacity less the kubelet's and the system's reservations, the labels that every node has, and the labels of the pool. A
+quota is a limit, and so is the number of volumes of a template (`volume_limits`). Priorities of pools and templates are
+ignored, because price decides; a note says so if they differ. Notes also name the options of a planner request that
+Tutti does not follow (`planner_options`).
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ _DEFAULT = RecommendOptions()
 
 
 def parse_advisor(document: WireDocument) -> PlannerText:
-    """The records of a planner request; an empty one where the constraint is among Kubernetes objects."""
+    """Return the records of a planner request; an empty one if the constraint is among Kubernetes objects."""
     return parse_planner(document) if document.constraint is None else PlannerText()
 
 
 def read_advisor(
     text: PlannerText, document: WireDocument, book: PriceBook, *, options: RecommendOptions = _DEFAULT
 ) -> Request:
-    """The request that a planner request, or a constraint among the objects of a cluster, stands for."""
+    """Return the request that a planner request, or a cluster's objects with a constraint, describes."""
     file = document.source.name
     if document.constraint is not None:
         snapshot = read_snapshot(document.kubernetes_objects())
@@ -81,7 +81,7 @@ def read_advisor(
 
 
 def constraint_of_request(text: object, document: WireDocument) -> ConstraintText | None:
-    """The constraint that a decoded document has, whatever its format."""
+    """Return the constraint of a decoded document of any format; None if it has no constraint."""
     if document.constraint is not None:
         return parse_constraint(document.constraint, document.source)
     return text.constraint if isinstance(text, PlannerText) else None
@@ -90,7 +90,7 @@ def constraint_of_request(text: object, document: WireDocument) -> ConstraintTex
 def constraint_catalogue(
     text: ConstraintText, snapshot: Snapshot, book: PriceBook, *, file: str, under: str = ""
 ) -> Catalogue:
-    """What a constraint says can be bought for a cluster; `under` is the path of the constraint in its document."""
+    """Return the catalogue of a constraint for a cluster; `under` is the path of the constraint in its document."""
     market, drivers = PoolContext(book, nodes=snapshot.nodes), drivers_of(snapshot)
     counted = drivers if has_limits(text) else []
     pools: dict[str, NodePool] = {}
@@ -108,7 +108,7 @@ def constraint_catalogue(
 
 
 def _priority_note(text: ConstraintText) -> Iterator[str]:
-    """Tell where priorities differ: scaling-advisor buys from a rank until it helps no more, then from the next."""
+    """Yield a note if priorities differ: scaling-advisor buys from the highest priority while that helps any pod."""
     ranks: dict[tuple[int, int], list[str]] = {}
     for pool in text.spec.node_pools or ():
         for each in pool.node_templates or ():

@@ -107,7 +107,7 @@ class ScalingAdvice(_Part, frozen=True):
 
 
 def advisor_answer(answer: Recommendation, request: Request, *, planner: PlannerText, millis: int) -> PlannerResponse:
-    """The response of the planner with its plans."""
+    """Return the response of the planner with its plans."""
     labels = {
         "request-id": planner.id or "",
         "correlation-id": planner.correlation_id or "",
@@ -127,12 +127,12 @@ def advisor_answer(answer: Recommendation, request: Request, *, planner: Planner
 
 
 def advisor_error(text: str, *, planner: PlannerText | None = None) -> PlannerResponse:
-    """The response of the planner without a plan; `planner` is None where the request cannot be read."""
+    """Return the response of the planner without a plan; `planner` is None if the request cannot be read."""
     return PlannerResponse(request_ref=_reference(planner or PlannerText()), error=text)
 
 
 def scaling_advice(answer: Recommendation, request: Request, *, constraint: ConstraintText) -> ScalingAdvice:
-    """The ScalingAdvice object (sa.gardener.cloud/v1alpha1) for a constraint."""
+    """Return the ScalingAdvice object (sa.gardener.cloud/v1alpha1) for a constraint."""
     name = ObjectName(name=constraint.metadata.name or "tutti", namespace=constraint.metadata.namespace or "default")
     spec = ScalingAdviceSpec(
         constraint_ref=name,

@@ -1,8 +1,8 @@
 """The text of gardener/scaling-advisor: its planner request, its snapshot, and its ScalingConstraint.
 
-Contract: pure. `parse_planner` and `parse_constraint` give records or raise `InputError` with the path of the field.
-Names may be in any case, as Go reads them and as older samples have them; unknown names are accepted; a null is an
-absent field. `find_constraint` finds the constraint among Kubernetes objects and decodes none of the others.
+Contract: pure. `parse_planner` and `parse_constraint` return records or raise `InputError` with the path of the field.
+Names may be in any case, as in Go and in older samples; unknown names are ignored; a null is an absent field.
+`find_constraint` finds the constraint among Kubernetes objects and decodes no other object.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _Some = TypeVar("_Some", bound=_Text)
 
 
 class _Meta(_Text, frozen=True):
-    """What every object of a snapshot begins with."""
+    """The fields that all objects of a snapshot share."""
 
     name: str | None = None
     namespace: str | None = None
@@ -65,7 +65,7 @@ class _Meta(_Text, frozen=True):
 
 
 class PlannerPodText(_Meta, frozen=True):
-    """A pod, with the sum of what its containers ask for."""
+    """A pod, with the sum of its containers' requests."""
 
     aggregated_requests: Quantities | None = None
     node_selector: dict[str, str] | None = None
@@ -133,7 +133,7 @@ class PlannerSnapshotText(_Text, frozen=True):
 
 
 class ConstraintTemplateText(_Text, frozen=True):
-    """A node of a pool, by its instance type."""
+    """A node template of a pool: an instance type and its size."""
 
     name: str | None = None
     instance_type: str | None = None
@@ -160,7 +160,7 @@ class ConstraintPoolText(_Text, frozen=True):
 
 
 class ConstraintSpec(_Text, frozen=True):
-    """What can be bought."""
+    """The pools of a constraint."""
 
     consumer_id: str | None = msgspec.field(default=None, name="consumerID")
     node_pools: list[ConstraintPoolText] | None = None
@@ -183,22 +183,22 @@ class PlannerText(_Text, frozen=True):
     scoring_strategy: str | None = None
     advice_generation_mode: str | None = None
     timeout: _Nanos | None = msgspec.field(default=None, name="AdviceGenerationTimeout")
-    """In nanoseconds; 0 stands for none, as in Go."""
+    """In nanoseconds; 0 means no timeout, as in Go."""
     snapshot: PlannerSnapshotText | None = None
 
 
 def parse_planner(document: WireDocument) -> PlannerText:
-    """The records of a planner request."""
+    """Return the records of a planner request."""
     return _converted(tree_of(document), PlannerText, document.source)
 
 
 def reference_of(text: PlannerText) -> PlannerText:
-    """A planner request without its cluster and its options: what a response refers to."""
+    """Return a planner request with only its ids, to which a response refers."""
     return PlannerText(id=text.id, correlation_id=text.correlation_id)
 
 
 def parse_constraint(tree: Any, source: Source) -> ConstraintText:
-    """The records of a ScalingConstraint."""
+    """Return the records of a ScalingConstraint."""
     return _converted(tree, ConstraintText, source)
 
 
@@ -222,14 +222,14 @@ class ConstraintSearch(NamedTuple):
 def find_constraint(source: Source, fields: Mapping[str, msgspec.Raw] | None = None) -> ConstraintSearch:
     """Find the ScalingConstraint among the Kubernetes objects of a document; several are an `InputError`.
 
-    `fields` are the document's top-level fields, where the caller has them.
+    `fields` are the document's top-level fields, if the caller has parsed them.
     """
     if GROUP.encode() not in source.data or b"ScalingConstraint" not in source.data:
         return ConstraintSearch()
     try:
         objects = parse_file(source, fields)
         found = [*_constraints_in_json(objects), *filter(_is_constraint, _listed(objects.trees))]
-    except InputError:  # whoever reads the objects says what is wrong with them
+    except InputError:  # the reader of the objects reports the error later
         objects = None
         found = [tree for tree in _listed(_decoded(source)) if _is_constraint(tree)]
     if len(found) > 1:
@@ -238,7 +238,7 @@ def find_constraint(source: Source, fields: Mapping[str, msgspec.Raw] | None = N
 
 
 def _decoded(source: Source) -> list[Any]:
-    """The tree of a JSON document that is not a sound list of objects; none where it is malformed."""
+    """Return the tree of a JSON document that is not a valid list of objects, in a list; empty if it is malformed."""
     try:
         return [msgspec.json.decode(source.data)]
     except (msgspec.DecodeError, RecursionError):
@@ -254,12 +254,12 @@ def _constraints_in_json(objects: ParsedFile) -> Iterator[Any]:
             kind, _ = kind_and_version(item)
             if kind in _KINDS and _is_constraint(tree := msgspec.json.decode(item)):
                 yield tree
-        except msgspec.DecodeError:  # whoever reads the objects says what is wrong
+        except msgspec.DecodeError:  # the reader of the objects reports the error later
             continue
 
 
 def _listed(trees: Iterable[Any]) -> Iterator[Any]:
-    """The objects of trees, of which each may be a list of objects."""
+    """Yield the objects of trees; a tree may be a list of objects."""
     for tree in trees:
         for each in tree if isinstance(tree, list) else [tree]:
             items = each.get("items") if isinstance(each, dict) else None

@@ -1,10 +1,10 @@
-"""How many volumes new nodes take: ``maxVolumes`` of scaling-advisor's templates.
+"""Volume limits of new nodes: ``maxVolumes`` of scaling-advisor's templates.
 
-Contract: pure. A template says one number, Kubernetes counts by CSI driver: each driver that the cluster knows, by its
-storage classes, volumes and nodes, takes up to that number. Where there are several, that is more than was said, and a
-note says so; where there is none, nothing can be counted, and the note says that. A template without a number, beside
-others that have one, takes any number. The engine holds plans to it; the arithmetic of drafts and bound does not know
-it, so where it binds the bound may be too low.
+Contract: pure. A template has one number, and Kubernetes counts volumes by CSI driver: the number applies to each
+driver of the cluster's storage classes, volumes and nodes. With several drivers that allows more volumes than the
+template says, and a note says so; without a driver volumes cannot be counted, and a note says so. A template without a
+number, beside templates with one, has no limit. The engine enforces the limits in plans; drafts and the bound ignore
+them, so the bound may be too low.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def drivers_of(snapshot: Snapshot) -> list[str]:
-    """The CSI drivers that a cluster's volumes may be of, by name."""
+    """Return the names of the CSI drivers that a cluster's volumes may use, sorted."""
     return sorted(set(filter(None, _drivers(snapshot))))
 
 
@@ -37,24 +37,26 @@ def _drivers(snapshot: Snapshot) -> Iterator[str]:
 
 
 def driver_of(storage: StorageClass) -> str:
-    """The driver that makes the volumes of a storage class; empty where nobody makes them."""
-    moved = MIGRATED.get(storage.provisioner)
-    return moved.driver if moved is not None else storage.provisioner if storage.provisioner != NO_PROVISIONER else ""
+    """Return the driver that provisions the volumes of a storage class; empty without a provisioner."""
+    migrated = MIGRATED.get(storage.provisioner)
+    if migrated is not None:
+        return migrated.driver
+    return storage.provisioner if storage.provisioner != NO_PROVISIONER else ""
 
 
 def csi_of(template: ConstraintTemplateText, drivers: Iterable[str]) -> CsiNodeSpec:
-    """What a node of a template takes of each driver."""
+    """Return the CSINode spec of a template's nodes, with the volume limit of each driver."""
     limit = VolumeLimit(count=template.max_volumes) if template.max_volumes else None
     return CsiNodeSpec(drivers=[CsiNodeDriver(name=name, node_id=name, allocatable=limit) for name in drivers])
 
 
 def has_limits(text: ConstraintText) -> bool:
-    """Whether any template says how many volumes its nodes take; 0 stands for: it does not say."""
+    """Return whether any template has a volume limit; 0 means no limit."""
     return any(each.max_volumes for pool in text.spec.node_pools or () for each in pool.node_templates or ())
 
 
 def volume_notes(text: ConstraintText, drivers: list[str]) -> Iterator[str]:
-    """Lines about how maxVolumes counts."""
+    """Yield notes about how maxVolumes is applied."""
     if not has_limits(text):
         return
     if not drivers:

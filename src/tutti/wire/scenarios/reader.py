@@ -1,7 +1,7 @@
-"""Scenario files of the scaling recommender that came before: a whole case in one file.
+"""Scenario files of the scaling recommender that Tutti replaces: a whole case in one file.
 
-Contract: pure. `parse_scenario` decodes a document once, `read_scenario` takes either form: a case by hand, with
-``nodePools`` (`small_case`), or the recording of a real cluster, with ``Scenarios`` (`recorded_cluster`).
+Contract: pure. `parse_scenario` decodes a document once. `read_scenario` reads both forms: a handwritten case with
+``nodePools`` (`small_case`), or the recording of a real cluster with ``Scenarios`` (`recorded_cluster`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _DEFAULT = RecommendOptions()
 
 
 def parse_scenario(document: WireDocument) -> dict[str, Any]:
-    """The tree of a scenario file."""
+    """Return the tree of a scenario file."""
     source = document.source
     try:
         return {name: msgspec.json.decode(field) for name, field in (document.fields or {}).items()}
     except msgspec.DecodeError:
-        pass  # the whole text tells where the fault is
+        pass  # decoding the whole text gives the place of the error
     try:
         return msgspec.json.decode(source.data, type=dict[str, Any])
     except msgspec.DecodeError as error:
@@ -39,7 +39,7 @@ def parse_scenario(document: WireDocument) -> dict[str, Any]:
 def read_scenario(
     tree: dict[str, Any], source: Source, book: PriceBook, *, options: RecommendOptions = _DEFAULT
 ) -> Request:
-    """The request that a scenario file stands for."""
+    """Return the request that a scenario file describes."""
     read = read_recording if "Scenarios" in tree else read_case
     snapshot, catalogue = read(tree, source, book=book)
     return Request(

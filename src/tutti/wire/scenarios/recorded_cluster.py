@@ -1,9 +1,8 @@
-"""Recordings of real clusters with Cluster Autoscaler: pods that waited, pods with a node, node groups, nodes.
+"""Recordings of real clusters with Cluster Autoscaler: pending pods, running pods, node groups and nodes.
 
-Contract: pure. A group's new nodes are like the node that it has, else what the price book knows of its type. What the
-recording says system components take of every node (SystemComponentRequests) is taken off new nodes, and off those that
-are there unless their kube-system pods are listed. Who made a pod is told from what controllers leave on their pods
-(`controllers`).
+Contract: pure. New nodes of a group are like a node of its pool, else like the machine type in the price book. The
+requests of system components (SystemComponentRequests) are subtracted from new nodes, and from existing nodes whose
+kube-system pods are not listed. Controllers of pods are guessed from their labels and affinity (`guess_controllers`).
 """
 
 from __future__ import annotations
@@ -72,13 +71,13 @@ class _Group(_Wire, frozen=True):
 
 
 class _Settings(_Wire, frozen=True):
-    """What Cluster Autoscaler was told."""
+    """Settings of Cluster Autoscaler."""
 
     max_nodes_total: int = 0
 
 
 class _Scenario(_Wire, frozen=True):
-    """What was recorded."""
+    """The recorded cluster."""
 
     system_component_requests: Quantities | None = None
     unscheduled_pods: list[_Pod] | None = None
@@ -89,7 +88,7 @@ class _Scenario(_Wire, frozen=True):
 
 
 def read_recording(tree: Mapping[str, Any], source: Source, *, book: PriceBook) -> tuple[Snapshot, Catalogue]:
-    """The cluster of a recording, and what could be bought for it."""
+    """Return the cluster of a recording, and its catalogue."""
     listed = tree["Scenarios"]
     if not isinstance(listed, list) or len(listed) != 1:
         raise InputError("want a list of one scenario", file=source.name, field="Scenarios")
@@ -142,7 +141,7 @@ def _pod_tree(pod: _Pod) -> dict[str, Any]:
 
 
 def _owned(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with pods that name their controllers."""
+    """Return the snapshot with owner references of guessed controllers."""
     pods: list[Object] = [
         replace(pod, metadata=replace(pod.metadata, owner_references=owners))
         if (owners := controllers_of(pod.metadata.name, pod.metadata.labels, pod.spec)) is not None

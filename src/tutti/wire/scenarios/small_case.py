@@ -1,8 +1,9 @@
-"""A scaling scenario by hand: pools, pods and nodes in one small file.
+"""A handwritten scaling scenario: pools, pods and nodes in one small file.
 
 Contract: pure. ``nodePools`` have zones, max, current and instanceType; ``pods`` have requests, labels, spread,
-scheduledOn and count; what ``nodes`` call allocatable is what the pods on them leave free, so those pods are added,
-unless the price table says what the type has. Sizes that the file lacks, and all prices, come from the price book.
+scheduledOn and count. The allocatable of ``nodes`` is the amount that their pods leave free, so the requests of these
+pods are added, unless the price book has the size of the instance type. Missing sizes and all prices come from the
+price book.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class _Pool(_Wire, frozen=True):
     max: int
     instance_type: str
     zones: list[str] | dict[str, Any] = []
-    """A list, or a set as Go writes it."""
+    """A list, or a Go set (an object whose keys are the zones)."""
     current: int = 0
 
 
@@ -63,7 +64,7 @@ class _Place(_Wire, frozen=True):
 
 
 class _Pods(_Wire, frozen=True):
-    """So many equal pods."""
+    """`count` equal pods."""
 
     name_prefix: str = ""
     name: str = ""
@@ -76,7 +77,7 @@ class _Pods(_Wire, frozen=True):
 
 
 class _Node(_Wire, frozen=True):
-    """A node that is there."""
+    """An existing node."""
 
     name: str
     labels: dict[str, str] = {}
@@ -94,7 +95,7 @@ class _Case(_Wire, frozen=True):
 
 
 def prepared(trees: Sequence[Any], nodes: Sequence[Node], source: Source) -> Snapshot:
-    """Pods and nodes of a scenario as a scheduler would see them."""
+    """Return the prepared snapshot of a scenario's pods and nodes."""
     pods = [convert(tree, Pod.KIND, source=source) for tree in trees]
     for obj in (*nodes, *pods):
         try:
@@ -106,7 +107,7 @@ def prepared(trees: Sequence[Any], nodes: Sequence[Node], source: Source) -> Sna
 
 
 def read_case(tree: Any, source: Source, *, book: PriceBook) -> tuple[Snapshot, Catalogue]:
-    """The cluster of a case, and what could be bought for it."""
+    """Return the cluster of a case, and its catalogue."""
     try:
         case = msgspec.convert(tree, _Case)
     except msgspec.ValidationError as error:

@@ -1,5 +1,6 @@
-"""``POST /v1/recommendations``, the HTTP API of Tutti itself.
+"""Tutti's own HTTP API: ``POST /v1/recommendations``.
 
-- `request`   reads the body
-- `response`  types of the answer; `build_response` makes it from a `Recommendation`
+- `request`         how is the body of a request read?
+- `response`        which fields does an answer have?
+- `build_response`  how does a `Recommendation` become an answer?
 """

@@ -1,4 +1,4 @@
-"""A `Recommendation` as the answer of ``POST /v1/recommendations``.
+"""The answer of ``POST /v1/recommendations`` for a `Recommendation`.
 
 Contract: pure; amounts of money become dollars, and `None` stays `None`.
 """
@@ -31,7 +31,7 @@ from tutti.wire.tutti_api.response import (
 
 
 def recommendation_answer(answer: Recommendation, currency: str) -> RecommendationAnswer:
-    """The whole answer."""
+    """Return the whole answer."""
     on_existing = tuple(ApiPlace(pod=each.pod, node=each.node) for each in answer.on_existing)
     on_new = tuple(ApiPlace(pod=pod, node=node.name) for node in answer.nodes for pod in node.pods)
     return RecommendationAnswer(

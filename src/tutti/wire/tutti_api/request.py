@@ -1,9 +1,9 @@
 """The body of ``POST /v1/recommendations``: a cluster, and optionally pools, prices, region and options.
 
-Contract: pure. `parse_body` decodes a document as far as its parts, `read_body` makes the request of it and decodes
-cluster and pools once, straight from their bytes. The body's options come before those that a caller has, its prices
-before those of the book. Faults raise `InputError` that begins with the part of the body:
-``cluster: pod shop/web: spec.priority: ...``. An unknown field is refused. `Body` describes the format.
+Contract: pure. `parse_body` decodes a document except for its cluster and pools; `read_body` builds the request, and
+decodes cluster and pools once, directly from their bytes. Options and prices of the body take precedence over those of
+the caller and of the price book. An `InputError` begins with the part of the body:
+``cluster: pod shop/web: spec.priority: ...``. An unknown field is an error. `Body` describes the format.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Amount = Annotated[float, msgspec.Meta(ge=0, le=10**6)]
 _Cell = str | int | float | None
 _NULL = msgspec.Raw(b"null")
 _OBJECTS = ("cluster", "pools")
-"""Parts that are left as bytes."""
+"""Parts that stay undecoded bytes."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -108,7 +108,7 @@ class _OptionsAlone(_Part, frozen=True):
 
 
 class UndecodedBody(_Part, frozen=True):
-    """A body whose objects are left as bytes."""
+    """A body whose objects are undecoded bytes."""
 
     cluster: msgspec.Raw
     pools: msgspec.Raw = _NULL
@@ -118,11 +118,11 @@ class UndecodedBody(_Part, frozen=True):
 
     @property
     def time_limit(self) -> float | None:
-        """For how many seconds the body allows to search; None when it does not say."""
+        """The body's time limit of the search in seconds; None if it has none."""
         return self.options.time_limit if self.options is not None else None
 
     def with_defaults(self, *, pools: msgspec.Raw | None, region: str) -> UndecodedBody:
-        """The body with these pools and this region where it has none."""
+        """Return the body with these pools and this region as defaults."""
         body = self
         if pools is not None and body.pools == _NULL:
             body = replace(body, pools=pools)
@@ -133,7 +133,7 @@ _DECODER = msgspec.json.Decoder(UndecodedBody)
 
 
 def parse_body(document: WireDocument) -> UndecodedBody:
-    """The parts of a body; its objects are not decoded."""
+    """Return the parts of a body; its objects stay undecoded."""
     if document.fields is not None:
         try:
             parts = {
@@ -142,7 +142,7 @@ def parse_body(document: WireDocument) -> UndecodedBody:
             }
             return msgspec.convert(parts, UndecodedBody)
         except (msgspec.DecodeError, RecursionError):
-            pass  # the whole text tells where the fault is
+            pass  # decoding the whole text gives the place of the error
     return _decode_whole(document.source)
 
 
@@ -166,7 +166,7 @@ def _field_fault(error: msgspec.ValidationError, source: Source) -> InputError:
 
 
 def read_options(tree: Mapping[str, Any], options: RecommendOptions = _DEFAULT) -> RecommendOptions:
-    """The options for a dict with the names that a body's options have."""
+    """Return the options of a dict with the field names of a body's options."""
     try:
         body = msgspec.convert({"options": tree}, _OptionsAlone).options
     except msgspec.ValidationError as error:
@@ -175,7 +175,7 @@ def read_options(tree: Mapping[str, Any], options: RecommendOptions = _DEFAULT) 
 
 
 def read_body(body: UndecodedBody, book: PriceBook, *, options: RecommendOptions = _DEFAULT) -> Request:
-    """The request that a body stands for."""
+    """Return the request that a body describes."""
     chosen = _options(body.options or OptionsBody(), options)
     if body.prices is not None:
         book = PriceBook([*book.rows, *read_prices(body.prices)])
@@ -189,7 +189,7 @@ def read_body(body: UndecodedBody, book: PriceBook, *, options: RecommendOptions
 
 
 def read_prices(prices: list[dict[str, _Cell]] | str) -> Any:
-    """The rows of a price table that is given as text or as rows."""
+    """Return the rows of a price table that is given as text or as rows."""
     if isinstance(prices, str):
         return read_price_table(Source("prices", prices.encode()))
     columns = list(dict.fromkeys(key for row in prices for key in row))
@@ -236,5 +236,5 @@ def _down(body: bool | DownBody, default: DownOptions) -> DownOptions | None:
 
 
 def _set_fields(part: msgspec.Struct) -> dict[str, Any]:
-    """The fields that are not None."""
+    """Return the fields that are not None."""
     return {field: value for field in part.__struct_fields__ if (value := getattr(part, field)) is not None}
