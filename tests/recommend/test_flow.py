@@ -234,7 +234,7 @@ def test_a_gang_that_lacks_pods_gets_nothing(binder):
     answer = ask([pod_group("g", 3), member("m0", "g"), member("m1", "g")], pool(offering("a", 10)), binder=binder)
     assert (answer.nodes, {each.reason for each in answer.left}) == (
         (),
-        {"its gang could not start whole: 2 of 3 pods are there, or a part of it lacks some"},
+        {"its gang could not start whole: 2 of 3 pods exist, or a part of the gang lacks pods"},
     )
 
 

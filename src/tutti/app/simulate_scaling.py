@@ -151,7 +151,7 @@ def _offering(bought: RecommenderScaleUp, offered: OfferingIndex) -> Offering:
     """The offering that an answer buys; it names no template, and a pool of a snapshot has one for each zone."""
     pool, zone, kind = bought.node_pool_name, bought.zone, bought.instance_type
     try:
-        return offered.of(
+        return offered.find(
             ScaleUp(
                 pool=pool, zone=zone, instance_type=kind, capacity_type=ON_DEMAND, increment=bought.increment_by,
                 node_names=(),

@@ -132,7 +132,7 @@ def run_purchase(
 def bought_of(request: Request, answer: Recommendation) -> Bought:
     """What an answer buys, as offerings of the request."""
     offered = OfferingIndex(request.catalogue)
-    return [(offered.of(each), each.increment) for each in answer.scale_up]
+    return [(offered.find(each), each.increment) for each in answer.scale_up]
 
 
 def _recommend(request: Request, budget: WorkBudget) -> Recommendation:

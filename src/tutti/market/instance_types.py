@@ -53,9 +53,9 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Those of every node of it; not its own name, its zone or its capacity type."""
     offers: tuple[InstanceOffer, ...] = ()
 
-    def left_for_pods(self) -> Quantities:
+    def node_allocatable(self) -> Quantities:
         """What a node of it has allocatable."""
-        return self.allocatable if self.allocatable is not None else less(self.capacity, self.overhead)
+        return self.allocatable if self.allocatable is not None else subtract(self.capacity, self.overhead)
 
 
 def amounts(quantities: Mapping[str, str | float] | None) -> dict[str, int]:
@@ -73,7 +73,7 @@ def quantities(numbers: Mapping[str, int]) -> Quantities:
     return {name: format_quantity(name, number) for name, number in numbers.items()}
 
 
-def less(capacity: Quantities, taken: Mapping[str, str | float]) -> Quantities:
+def subtract(capacity: Quantities, taken: Mapping[str, str | float]) -> Quantities:
     """A capacity without what is taken off it, never below nothing."""
     off = amounts(taken)
     return quantities({name: max(number - off.get(name, 0), 0) for name, number in amounts(capacity).items()})

@@ -36,7 +36,7 @@ from tutti.kube.workloads.daemon_sets import daemon_pods, daemon_tolerations, no
 from tutti.kube.workloads.owners import OwnedPods, controller_of, is_active
 from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OS, ZONE
 from tutti.market.pool_context import is_control_plane
-from tutti.market.pool_membership import POOL_LABELS
+from tutti.market.pool_labels import POOL_LABELS
 
 _TELLING = (*POOL_LABELS, INSTANCE_TYPE, ARCH, OS, ZONE)
 """Labels that can tell where a daemon runs, the likeliest first."""
@@ -48,10 +48,10 @@ def daemon_sets_of(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
     """The daemons that new nodes run."""
     admission = admission_of(snapshot)
     given = [_admitted(each, admission) for each in snapshot.of(DaemonSet)]
-    return (*given, *stand_ins(snapshot))
+    return (*given, *inferred_daemon_sets(snapshot))
 
 
-def stand_ins(snapshot: Snapshot) -> list[DaemonSet]:
+def inferred_daemon_sets(snapshot: Snapshot) -> list[DaemonSet]:
     """Daemons that only their pods tell of, by namespace and name."""
     known = {each.key for each in snapshot.of(DaemonSet)}
     found: dict[str, list[Pod]] = {}

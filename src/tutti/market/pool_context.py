@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.kube.objects import Node, Quantities
-from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OLD_KEYS, OS, REGION, ZONE, less
+from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OLD_KEYS, OS, REGION, ZONE, subtract
 from tutti.market.machine_capacity import DISK, STORAGE, capacity_of, reserve_of
 from tutti.market.price_book import PriceBook, region_of
 
@@ -74,7 +74,7 @@ class PoolContext:
         if shape is not None:
             capacity = capacity_of(shape, disk=disk or DISK)
             kept = reserved if reserved is not None else reserve_of(shape, capacity)
-            return MachineCapacity(capacity=capacity, allocatable=less(capacity, kept), labels=labels)
+            return MachineCapacity(capacity=capacity, allocatable=subtract(capacity, kept), labels=labels)
         seen = self._seen.get(instance_type)
         if seen is None:
             return None
@@ -83,7 +83,7 @@ class PoolContext:
             allocatable=seen.status.allocatable or {},
             labels={key: label_of(seen, key) or labels[key] for key in (ARCH, OS)},
         )
-        return machine if reserved is None else replace(machine, allocatable=less(machine.capacity, reserved))
+        return machine if reserved is None else replace(machine, allocatable=subtract(machine.capacity, reserved))
 
 
 def is_control_plane(node: Node) -> bool:

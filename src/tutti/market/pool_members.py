@@ -12,7 +12,7 @@ from tutti.kube.objects import Node
 from tutti.market.instance_types import INSTANCE_TYPE, ZONE
 from tutti.market.offerings import Offering, PoolMember
 from tutti.market.pool_context import PoolContext, label_of, region_of_node
-from tutti.market.pool_membership import capacity_type_of
+from tutti.market.pool_labels import capacity_type_of
 
 
 def members_of(nodes: Iterable[Node], offerings: Iterable[Offering], market: PoolContext) -> tuple[PoolMember, ...]:

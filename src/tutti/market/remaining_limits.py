@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tutti.market.offerings import Catalogue, Offering, PoolLimit, takes
 
 
-def spent(catalogue: Catalogue, bought: Iterable[Offering]) -> Catalogue:
+def catalogue_after_purchase(catalogue: Catalogue, bought: Iterable[Offering]) -> Catalogue:
     """The catalogue with limits that count what was bought."""
     listed = list(bought)
     if not listed:

@@ -75,7 +75,7 @@ def totals(plan: DownPlan, theirs: PeerScaleDown) -> list[Sequence[str]]:
 def node_rows(plan: DownPlan, theirs: PeerScaleDown) -> list[NodeComparison]:
     """Every node that either of the two lets go, by name."""
     ours, gone = {each.node: each for each in plan.removals}, {each.node: each for each in theirs.gone}
-    stays = {each.node: each.message for each in plan.stays}
+    stays = {each.node: each.message for each in plan.staying_nodes}
     found = []
     for name in sorted({*ours, *gone}):
         mine, other = ours.get(name), gone.get(name)

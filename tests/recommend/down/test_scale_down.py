@@ -80,7 +80,7 @@ def test_an_empty_node_goes_and_the_used_one_stays():
 def test_a_pod_keeps_its_node(changes, reason, words):
     plan = plan_of(("web-0", "n0", 300, changes), ("db-0", "n1", 300, UNOWNED))
     assert stay_reasons(plan)["n0"] == reason
-    assert words in next(stay.message for stay in plan.stays if stay.node == "n0")
+    assert words in next(stay.message for stay in plan.staying_nodes if stay.node == "n0")
     assert not plan.removals
 
 
@@ -118,7 +118,7 @@ def test_two_budgets_are_refused_by_the_eviction_api():
     second = disruption_budget("web", 5)
     second["metadata"]["name"] = "again"
     plan = plan_of(("web-0", "n0", 300, {}), ("db-0", "n1", 900, UNOWNED), more=[disruption_budget("web", 5), second])
-    assert "several disruption budgets" in next(stay.message for stay in plan.stays if stay.node == "n0")
+    assert "several disruption budgets" in next(stay.message for stay in plan.staying_nodes if stay.node == "n0")
 
 
 def test_a_gang_moves_whole_or_not_at_all():
@@ -136,7 +136,7 @@ def test_a_gang_moves_whole_or_not_at_all():
         *pods, ("db-0", "n2", 900, UNOWNED), nodes=kinds, more=[pod_group("train", 2), disruption_budget("train", 1)]
     )
     assert not held.removals
-    assert "its gang" in held.stays[0].message
+    assert "its gang" in held.staying_nodes[0].message
 
 
 def test_pools_keep_their_minimum():
@@ -215,7 +215,7 @@ def test_nothing_at_all():
         RecommendOptions(down=DownOptions()),
     )
     plan = make_recommendation(asked, WorkBudget.of_seconds(1, time.process_time)).down
-    assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)
+    assert (plan.removals, plan.staying_nodes, plan.saving) == ((), (), 0)
 
 
 def test_a_dump_without_pods_lets_nothing_go():

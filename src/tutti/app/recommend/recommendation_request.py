@@ -9,7 +9,7 @@ from tutti.app.loaded_cluster import LoadedCluster
 from tutti.kube.admission.unknown_volumes import drop_unknown_volumes
 from tutti.kube.reading.sources import Source
 from tutti.recommend.build_request import assemble, price_book
-from tutti.recommend.down.snapshot_time import dated
+from tutti.recommend.down.snapshot_time import set_snapshot_time
 from tutti.recommend.records.request import DownOptions, RecommendOptions, Request
 from tutti.wire.catalogue import read_pools_for
 
@@ -28,4 +28,4 @@ def with_snapshot_time(request: Request, *, asked: DownOptions | None) -> Reques
 
     `asked` is the scale-down that the caller asked for, with the present as its `now`; the input may have changed it.
     """
-    return request if asked is None or asked.now is None else dated(request, present=asked.now)
+    return request if asked is None or asked.now is None else set_snapshot_time(request, present=asked.now)

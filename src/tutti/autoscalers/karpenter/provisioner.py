@@ -28,7 +28,7 @@ from tutti.kube.objects import DaemonSet, Node, Pod
 from tutti.kube.workloads.daemon_sets import daemon_pods, node_of
 from tutti.kube.workloads.owners import OwnedPods
 from tutti.market.offerings import Catalogue, Offering
-from tutti.market.remaining_limits import spent
+from tutti.market.remaining_limits import catalogue_after_purchase
 
 _MOST_PASSES = 50
 
@@ -78,7 +78,7 @@ def karpenter(
             if not found.left or not found.nodes or over or number == options.passes:
                 break
             _carry_out(cluster, joined, daemon_sets, on_existing=found.on_existing)
-            catalogue = spent(catalogue, [offering for offering, _ in joined.values()])
+            catalogue = catalogue_after_purchase(catalogue, [offering for offering, _ in joined.values()])
     return Purchase(
         nodes=tuple((offering, tuple(pods)) for offering, pods in bought),
         on_existing=tuple(on_existing),

@@ -24,9 +24,9 @@ from tutti.kube.resource_names import is_gpu
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, in_zone, template_name, template_node
 from tutti.market.offerings import DownRules, NodePool, Offering
 from tutti.market.pool_context import PoolContext, label_of, unpriced_note
+from tutti.market.pool_labels import best_example, is_ready
 from tutti.market.pool_limits import nodes_limit
 from tutti.market.pool_members import members_of
-from tutti.market.pool_membership import best_example, is_ready
 from tutti.market.price_book import ON_DEMAND, SPOT, region_of
 
 _ENABLED = "k8s.io/cluster-autoscaler/enabled"

@@ -15,8 +15,8 @@ from tutti.kube.objects import Node
 from tutti.market.instance_types import INSTANCE_TYPE, ZONE, amounts, in_zone, template_name
 from tutti.market.offerings import NodePool, Offering
 from tutti.market.pool_context import PoolContext, label_of, region_of_node, unpriced_note
+from tutti.market.pool_labels import best_example, capacity_type_of, pool_of
 from tutti.market.pool_members import members_of
-from tutti.market.pool_membership import best_example, capacity_type_of, pool_of
 
 
 def infer_pools(market: PoolContext) -> tuple[list[NodePool], list[str]]:

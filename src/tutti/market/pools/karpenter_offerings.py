@@ -47,7 +47,7 @@ def karpenter_pool(
             labels={**own, **choice.labels, POOL: name},
             taints=taints,
             capacity=kind.capacity,
-            allocatable=kind.left_for_pods(),
+            allocatable=kind.node_allocatable(),
         )
         offerings.append(
             Offering(

@@ -27,7 +27,7 @@ from tutti.market.pool_members import members_of
 from tutti.market.pools.auto_scaling_groups import read_groups
 from tutti.market.pools.inferred_pools import infer_pools
 from tutti.market.pools.karpenter_nodepool import read_karpenter
-from tutti.market.pools.tutti_pools import read_ours
+from tutti.market.pools.tutti_pools import read_tutti_pools
 
 _GROUPS = "AutoScalingGroups"
 _GROUP = "AutoScalingGroupName"
@@ -36,10 +36,10 @@ _WANT = "want pools of Tutti, Karpenter NodePools, or Auto Scaling groups as des
 
 def catalogue_of(snapshot: Snapshot, market: PoolContext, *, source: Source | None = None) -> Catalogue:
     """What can be bought: as the file says, else as the snapshot's Karpenter pools say, else as the nodes tell."""
-    return with_others(_catalogue(snapshot, market, source), market)
+    return with_unpooled_nodes(_catalogue(snapshot, market, source), market)
 
 
-def with_others(catalogue: Catalogue, market: PoolContext) -> Catalogue:
+def with_unpooled_nodes(catalogue: Catalogue, market: PoolContext) -> Catalogue:
     """The catalogue with the nodes that are of none of its pools."""
     mine = {member.node for pool in catalogue.pools for member in pool.members}
     others = [node for node in market.nodes if node.metadata.name not in mine]
@@ -69,7 +69,7 @@ def read_pools(source: Source, market: PoolContext) -> Catalogue:
     if isinstance(first, dict) and "pools" in first and "kind" not in first:
         if len(trees) > 1:
             raise InputError("want one document with all pools", file=source.name)
-        return read_ours(first, source, market=market)
+        return read_tutti_pools(first, source, market=market)
     try:
         groups = _groups(first)
         if groups is not None:

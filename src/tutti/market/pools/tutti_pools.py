@@ -13,17 +13,17 @@ from typing import Any
 from tutti.exceptions import PoolError
 from tutti.kube.objects import Node
 from tutti.kube.reading.sources import Source
-from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, amount_of, less, template_name, template_node
+from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, amount_of, subtract, template_name, template_node
 from tutti.market.offerings import NODES, Catalogue, NodePool, Offering, PoolLimit
 from tutti.market.pool_context import MachineCapacity, PoolContext, label_of, unpriced_note
+from tutti.market.pool_labels import capacity_labels, pool_of
 from tutti.market.pool_limits import nodes_limit, resource_limit
 from tutti.market.pool_members import members_of
-from tutti.market.pool_membership import capacity_labels, pool_of
 from tutti.market.pools.tutti_pools_text import PoolText, down_rules_of, parse_pools, price_of, taints_of
 from tutti.market.price_book import SPOT, region_of
 
 
-def read_ours(tree: Any, source: Source, *, market: PoolContext) -> Catalogue:
+def read_tutti_pools(tree: Any, source: Source, *, market: PoolContext) -> Catalogue:
     """What the text says can be bought."""
     whole, texts = parse_pools(tree, source)
     if whole.region:
@@ -120,7 +120,7 @@ def _machine(text: PoolText, instance_type: str, *, market: PoolContext, file: s
     if text.template is not None:
         capacity = {"pods": "110"} | text.template.capacity
         allocatable = text.template.allocatable
-        left = {"pods": capacity["pods"]} | allocatable if allocatable else less(capacity, text.reserved or {})
+        left = {"pods": capacity["pods"]} | allocatable if allocatable else subtract(capacity, text.reserved or {})
         labels = machine.labels if machine is not None else {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
         return MachineCapacity(capacity=capacity, allocatable=left, labels=labels)
     if machine is None:

@@ -84,7 +84,7 @@ def _reason(
         left = [why for why, use in zip(blocked, useful.tolist(), strict=True) if use and why is not None]
         if len(left) == int(useful.sum()):
             return "; ".join(dict.fromkeys(left))
-    return "no price is known for it, and for others one is"
+    return "no known price, while other pools have one"
 
 
 def _of_no_use(planning: PlanningCluster, problem: Problem, pool: NodePool, rows: range) -> str:

@@ -23,7 +23,7 @@ from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.search_context import Progress, SearchContext
 from tutti.recommend.records.draft import Draft, DraftNode
 from tutti.recommend.records.request import Objective, Strategy
-from tutti.recommend.request_cluster import bindings, copied
+from tutti.recommend.request_cluster import bind_edits, copy_cluster
 from tutti.recommend.search.greedy.strategies import greedy
 from tutti.recommend.search.optimal_drafts import is_plain, optimum
 from tutti.recommend.search.packing_problem import ROOMS
@@ -76,7 +76,10 @@ def peer_drafts(context: SearchContext, progress: Progress) -> list[Draft]:
     many = len(context.problem.classes) > _MANY
     part = progress.budget.share(0.8 if many else 0.12)
     bought = karpenter(
-        copied(context.cluster, bindings(bound)), catalogue, daemon_sets, budget=part.share(1.0 if many else 0.5)
+        copy_cluster(context.cluster, bind_edits(bound)),
+        catalogue,
+        daemon_sets,
+        budget=part.share(1.0 if many else 0.5),
     )
     drafts = [_as_draft(context, "karpenter", bought)]
     if many or len(context.problem.offerings) > _GROUPS:
@@ -84,7 +87,7 @@ def peer_drafts(context: SearchContext, progress: Progress) -> list[Draft]:
     for expander in ("least-waste", "price"):
         if not part.is_exhausted():
             purchase = cluster_autoscaler(
-                copied(context.cluster, bindings(bound), meter=meter),
+                copy_cluster(context.cluster, bind_edits(bound), meter=meter),
                 catalogue,
                 daemon_sets,
                 options=ScaleUpOptions(expander=expander),

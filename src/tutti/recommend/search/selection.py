@@ -16,8 +16,8 @@ from tutti.recommend.problem.problem import Problem, pose_again
 from tutti.recommend.problem.search_context import Progress, SearchContext
 from tutti.recommend.records.draft import Draft
 from tutti.recommend.records.request import Objective, Strategy
-from tutti.recommend.replay.binding import BoundPurchase, bought_of
-from tutti.recommend.replay.gang_check import gangs_lacking
+from tutti.recommend.replay.binding import BoundPurchase, draft_nodes
+from tutti.recommend.replay.gang_check import incomplete_gangs
 from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder, purchases_between
 from tutti.recommend.replay.tutti_binder import TuttiBinder
 from tutti.recommend.search.drafts import greedy_drafts, optimal_drafts, peer_drafts, without
@@ -51,7 +51,7 @@ class Selection:
     def best(self) -> BoundPurchase:
         """The best outcome of all drafts; if gangs cannot start, also of drafts that do not count on them."""
         budget = self._progress.budget
-        lacking = gangs_lacking(self.context.planning, self._number_of)
+        lacking = incomplete_gangs(self.context.planning, self._number_of)
         drafts = greedy_drafts(self.context, self._progress)
         best = self._best_of(drafts, lacking)
         if set(best.short) - lacking and not budget.is_below(0.25):
@@ -80,7 +80,7 @@ class Selection:
             late = budget.is_below(0.1)
             if best is None or (not late and self._draft_rank(draft) < self.rank(best)):
                 self._progress.tell(f"trying plan {place + 1} of {len(drafts)}: {draft.maker}")
-                best = self._better(best, binding.followed(draft, self._progress))
+                best = self._better(best, binding.bind(draft, self._progress))
         assert best is not None
         return best
 
@@ -105,13 +105,13 @@ class Selection:
             lacks = mine[: len(self._levels)] < self.rank(best)[: len(self._levels)]
             if mine < self.rank(best) and (lacks or not late):  # whoever can be placed is placed, also when it is late
                 self._progress.tell(f"mending {draft.maker}")
-                best = self._better(best, binding.mended(draft, outcome, self._progress))
+                best = self._better(best, binding.buy_until_placed(draft, outcome, self._progress))
         self._progress.tell("filling limits")
         best = filled(binding, best, self.context.prices, self.rank, budget=budget)
         self._progress.tell("exchanging nodes for cheaper ones")
         best = exchanged(binding, best, self.context.prices, self.rank, budget=budget)
         self._progress.tell("giving back what is not needed")
-        best = binding.spared(best, budget)
+        best = binding.drop_spare_nodes(best, budget)
         return self._any_cheaper(binding, drafts, best)
 
     def _any_cheaper(self, binding: KubeSchedulerBinder, drafts: Sequence[Draft], best: BoundPurchase) -> BoundPurchase:
@@ -131,7 +131,7 @@ class Selection:
             if self._progress.budget.is_below(0.1):
                 break
             bought = [offerings[number] for number in numbers]
-            if binding.is_affordable(bought):
+            if binding.is_within_limits(bought):
                 outcome = binding.replay(best.maker, bought)
                 if self.rank(outcome) < self.rank(best):
                     return outcome._replace(minimal=True)  # whatever is less was tried before
@@ -183,4 +183,4 @@ class Selection:
             return min(self._proved, cost)
         self._progress.tell("proving the bound")
         budget = self._progress.budget.extended_to(_PROOF)
-        return prove(context.problem, placed.astype(np.int64), context.prices, budget, known=bought_of(outcome))
+        return prove(context.problem, placed.astype(np.int64), context.prices, budget, known=draft_nodes(outcome))

@@ -56,10 +56,10 @@ def plain_purchase(binding):
     problem = binding.problem
     bought = list[int]()
     for number in range(0, len(problem.offerings), 3):
-        bought += binding._affordable(bought, [number] * 3)
+        bought += binding._within_limits(bought, [number] * 3)
     order = np.argsort(-problem.free[:, 0], kind="stable").tolist()
     for number in order[:6]:
-        bought += binding._affordable(bought, [number] * 12)
+        bought += binding._within_limits(bought, [number] * 12)
     return bought
 
 
@@ -91,7 +91,7 @@ def test_exchanges_never_lose(seed, extras, seconds):
     found = exchanged(binding, start, selection.context.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
     assert len(found.left) <= len(start.left)
-    assert binding.is_affordable([number for _, number in found.nodes])
+    assert binding.is_within_limits([number for _, number in found.nodes])
     again = binding.replay("test", sorted(number for _, number in found.nodes))
     assert again.where == found.where
     assert again.nodes == found.nodes
@@ -140,7 +140,7 @@ def test_filling_limits_never_loses(seed):
     assert start.left
     found = filled(binding, start, selection.context.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
-    assert binding.is_affordable([number for _, number in found.nodes])
+    assert binding.is_within_limits([number for _, number in found.nodes])
     assert binding.replay("test", sorted(number for _, number in found.nodes)).where == found.where
     assert as_found(binding.planning.cluster) == before
 

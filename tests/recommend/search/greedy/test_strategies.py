@@ -283,7 +283,7 @@ def test_why_pools_are_out():
     assert found["full"] == (False, "full has no more nodes")
     assert found["tainted"] == (False, "no waiting pod tolerates its taint gpu=yes:NoSchedule")
     assert found["small"] == (False, "no waiting pod is small enough for an empty node of it")
-    assert found["unpriced"] == (False, "no price is known for it, and for others one is")
+    assert found["unpriced"] == (False, "no known price, while other pools have one")
     assert found["fine"] == (True, "")
 
 

@@ -15,7 +15,7 @@ from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, Bool
 from tutti.cluster.trial import Trial
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.records.scale_ups import in_order
+from tutti.recommend.records.scale_ups import scale_up_key
 
 REAL, SCORED = [CPU, MEMORY], [NONZERO_CPU, NONZERO_MEMORY]
 
@@ -60,7 +60,7 @@ class ForecastColumns:
         self._names: dict[tuple[str, str], list[str]] = {}
         self._numbers: dict[str, int] = {}
         of = {number: problem.offerings[number] for number in self._row_of}
-        self._order = {number: in_order(offering) for number, offering in of.items()}
+        self._order = {number: scale_up_key(offering) for number, offering in of.items()}
         self._group = {number: (offering.pool, offering.zone) for number, offering in of.items()}
         self._read()
 

@@ -52,7 +52,7 @@ def plan_of(*pods, budgets=EMPTY, count=12, kind="m5.large", changes=None, **opt
 
 
 def message(plan):
-    (told,) = {stay.message for stay in plan.stays if stay.reason == "DisruptionBudgetReached"}
+    (told,) = {stay.message for stay in plan.staying_nodes if stay.reason == "DisruptionBudgetReached"}
     return told
 
 
@@ -72,7 +72,9 @@ def message(plan):
 def test_no_more_go_than_a_budget_allows(budgets, number, told):
     plan = plan_of(("db-0", "n0", 900, UNOWNED), budgets=budgets)
     assert len(plan.removals) == number
-    assert stay_reasons(plan) == {stay.node: "DisruptionBudgetReached" for stay in plan.stays} | {"n0": "BlockedByPod"}
+    assert stay_reasons(plan) == {stay.node: "DisruptionBudgetReached" for stay in plan.staying_nodes} | {
+        "n0": "BlockedByPod"
+    }
     assert told in message(plan)
 
 
@@ -131,8 +133,8 @@ def test_consolidation_keeps_to_it():
     assert (len(free.removals), len(free.nodes)) == (6, 6)
     plan = plan_of(*pods, budgets=[{"nodes": "2"}], **given)
     assert (len(plan.removals), len(plan.nodes)) == (2, 2)
-    assert len(plan.stays) == 4
-    assert all("lets 2 of its 6 nodes go at a time" in stay.message for stay in plan.stays)
+    assert len(plan.staying_nodes) == 4
+    assert all("lets 2 of its 6 nodes go at a time" in stay.message for stay in plan.staying_nodes)
 
 
 def test_a_schedule_is_asked_when_there_is_a_clock():
@@ -142,7 +144,7 @@ def test_a_schedule_is_asked_when_there_is_a_clock():
     without = plan_of(keep, budgets=budgets)
     assert not removed_nodes(without)
     assert without.notes == (
-        "disruption budgets of pool p have a schedule, and nobody says what time it is: they are taken to be in force",
+        "disruption budgets of pool p have a schedule, but the current time is unknown: they count as in force",
     )
     assert message(without).endswith("of 0 nodes with the schedule 0 9 * * mon-fri for 8h")
     assert plan_of(keep, budgets=budgets, now=MONDAY).notes == ()
