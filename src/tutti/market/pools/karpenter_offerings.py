@@ -40,7 +40,7 @@ def karpenter_pool(
     for choice in choices(requirements, types, labels=own):
         offer, kind = choice.offer, choice.type
         template = template_name(
-            name, kind.name, zone=offer.zone, capacity_type=offer.capacity_type, more=choice.variant
+            name, kind.name, zone=offer.zone, capacity_type=offer.capacity_type, variant=choice.variant
         )
         node = template_node(
             template,
