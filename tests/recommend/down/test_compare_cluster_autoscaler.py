@@ -62,7 +62,7 @@ def test_a_pod_without_a_controller_keeps_its_node_with_both():
         ({"scaleDown": {"threshold": 0.01}}, "% of it is requested"),
     ],
 )
-def test_pools_have_their_say(pool, kept):
+def test_pool_rules_apply(pool, kept):
     pods = [(f"web-{number}", f"n{number}", 100, {}) for number in range(2)]
     _, theirs = beside(*small_cluster(*pods, **pool))
     assert theirs.gone == ()
@@ -93,7 +93,7 @@ def test_nodes_of_no_pool_stay():
     assert theirs.kept["other"] == "it is in no node group"
 
 
-def test_time_that_is_up_is_told():
+def test_nodes_not_checked_for_lack_of_time_are_counted():
     _, theirs = beside(*small_cluster(nodes=("m5.large",) * 3), seconds=0.0)
     assert (theirs.gone, theirs.late) == ((), 3)
     assert set(theirs.kept.values()) == {"time was up before its turn"}

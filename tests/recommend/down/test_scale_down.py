@@ -24,7 +24,7 @@ from tutti.wire.merged_scale_ups import free_removals
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_nothing_is_lost(block):
+def test_no_pod_is_lost(block):
     for seed in range(block * 10, block * 10 + 10):
         objects, pools = random_cluster(seed)
         asked, answer = scale_down(objects, pools, seconds=0.25)  # whatever was found by then
@@ -32,13 +32,13 @@ def test_nothing_is_lost(block):
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
-def test_tutti_binds_as_it_says(seed):
+def test_plans_bound_by_tutti_are_valid(seed):
     objects, pools = random_cluster(seed)
     asked, answer = scale_down(objects, pools, binder=Binder.TUTTI)
     assert not violations(objects, asked, answer)
 
 
-def test_the_same_again():
+def test_equal_requests_give_equal_plans():
     objects, pools = random_cluster(4)
     assert scale_down(objects, pools, seconds=30)[1] == scale_down(objects, pools, seconds=30)[1]
 
@@ -84,7 +84,7 @@ def test_a_pod_keeps_its_node(changes, reason, words):
     assert not plan.removals
 
 
-def test_a_volume_in_memory_does_not():
+def test_a_volume_in_memory_does_not_block():
     volume = {"spec": {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}}
     assert removed_nodes(plan_of(("web-0", "n0", 300, volume), ("db-0", "n1", 900, {}))) == ["n0"]
 
@@ -164,7 +164,7 @@ def test_a_dear_node_is_replaced_by_a_cheaper_one():
     assert plan.churn == 10_000_000 + 96_000_000 // 12
 
 
-def test_nobody_moves_for_cents():
+def test_small_savings_move_no_pod():
     kinds, pool = ("m5.2xlarge",), {"instanceTypes": ["m5.2xlarge", "m5.large"]}
     dear = {"move_cost": 10**10}
     assert not plan_of(("web-0", "n0", 1000, {}), nodes=kinds, options=dear, **pool).removals
@@ -208,7 +208,7 @@ def test_pending_pods_come_first():
     assert stay_reasons(answer.down)["n1"] == "TakesPendingPods"
 
 
-def test_nothing_at_all():
+def test_an_empty_cluster():
     asked = read_request(
         [],
         {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]},
@@ -245,7 +245,7 @@ def test_the_purchase_is_on_the_bill_and_comes_first():
     assert [each.node for each in free_removals(answer)] == []
 
 
-def test_it_says_when_time_was_up():
+def test_an_exhausted_budget_gives_a_note():
     objects, pools = random_cluster(12)
     _, answer = scale_down(objects, pools, seconds=1e-6)
     assert any("time was up" in note for note in answer.down.notes)

@@ -67,7 +67,7 @@ def test_schedules_count_to_the_present_also_for_an_old_dump(late, gone):
     assert len(plan.removals) == gone
 
 
-def test_what_names_no_moment_or_its_own_is_left_alone():
+def test_requests_without_or_with_their_own_moment_stay_unchanged():
     given, present = asked(beats=())
     assert latest_moment(given.objects) is None
     assert set_snapshot_time(given, present=present) is given
