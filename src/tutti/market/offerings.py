@@ -27,7 +27,7 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     capacity_type: str = "on-demand"
     """``on-demand``, ``spot`` or ``reserved``."""
     price: int | None = None
-    """In nano-dollars an hour; None when nobody knows."""
+    """In nano-dollars an hour; None if unknown."""
     node: Node
     """The node as it would join: labels, taints, capacity, allocatable. It has the name of the template."""
     csi: CsiNodeSpec | None = None
@@ -66,7 +66,7 @@ class PoolMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     zone: str
     capacity_type: str
     price: int | None = None
-    """In nano-dollars an hour; None when nobody knows."""
+    """In nano-dollars an hour; None if unknown."""
 
 
 class NodeBudget(msgspec.Struct, frozen=True, kw_only=True, gc=False):
