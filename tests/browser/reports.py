@@ -14,7 +14,7 @@ from tutti.recommend.records.request import Request
 
 HOSTILE = '<script>alert("1")</script>\'"><img src=x onerror=alert(2)>'
 REASONS = ("NotUnderutilized", "BlockedByPod", "NodeGroupMinSizeReached", "ScaleDownDisabledAnnotation")
-WHY = "96% of it is asked for, more than 50%; and pool general comes to its minimum of 3 nodes. "
+WHY = "96% of it is requested, more than 50%; and pool general would fall below its minimum of 3 nodes. "
 
 
 def hostile() -> Report:
@@ -40,7 +40,7 @@ def hostile() -> Report:
         nodes=(NewNode(name=HOSTILE, pods=keys, **bought),), notes=(HOSTILE,),
         scale_up=(ScaleUp(increment=1, node_names=(HOSTILE,), **bought),),
         down=DownPlan(
-            stays=(StayingNode(node=HOSTILE, pool=HOSTILE, reason=HOSTILE, message=HOSTILE),), notes=(HOSTILE,)
+            staying_nodes=(StayingNode(node=HOSTILE, pool=HOSTILE, reason=HOSTILE, message=HOSTILE),), notes=(HOSTILE,)
         ),
     )  # fmt: skip
     catalogue = Catalogue(pools=(NodePool(name=HOSTILE, offerings=(made,)),))
@@ -94,7 +94,8 @@ def beside(nodes: int = 0) -> Report:
         Move(pod=f"shop/api-5d8f7-a9x2{each}", source=name.format(99), target=name.format(each)) for each in range(8)
     )
     down = DownPlan(
-        removals=(removal,), stays=stays, steps=(ScaleDownStep(moves=moves, removes=(name.format(99),)),), moves=8,
+        removals=(removal,), staying_nodes=stays, steps=(ScaleDownStep(moves=moves, removes=(name.format(99),)),),
+        moves=8,
         purchase=cost, before=10**9 + cost, after=8 * 10**8 + cost, saving=2 * 10**8,
     )  # fmt: skip
     answer = Recommendation(

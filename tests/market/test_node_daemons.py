@@ -58,7 +58,7 @@ def test_a_daemon_on_some_nodes_runs_on_new_ones_like_those():
     assert names(found, node("new", labels=CPU)) == []
 
 
-def test_a_taint_that_explains_it_needs_no_label():
+def test_a_daemon_kept_off_by_a_taint_needs_no_label():
     taint = {"key": "dedicated", "effect": "NoSchedule"}
     found = snapshot(node("n1", labels=CPU), node("n2", labels=CPU, taints=[taint]), daemon_pod("agent", "n1"))
     assert names(found, node("new", labels=GPU)) == ["agent"]

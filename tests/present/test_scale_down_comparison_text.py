@@ -51,7 +51,7 @@ def test_data(tutti: Tutti) -> None:
         "node": "ip-10-0-1-20.ec2.internal", "nodePool": "general", "pricePerHour": 0.384, "empty": False,
         "unneededSecondsLeft": 600,
     }  # fmt: skip
-    assert {each["message"] for each in theirs["stay"]} >= {"its group comes to its minimum"}
+    assert {each["message"] for each in theirs["stay"]} >= {"its group would fall below its minimum"}
     assert theirs["modelAgreement"]["agree"] <= theirs["modelAgreement"]["cases"]
     assert "scaleDownComparison" not in tutti("recommend", *OVERGROWN, "--compare", "-o", "json").json
 
@@ -61,7 +61,7 @@ def test_the_page_has_it(tutti: Tutti, tmp_path: Path) -> None:
     assert tutti("recommend", *OVERGROWN, "--down", "--report", str(page)).code == 0
     text = page.read_text("utf-8")
     assert "Comparison with Cluster Autoscaler" in text
-    assert "Cluster Autoscaler: its group comes to its minimum" in text
+    assert "Cluster Autoscaler: its group would fall below its minimum" in text
     assert "<li>nodes that it cannot remove in one round (budget, turn) wait for" in text  # a remark of its own, whole
 
 
@@ -81,13 +81,13 @@ def test_nodes_of_no_pool(tutti: Tutti, write: Write) -> None:
 def test_each_has_its_reason_where_only_one_lets_a_node_go() -> None:
     plan = DownPlan(
         removals=(removal("a"), removal("b", wait=0)),
-        stays=(StayingNode(node="c", pool="p", reason="NotWorthMoving", message="it would not pay"),),
+        staying_nodes=(StayingNode(node="c", pool="p", reason="NotWorthMoving", message="it would not pay"),),
         saving=2 * 10**8,
     )
-    theirs = PeerScaleDown(gone=(gone("a", wait=90), gone("c")), kept={"b": "80% of it is asked for"}, saving=2 * 10**8)
+    theirs = PeerScaleDown(gone=(gone("a", wait=90), gone("c")), kept={"b": "80% of it is requested"}, saving=2 * 10**8)
     found = {each.node: each for each in node_rows(plan, theirs)}
     assert (found["a"].ours, found["a"].theirs, found["a"].because) == (600, 90, "")
-    assert found["b"].because == "Cluster Autoscaler: 80% of it is asked for"
+    assert found["b"].because == "Cluster Autoscaler: 80% of it is requested"
     assert found["c"].because == "Tutti: it would not pay"
     rows = [
         line.split() for line in scale_down_comparison_text(plan, theirs).splitlines() if line[:2] in ("a ", "b ", "c ")

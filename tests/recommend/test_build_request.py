@@ -24,6 +24,8 @@ def test_a_request_has_cluster_catalogue_and_notes():
     assert [obj.key for obj in request.objects] == ["n1", "x/a", "x/d-1"]
     assert [each.key for each in request.daemon_sets] == ["x/d"]
     assert request.catalogue.pools[0].offerings[0].price == 2_000_000_000
-    assert request.notes == ("1 daemon is known by pods alone, and expected where these run: x/d",)
+    assert request.notes == (
+        "1 daemon has pods but no DaemonSet object; expected on new nodes like those of the pods: x/d",
+    )
     (own,) = build_request(snapshot, region="eu-west-1").catalogue.pools
     assert (own.name, own.maximum, len({o.zone for o in own.offerings})) == ("p", 3, 3)

@@ -74,7 +74,7 @@ def test_all_peers_answer_in_their_order_and_none_is_better(scenarios):
         assert not any(each.better or each.problem for each in found.values())
 
 
-def test_what_others_cost_more_is_told(scenarios):
+def test_extra_cost_of_peers(scenarios):
     assert scenarios["s2"][ORIGINAL].change == pytest.approx(0.111, abs=0.001)
     assert scenarios["s3"][ORIGINAL].change == pytest.approx(0.60, abs=0.001)
     assert scenarios["s2"][OURS].change == 0
@@ -183,7 +183,7 @@ def without_prices(request, *, of=lambda offering: True):
     return replace(request, catalogue=replace(request.catalogue, pools=pools))
 
 
-def test_without_prices_those_who_choose_by_price_say_so():
+def test_without_prices_peers_that_need_prices_report_a_problem():
     found = compared(without_prices(scenario("s1")))
     said = {who: each.problem for who, each in found.items() if each.problem}
     assert said == {"cluster-autoscaler/price": NO_PRICES, ORIGINAL: NO_PRICES}
@@ -192,7 +192,7 @@ def test_without_prices_those_who_choose_by_price_say_so():
     assert found[WASTE].nodes >= found[OURS].nodes
 
 
-def test_what_has_no_price_is_left_out_for_all_alike():
+def test_unpriced_offerings_are_left_out_for_all():
     request = without_prices(scenario("s1"), of=lambda each: each.instance_type == "m5.4xlarge")
     for record in compared(request).values():
         assert set(types(record)) == {"m5.large"}

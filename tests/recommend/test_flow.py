@@ -55,7 +55,7 @@ def test_the_cheapest_mix_of_sizes_is_found_and_proved():
     assert answer.minimal is True
 
 
-def test_room_that_is_there_costs_nothing():
+def test_existing_nodes_cost_nothing():
     answer = ask([node("n", "4", memory="16Gi"), pod("a"), pod("b")], pool(offering("a", 10)))
     assert (answer.cost, answer.bound, [each.node for each in answer.on_existing]) == (0, 0, ["n", "n"])
 
@@ -67,7 +67,7 @@ def test_without_prices_the_fewest_nodes_are_bought_and_it_says_so():
     assert any("fewest nodes" in note for note in answer.notes)
 
 
-def test_nobody_gets_nine_nodes_to_save_a_cent():
+def test_two_nodes_beat_nine_that_save_a_cent():
     pods = [pod(f"p{i}", "100m", memory=f"{5 * 1024}Mi") for i in range(20)]
     small, large = offering("s", 182_040, cpu="2", memory="6Gi"), offering("l", 1_456_650, cpu="16", memory="60Gi")
     assert len(ask(pods, pool(small), pool(large)).nodes) == 2
@@ -105,7 +105,7 @@ def test_one_important_pod_outweighs_four_others(binder):
     assert [new.pods for new in answer.nodes] == [("default/z-high",)]
 
 
-def test_what_costs_nothing_keeps_the_bound_honest():
+def test_a_free_offering_keeps_the_bound_valid():
     pods = [pod("a", "3"), pod("b", "3", tolerates="t")]
     answer = ask(pods, pool(offering("free", 0, cpu="4", taint="t")), pool(offering("a", 10, cpu="4")))
     assert (answer.cost, answer.bound) == (10, 10)
@@ -156,7 +156,7 @@ def test_zones_that_are_too_full_already_take_nothing_of_a_spread():
     assert (answer.cost, answer.bound) == (1, 1)
 
 
-def test_daemons_are_taken_off_first():
+def test_daemons_reduce_the_room_of_new_nodes():
     daemon = daemon_set(pod("agent", app="agent"), namespace="kube-system")
     request = Request(
         objects=tuple(pod(f"p{i}", "2") for i in range(2)),
@@ -234,7 +234,7 @@ def test_a_gang_that_lacks_pods_gets_nothing(binder):
     answer = ask([pod_group("g", 3), member("m0", "g"), member("m1", "g")], pool(offering("a", 10)), binder=binder)
     assert (answer.nodes, {each.reason for each in answer.left}) == (
         (),
-        {"its gang could not start whole: 2 of 3 pods are there, or a part of it lacks some"},
+        {"its gang could not start whole: 2 of 3 pods exist, or a part of the gang lacks pods"},
     )
 
 
@@ -266,14 +266,14 @@ def test_room_that_was_promised_is_not_promised_again(binder):
     assert (answer.cost, answer.nodes[0].pods) == (10, ("default/second",))
 
 
-def test_what_could_be_evicted_instead_is_named():
+def test_possible_evictions_are_alternatives():
     objects = [node("n", "4"), pod("idle", "3500m", on="n"), pod("urgent", "3", priority=100)]
     answer = ask(objects, pool(offering("a", 10)))
     assert answer.cost == 10
     assert [(each.who, each.evicting) for each in answer.alternatives] == [("default/urgent", ("default/idle",))]
 
 
-def test_a_pod_that_nothing_takes_says_why():
+def test_a_pod_that_fits_no_offering_has_a_reason():
     (left,) = ask([pod("huge", "64")], pool(offering("a", 10))).left
     assert "Insufficient cpu" in left.reason
 

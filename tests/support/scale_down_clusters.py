@@ -188,4 +188,4 @@ def removed_nodes(plan: DownPlan) -> list[str]:
 
 def stay_reasons(plan: DownPlan) -> dict[str, str]:
     """Why each node that stays does."""
-    return {stay.node: stay.reason for stay in plan.stays}
+    return {stay.node: stay.reason for stay in plan.staying_nodes}

@@ -13,21 +13,25 @@ from tests.support.documents import Document
 from tutti.cluster.edits import Bind, Put, Remove, Unbind
 from tutti.cluster.node_edits import cordoned
 from tutti.kube.objects import Node, Pod
-from tutti.recommend.after_purchase import OfferingIndex, settle
+from tutti.recommend.after_purchase import OfferingIndex, apply_recommendation
 from tutti.recommend.request_cluster import planning_cluster
 
 
 def violations(objects: list[Document], incoming, answer) -> list[str]:
     """What a plan breaks: budgets, gangs, rooms, minimums of pools, its own bill. Empty for a correct plan."""
     plan, found = answer.down, []
-    planning = settle(answer, incoming).planning if answer.nodes or answer.on_existing else planning_cluster(incoming)
+    planning = (
+        apply_recommendation(answer, incoming).planning
+        if answer.nodes or answer.on_existing
+        else planning_cluster(incoming)
+    )
     cluster = planning.cluster
     offered = OfferingIndex(incoming.catalogue)
     removed = {each.node for each in plan.removals}
     before = {key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row]}
     for name in removed:
         cluster.apply(Put(cordoned(cluster.nodes.objects[cluster.nodes.row_of[name]])))
-    bought = {node.name: offered.of(node) for node in plan.nodes}
+    bought = {node.name: offered.find(node) for node in plan.nodes}
     budgets, gangs = _budgets(objects), _gangs(objects)
     labels = {f"default/{o['metadata']['name']}": o["metadata"]["labels"] for o in objects if o["kind"] == "Pod"}
     for number, step in enumerate(plan.steps):

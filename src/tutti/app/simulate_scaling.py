@@ -151,7 +151,7 @@ def _offering(bought: RecommenderScaleUp, offerings: OfferingIndex) -> Offering:
     """Return the offering that an answer buys: answers name no template, and a pool has one template for each zone."""
     pool, zone, type_name = bought.node_pool_name, bought.zone, bought.instance_type
     try:
-        return offerings.of(
+        return offerings.find(
             ScaleUp(
                 pool=pool, zone=zone, instance_type=type_name, capacity_type=ON_DEMAND, increment=bought.increment_by,
                 node_names=(),

@@ -23,7 +23,7 @@ from tutti.conformance.cluster_autoscaler_cases import read_cluster_autoscaler_c
 from tutti.conformance.models import CLUSTER_AUTOSCALER, PURCHASE, ModelCheck
 from tutti.conformance.purchase_cases import PurchaseCase
 from tutti.exceptions import InputError
-from tutti.recommend.request_cluster import copied
+from tutti.recommend.request_cluster import copy_cluster
 
 ESTIMATE, OPTIONS, CHOICE = "estimate", "options", "choice"
 _DIGITS = 4
@@ -102,7 +102,7 @@ class ScaleUpChecks(NamedTuple):
 
     def _view(self) -> AutoscalerCluster:
         request = self.case.request
-        return AutoscalerCluster(copied(request.cluster), request.catalogue, request.daemon_sets)
+        return AutoscalerCluster(copy_cluster(request.cluster), request.catalogue, request.daemon_sets)
 
     @property
     def pricing(self) -> Pricing:

@@ -120,7 +120,7 @@ def run_purchase(
         outcome = outcome._replace(placed=ours.placed, cost=ours.cost, nodes=len(ours.nodes))
         if settings.binder is Binder.KUBE_SCHEDULER:
             replay = replayer or _replay
-            outcome = outcome._replace(bound=replay(request, bought_of(request, ours)))
+            outcome = outcome._replace(bound=replay(request, draft_nodes(request, ours)))
             if peer.bought or not peer.nodes:
                 cost = sum((offering.price or 0) * count for offering, count in peer.bought)
                 outcome = outcome._replace(peer_bound=replay(request, list(peer.bought)), peer_cost=cost)
@@ -129,10 +129,10 @@ def run_purchase(
     return outcome
 
 
-def bought_of(request: Request, answer: Recommendation) -> Bought:
+def draft_nodes(request: Request, answer: Recommendation) -> Bought:
     """Return the offerings of the request that a recommendation buys, with the numbers of nodes."""
     offerings = OfferingIndex(request.catalogue)
-    return [(offerings.of(each), each.increment) for each in answer.scale_up]
+    return [(offerings.find(each), each.increment) for each in answer.scale_up]
 
 
 def _recommend(request: Request, budget: WorkBudget) -> Recommendation:

@@ -1,10 +1,17 @@
-"""What can be bought: offerings, prices, node pools, and the daemons of a new node.
+"""The market: which nodes can be bought, at which price, and which daemons a new node runs.
 
-- `offerings`       offerings, pools, limits, the catalogue; `money` nano-dollars an hour
-- `price_book`, `price_csv`  packaged prices, and a user's own table
-- `pools`           one file per dialect of node pools
-- `instance_types`, `machine_capacity`  what a machine of a type becomes as a node
-- `pool_context`, `pool_members`, `pool_membership`, `pool_limits`  what pools are read against
-- `remaining_limits`  what may still be bought after a purchase
-- `node_daemons`    DaemonSet pods of a new node; `planning_cluster` the cluster that new nodes join
+- `offerings`         what are an offering, a pool, a limit and a catalogue?
+- `money`             how are prices stored and converted?
+- `price_book`        what does an instance type have, and what does it cost where?
+- `price_csv`         how is a user's price table read?
+- `instance_types`    how does an instance type become a template node?
+- `machine_capacity`  how much of a machine do kubelet and the hypervisor keep?
+- `pools`             how is each dialect of node pools read?
+- `pool_context`      which prices, region and existing nodes are pools read against?
+- `pool_labels`       which pool and capacity type do a node's labels tell?
+- `pool_members`      which existing nodes does a pool have, and what do they cost?
+- `pool_limits`       how much may still be bought, given the existing nodes?
+- `remaining_limits`  how much may still be bought after a purchase?
+- `node_daemons`      which DaemonSet and static pods does a new node run?
+- `planning_cluster`  how do new nodes and their daemons join a cluster?
 """

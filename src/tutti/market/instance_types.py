@@ -1,7 +1,7 @@
-"""Instance types as a cloud offers them, and the nodes that they would become.
+"""Instance types of a cloud, and the template nodes made from them.
 
-Contract: frozen records and pure functions. Amounts are counted as `kube.resources` counts them (cpu in millicores,
-everything else in whole units), with the number of pods and every other resource that a node names.
+Contract: frozen records and pure functions. Amounts are counted as in `kube.resources` (cpu in millicores, all other
+resources in whole units), including the number of pods and all other resources of a node.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ OLD_KEYS = {
     "failure-domain.beta.kubernetes.io/region": REGION,
     "failure-domain.beta.kubernetes.io/zone": ZONE,
 }
-"""Labels that older clusters use, and what they are called today."""
+"""Label keys of older clusters, with today's keys."""
 
 
 class InstanceOffer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Where an instance type can be had, and for how much."""
+    """A zone and capacity type in which an instance type is sold, with its price."""
 
     zone: str
     capacity_type: str = "on-demand"
@@ -46,37 +46,37 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     capacity: Quantities
     overhead: Quantities = {}
-    """What kubelet and the system keep for themselves."""
+    """Amounts that kubelet and the system reserve."""
     allocatable: Quantities | None = None
-    """What is left for pods; None stands for the capacity less the overhead."""
+    """Amounts for pods; None: the capacity less the overhead."""
     labels: dict[str, str] = {}
-    """Those of every node of it; not its own name, its zone or its capacity type."""
+    """Labels of every node of the type; without its own name, zone and capacity type."""
     offers: tuple[InstanceOffer, ...] = ()
 
-    def left_for_pods(self) -> Quantities:
-        """What a node of it has allocatable."""
-        return self.allocatable if self.allocatable is not None else less(self.capacity, self.overhead)
+    def node_allocatable(self) -> Quantities:
+        """Return the allocatable amounts of a node of the type."""
+        return self.allocatable if self.allocatable is not None else subtract(self.capacity, self.overhead)
 
 
 def amounts(quantities: Mapping[str, str | float] | None) -> dict[str, int]:
-    """Quantities as numbers."""
+    """Return quantities as numbers."""
     return {name: amount_of(name, quantity) for name, quantity in (quantities or {}).items()}
 
 
 def amount_of(resource: str, quantity: str | float) -> int:
-    """One quantity as a number."""
+    """Return one quantity as a number."""
     return milli(quantity) if resource == "cpu" else value(quantity)
 
 
 def quantities(numbers: Mapping[str, int]) -> Quantities:
-    """Numbers as a node's status has them."""
+    """Return numbers as quantities, as in a node's status."""
     return {name: format_quantity(name, number) for name, number in numbers.items()}
 
 
-def less(capacity: Quantities, taken: Mapping[str, str | float]) -> Quantities:
-    """A capacity without what is taken off it, never below nothing."""
-    off = amounts(taken)
-    return quantities({name: max(number - off.get(name, 0), 0) for name, number in amounts(capacity).items()})
+def subtract(capacity: Quantities, taken: Mapping[str, str | float]) -> Quantities:
+    """Return a capacity less some amounts, never below 0."""
+    taken_amounts = amounts(taken)
+    return quantities({name: max(number - taken_amounts.get(name, 0), 0) for name, number in amounts(capacity).items()})
 
 
 def template_node(
@@ -87,23 +87,23 @@ def template_node(
     capacity: Quantities,
     allocatable: Quantities,
 ) -> Node:
-    """A node that could be bought, called by the name of its template."""
+    """Return a node that could be bought, with the name of its template."""
     metadata = ObjectMeta(name=name, uid=made_uid(f"Node/{name}"), labels={**labels, HOSTNAME: name})
     spec = NodeSpec(taints=list(taints) or None)
     return Node(metadata=metadata, spec=spec, status=NodeStatus(capacity=capacity, allocatable=allocatable))
 
 
-def template_name(pool: str, instance_type: str, *, zone: str = "", capacity_type: str = "", more: str = "") -> str:
-    """What a template is called: whatever tells it from the others of its cluster."""
-    marked = capacity_type if capacity_type != "on-demand" else ""
-    return "-".join(part for part in (pool, instance_type, zone, marked, more) if part)
+def template_name(pool: str, instance_type: str, *, zone: str = "", capacity_type: str = "", variant: str = "") -> str:
+    """Return the name of a template: every part that distinguishes it from other templates of the cluster."""
+    capacity_part = capacity_type if capacity_type != "on-demand" else ""
+    return "-".join(part for part in (pool, instance_type, zone, capacity_part, variant) if part)
 
 
 def in_zone(node: Node, zone: str) -> Node:
-    """The node as it would be in another zone of its region."""
+    """Return the node with the labels of another zone of its region."""
     labels = dict(node.metadata.labels or {})
     old = labels.get(ZONE) or labels.get("failure-domain.beta.kubernetes.io/zone", "")
-    for key, there in labels.items():
-        if there == old and key.endswith("/zone"):
+    for key, label_value in labels.items():
+        if label_value == old and key.endswith("/zone"):
             labels[key] = zone
     return replace(node, metadata=replace(node.metadata, labels=labels))

@@ -1,4 +1,4 @@
-"""Money in whole numbers: nano-dollars an hour, so that sums are exact and cheapest means cheapest."""
+"""Money in whole numbers: nano-dollars an hour, so that sums and comparisons are exact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HOURS_A_MONTH = 730
 
 
 def nano_dollars(text: str | float) -> int:
-    """An amount of dollars in nano-dollars, rounded to the nearest; a ValueError for what is not one."""
+    """Return an amount of dollars in nano-dollars, rounded to the nearest; raise ValueError if it is not an amount."""
     try:
         amount = Decimal(str(text))
     except InvalidOperation:
@@ -21,10 +21,10 @@ def nano_dollars(text: str | float) -> int:
 
 
 def dollars(nano: int) -> float:
-    """Nano-dollars as dollars, for answers that machines read."""
+    """Return nano-dollars as dollars, for machine-readable output."""
     return round(nano / NANO, 9)
 
 
 def a_month(nano_an_hour: int) -> float:
-    """What an hourly price comes to in a month, in dollars and cents."""
+    """Return an hourly price as dollars and cents a month."""
     return round(nano_an_hour * HOURS_A_MONTH / NANO, 2)

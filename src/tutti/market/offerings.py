@@ -1,7 +1,7 @@
-"""What can be bought: offerings, the pools that they belong to, and what limits them.
+"""Offerings, the pools that they belong to, and the limits of pools.
 
-Contract: frozen records, made by the readers in `recommend.pools`, used by everything else. Prices are whole
-nano-dollars an hour (`recommend.money`), amounts are counted as `kube.resources` counts them.
+Contract: frozen records, made by the readers in `market.pools`. Prices are whole nano-dollars an hour (`market.money`);
+amounts are counted as in `kube.resources`.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from tutti.kube.objects import CsiNodeSpec, Node
 from tutti.kube.quantity import milli, value
 
 NODES = "nodes"
-"""What a limit on the number of nodes counts; every other word is a resource."""
+"""The name of a limit on the number of nodes; every other name is a resource."""
 EMPTY, UNDERUTILIZED = "Empty", "Underutilized"
-"""Why a node goes, in Karpenter's words."""
+"""Why a node is removed, in Karpenter's words."""
 
 
 class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One thing that can be bought: a node of a pool, of an instance type, in a zone."""
+    """A node that can be bought: of a pool, of an instance type, in a zone."""
 
     pool: str
     instance_type: str
     zone: str
-    """Empty where the node would have no zone label."""
+    """Empty if the node would have no zone label."""
     capacity_type: str = "on-demand"
     """``on-demand``, ``spot`` or ``reserved``."""
     price: int | None = None
-    """In nano-dollars an hour; None when nobody knows."""
+    """In nano-dollars an hour; None if unknown."""
     node: Node
-    """The node as it would join: labels, taints, capacity, allocatable. Its name is that of the template."""
+    """The node as it would join: labels, taints, capacity, allocatable. It has the name of the template."""
     csi: CsiNodeSpec | None = None
-    """How many volumes of which CSI drivers the node takes; None where nobody says."""
+    """The volume limits of the node by CSI driver; None if unknown."""
 
 
 class PoolLimit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How much may still be bought of something."""
+    """How much of a resource, or how many nodes, may still be bought."""
 
     what: str = NODES
     """`NODES`, or a resource of the nodes' capacity."""
     left: int
-    """How much is left after what is there already; never below 0."""
+    """The amount that remains after the existing nodes; never below 0."""
     zone: str | None = None
-    """The only zone that counts; None stands for all."""
+    """The zone of the limit; None for all zones."""
     reason: str
-    """Why no more, as a user would say it: ``pool gpu has 4 of at most 4 nodes``."""
+    """The limit as text for users: ``pool gpu has 4 of at most 4 nodes``."""
 
 
 def takes(limit: PoolLimit, offering: Offering) -> int:
-    """How much of a limit one node of an offering takes, if the limit is one of its pool or of all."""
+    """Return how much of a limit one node of an offering takes, if the limit applies to its pool or to all pools."""
     if limit.zone is not None and offering.zone != limit.zone:
         return 0
     if limit.what == NODES:
@@ -59,41 +59,41 @@ def takes(limit: PoolLimit, offering: Offering) -> int:
 
 
 class PoolMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A node that a pool has."""
+    """An existing node of a pool."""
 
     node: str
     instance_type: str
     zone: str
     capacity_type: str
     price: int | None = None
-    """In nano-dollars an hour; None when nobody knows."""
+    """In nano-dollars an hour; None if unknown."""
 
 
 class NodeBudget(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How many nodes of a pool may be going at a time."""
+    """A disruption budget of a pool: how many of its nodes may be removed at a time."""
 
     nodes: str
     """A number, or a percentage of the pool's nodes."""
     reasons: tuple[str, ...] = (EMPTY, UNDERUTILIZED)
-    """For which nodes it holds: empty ones, others that are given back, or both."""
+    """The reasons for removal that it limits: empty nodes, underutilized nodes, or both."""
     schedule: str = ""
-    """When it opens (`kube.cron`); empty: it is always open."""
+    """When the budget comes into force (`kube.cron`); empty: it is always in force."""
     duration: int = 0
-    """For how many seconds it is open then."""
+    """The number of seconds that the budget stays in force."""
 
 
 class DownRules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a pool says about giving nodes back; None where it leaves that to the options."""
+    """The scale-down rules of a pool; None if the options decide."""
 
     threshold: float | None = None
     unneeded: int | None = None
     """In seconds."""
     empty_only: bool = False
-    """Whether only empty nodes may go."""
+    """Whether only empty nodes may be removed."""
     disabled: bool = False
-    """Whether no node may go."""
+    """Whether no node may be removed."""
     budgets: tuple[NodeBudget, ...] = ()
-    """How many may go at a time."""
+    """Limits on the number of nodes removed at a time."""
 
 
 class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -103,28 +103,28 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     offerings: tuple[Offering, ...]
     limits: tuple[PoolLimit, ...] = ()
     current: int = 0
-    """How many nodes it has."""
+    """The number of existing nodes."""
     minimum: int = 0
-    """How many it shall have at least."""
+    """The minimum number of nodes."""
     zone_minimums: dict[str, int] = {}
-    """How many it shall have at least in single zones."""
+    """The minimum number of nodes in single zones."""
     maximum: int | None = None
-    """How many it may have at most, over all zones; there is a limit for it as well."""
+    """The maximum number of nodes over all zones; `limits` has it too."""
     members: tuple[PoolMember, ...] = ()
-    """The nodes of the picture that are known to be its own."""
+    """The existing nodes that are known to belong to the pool."""
     down_rules: DownRules = DownRules()
     weight: int = 0
-    """How much Karpenter prefers it to others: it asks heavier pools first. Here price decides."""
+    """Karpenter's weight: it tries heavier pools first. Here price decides."""
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """All that can be bought for a cluster."""
+    """All pools of a cluster."""
 
     pools: tuple[NodePool, ...] = ()
     limits: tuple[PoolLimit, ...] = ()
     """Limits over all pools."""
     others: tuple[PoolMember, ...] = ()
-    """Nodes of no pool: nobody buys such nodes or gives them back here, but they are on the bill."""
+    """Nodes of no pool: they are neither bought nor removed here, but they are on the bill."""
     currency: str = "USD"
     notes: tuple[str, ...] = ()
-    """Lines for the user: where pools and prices were taken from, and what was guessed."""
+    """Notes for users: where pools and prices come from, and what was inferred."""

@@ -1,10 +1,10 @@
-"""The cluster that purchases are planned on: the nodes there are, the pending pods, and nodes that join.
+"""The cluster that purchases are planned on: existing nodes, pending pods, and new nodes that join.
 
 Contract: a `PlanningCluster` wraps a cluster and changes it at once: pods with a nominated node are bound to that node,
-and pending DaemonSet pods are placed on existing nodes. All other pending pods are then in `turns`, in the order of the
-scheduler's queue, or in `not_considered`. `schedule_now` is for an external binder: it places every pod that fits now.
-`join` puts a node of an offering into the cluster, with the pods that its daemon sets start there. A `Trial` undoes
-whatever callers try. `build_cluster` builds the cluster from objects.
+and pending DaemonSet pods are placed on existing nodes. All other pending pods are then in `turns`, in queue order, or
+in `not_considered`. `schedule_now` places every pod that fits now, for an external binder. `join` puts a node of an
+offering into the cluster, with the pods of its daemon sets. Callers undo their changes with a `Trial`. `build_cluster`
+builds a cluster from objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_A_NAME = re.compile(r"[^a-z0-9.-]+")
 
 
 class PlanningCluster:
-    """See the module's contract."""
+    """A cluster with its engine, gangs, queue and daemon sets; see the module's contract."""
 
     def __init__(self, cluster: Cluster, daemon_sets: Sequence[DaemonSet] = (), profile: Profile | None = None) -> None:
         self.cluster, self.profile = cluster, profile or Profile.default()
@@ -46,7 +46,7 @@ class PlanningCluster:
         """Pending pods that no scheduler tries to place, with the reason."""
         self.daemon_sets = daemon_sets
         self._daemons: dict[int, list[Pod]] = {}
-        # Counted as reading every object, which a copy does not need: budgets of work, and so plans, depend on it.
+        # Counted like reading every object, although a copy reads none: work budgets, and so plans, depend on it.
         cluster.meter.count += OBJECT * (
             len(cluster.nodes.row_of) + len(cluster.pods.row_of) + sum(map(len, cluster.objects.values()))
         )
@@ -60,7 +60,7 @@ class PlanningCluster:
             cluster.apply(Bind(key, node))
         waiting = [key for key, row in pods.row_of.items() if pods.node_names[row] is None and key not in self.promised]
         daemons = [key for key in waiting if belongs_to_node(cluster.pod(key))]
-        self.engine.place(daemons)  # only on existing nodes: nothing is bought for them
+        self.engine.place(daemons)  # only on existing nodes: no node is bought for them
         waiting = [key for key in waiting if not belongs_to_node(cluster.pod(key))]
         self.turns, self.not_considered = sort_into_turns(cluster, self.gangs, waiting, profile=self.profile)
         self.pending = list(dict.fromkeys(key for turn in self.turns for key in turn.pods))
@@ -98,7 +98,7 @@ class PlanningCluster:
         return names
 
     def name_of(self, offering: Offering, numbers: dict[str, int]) -> str:
-        """An unused name for the next node of an offering; `numbers` counts the names given per prefix."""
+        """Return an unused name for the next node of an offering; `numbers` counts the names given per prefix."""
         prefix = "-".join(part for part in (offering.pool, offering.zone, "new") if part).lower()
         prefix = _NOT_A_NAME.sub("-", prefix)
         while True:
@@ -108,7 +108,7 @@ class PlanningCluster:
                 return name
 
     def daemons(self, offering: Offering) -> list[Pod]:
-        """The DaemonSet pods that a new node of an offering runs."""
+        """Return the DaemonSet pods that a new node of an offering runs."""
         known = self._daemons.get(id(offering))
         if known is None:
             known = self._daemons[id(offering)] = daemon_pods_for(self.daemon_sets, offering.node)

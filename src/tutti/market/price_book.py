@@ -1,9 +1,9 @@
-"""The price book: what an instance type is, and what it costs where.
+"""The price book: what an instance type has, and what it costs where.
 
-Contract: pure but for the packaged book, which is read once, when it is first asked. Prices are nano-dollars an hour;
-what nobody knows is None. Rows of the user's (`recommend.price_table`) come before the packaged ones, and of those the
-ones that name a zone before those that name a region. The packaged book is AWS EC2's, four regions; its spot prices are
-medians over a region's zones.
+Contract: pure except for the packaged book, which is read once, on first use. Prices are nano-dollars an hour; unknown
+prices are None. The user's rows (`market.price_csv`) take precedence over packaged rows, and of these, rows with a zone
+over rows with a region. The packaged book has AWS EC2 prices of four regions; its spot prices are medians over the
+zones of a region.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ ON_DEMAND = "on-demand"
 SPOT = "spot"
 _GIB = 2**30
 _PODS = 110
-"""Of a type whose network cards nobody counted; what Karpenter and kubelet take."""
+"""The default number of pods of a node, as in Karpenter and kubelet."""
 _ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+-?\d+)(?:[a-z]|-[a-z])|([a-z]+\d*)-\d")
-"""Of AWS (eu-west-1a), Google (europe-west1-d), Azure (westeurope-1)."""
+"""Zone names of AWS (eu-west-1a), Google (europe-west1-d), Azure (westeurope-1)."""
 
 
 class InstanceShape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What an instance type has."""
+    """The size of an instance type."""
 
     vcpus: int
     memory: int
     """In bytes, as the cloud advertises it."""
     gpus: int = 0
-    """What nvidia.com/gpu counts."""
+    """The amount of nvidia.com/gpu."""
     gpu_name: str = ""
     max_pods: int = _PODS
     arch: str = "amd64"
     zones: int = 0
-    """In how many zones of the region it is offered; 0 when nobody knows."""
+    """The number of zones of the region that offer the type; 0 if unknown."""
 
 
 class PriceRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A price of the user's; an empty region or zone stands for all."""
+    """A row of the user's price table; an empty region or zone stands for all."""
 
     instance_type: str
     price: int | None = None
@@ -54,10 +54,10 @@ class PriceRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     region: str = ""
     zone: str = ""
     allocatable: Quantities | None = None
-    """What a node of the type has for pods, if the table says so."""
+    """Amounts for pods of a node of the type, if the table has them."""
 
 
-class _Listed(msgspec.Struct, frozen=True, gc=False):
+class _PackagedRow(msgspec.Struct, frozen=True, gc=False):
     """A row of the packaged book."""
 
     shape: InstanceShape
@@ -66,7 +66,7 @@ class _Listed(msgspec.Struct, frozen=True, gc=False):
 
 
 class PriceBook:
-    """See the module's contract."""
+    """Prices and sizes of instance types; see the module's contract."""
 
     def __init__(self, rows: Iterable[PriceRow] = ()) -> None:
         self.rows = tuple(rows)
@@ -81,31 +81,31 @@ class PriceBook:
     def price(
         self, instance_type: str, region: str = "", *, capacity_type: str = ON_DEMAND, zone: str | None = None
     ) -> int | None:
-        """What an hour of a type costs."""
-        place = region or (region_of(zone) if zone else "")
-        for where in ((place, zone or ""), ("", zone or ""), (place, ""), ("", "")):
+        """Return the price of an hour of a type; None if unknown."""
+        region_name = region or (region_of(zone) if zone else "")
+        for where in ((region_name, zone or ""), ("", zone or ""), (region_name, ""), ("", "")):
             found = self._prices.get((instance_type, where[0], capacity_type, where[1]))
             if found is not None:
                 return found
-        listed = _packaged().get(place, {}).get(instance_type)
-        if listed is None or capacity_type not in (ON_DEMAND, SPOT):
+        row = _packaged().get(region_name, {}).get(instance_type)
+        if row is None or capacity_type not in (ON_DEMAND, SPOT):
             return None
-        return listed.spot if capacity_type == SPOT else listed.on_demand
+        return row.spot if capacity_type == SPOT else row.on_demand
 
     def shape(self, instance_type: str, region: str = "") -> InstanceShape | None:
-        """What a type has; sizes are the same in every region, so without one any will do."""
+        """Return the size of a type; sizes are equal in all regions, so any region will do."""
         books = _packaged()
-        for place in (region, *books):
-            if (listed := books.get(place, {}).get(instance_type)) is not None:
-                return listed.shape
+        for region_name in (region, *books):
+            if (row := books.get(region_name, {}).get(instance_type)) is not None:
+                return row.shape
         return None
 
     def allocatable(self, instance_type: str) -> Quantities | None:
-        """What a node of a type has for pods, if the user's table says so."""
+        """Return the amounts for pods of a node of a type, if the user's table has them."""
         return self._allocatable.get(instance_type)
 
     def types(self, region: str) -> list[str]:
-        """The packaged types of a region, by name."""
+        """Return the packaged types of a region, by name."""
         return sorted(_packaged().get(region, ()))
 
     @property
@@ -114,7 +114,7 @@ class PriceBook:
         return sorted(_packaged())
 
     def has_region(self, region: str) -> bool:
-        """Whether any price holds in a region: a packaged one, or one of the user's, which may hold everywhere."""
+        """Return whether the book has a price for a region: packaged, or of the user's table."""
         if region in _packaged():
             return True
         priced = (row for row in self.rows if row.price is not None)
@@ -122,7 +122,7 @@ class PriceBook:
 
 
 def check_region(region: str, book: PriceBook, *, there: Iterable[str] = (), called: str = "region") -> None:
-    """Refuse a region that a user names and for which the book has no price; one where nodes are `there` is taken."""
+    """Raise `InputError` if the book has no price for a region that a user names, unless nodes are `there`."""
     if not region or book.has_region(region) or region in there:
         return
     known = ", ".join(book.regions)
@@ -132,16 +132,16 @@ def check_region(region: str, book: PriceBook, *, there: Iterable[str] = (), cal
 
 
 def region_of(zone: str) -> str:
-    """The region that a zone is in, by its name; empty when that does not tell."""
+    """Return the region of a zone by its name; empty if the name does not tell."""
     parts = _ZONE.fullmatch(zone)
     return (parts[1] or parts[2]) if parts is not None else ""
 
 
 @lru_cache(maxsize=1)
-def _packaged() -> dict[str, dict[str, _Listed]]:
-    """The packaged book by region and type."""
+def _packaged() -> dict[str, dict[str, _PackagedRow]]:
+    """Return the packaged book by region and type."""
     data = gzip.decompress((resources.files("tutti.market") / "data" / "aws.csv.gz").read_bytes())
-    books: dict[str, dict[str, _Listed]] = {}
+    books: dict[str, dict[str, _PackagedRow]] = {}
     for row in csv.DictReader(data.decode().splitlines()):
         shape = InstanceShape(
             vcpus=int(float(row["vcpus"])),
@@ -152,8 +152,8 @@ def _packaged() -> dict[str, dict[str, _Listed]]:
             arch=row["arch"],
             zones=int(row["zones"] or 0),
         )
-        listed = _Listed(shape, _nano(row["on_demand"]), _nano(row["spot"]))
-        books.setdefault(row["region"], {})[row["instance_type"]] = listed
+        packaged = _PackagedRow(shape, _nano(row["on_demand"]), _nano(row["spot"]))
+        books.setdefault(row["region"], {})[row["instance_type"]] = packaged
     return books
 
 

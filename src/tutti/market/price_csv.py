@@ -1,12 +1,12 @@
-"""The user's own prices: a table in CSV.
+"""The user's own prices: a CSV table.
 
-Contract: `read_price_table` gives the rows of a file. Its first line names the columns, in any order and case:
+Contract: `read_price_table` returns the rows of a file. The first line names the columns, in any order and case:
 ``instance_type``; the price, one of ``usd_hour``, ``usd_month`` (730 hours) or ``on_demand_usd_h``; optionally
-``capacity_type`` (on-demand), ``region``, ``zone`` (all); and what a node of the type has for pods, optionally:
-``cpu``, ``memory`` or ``memory_ki``, ``pods``, and any extended resource by its name (``nvidia.com/gpu``). Other
-columns are left alone. A cell may be empty, but a row has a price or a size. What cannot be read raises `InputError`
-with file, line and column, and so does a table that contradicts itself: prices of a row that differ by more than 1 %,
-two rows for the same with different prices.
+``capacity_type`` (on-demand), ``region``, ``zone`` (all); optionally the amounts for pods of a node: ``cpu``,
+``memory`` or ``memory_ki``, ``pods``, and any extended resource by its name (``nvidia.com/gpu``). Other columns are
+ignored. A cell may be empty, but a row has a price or a size. Unreadable content raises `InputError` with file, line
+and column, and so do contradictions: prices of one row that differ by more than 1 %, or two rows with the same key and
+different prices.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from tutti.market.price_book import ON_DEMAND, PriceRow
 
 TYPE = "instance_type"
 _HOURS = {"usd_hour": 1, "on_demand_usd_h": 1, "usd_month": HOURS_A_MONTH}
-"""Columns with a price, and how many hours it is for."""
+"""Columns with a price, and the number of hours that it is for."""
 _ROUNDED = 100
-"""Prices of one row may differ by this part, for people round them."""
+"""Prices of one row may differ by this fraction, because users round them."""
 _CAPACITY_TYPES = {"on-demand": "on-demand", "ondemand": "on-demand", "spot": "spot", "reserved": "reserved"}
 _SUFFIXES = {"memory_ki": "Ki", "memory_mib": "Mi", "memory_gib": "Gi"}
 
 
 def read_price_table(source: Source) -> list[PriceRow]:
-    """All rows of a table."""
+    """Return all rows of a table."""
     reader = csv.reader(io.StringIO(_text(source)))
     try:
         lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
@@ -52,12 +52,12 @@ def read_price_table(source: Source) -> list[PriceRow]:
         row = {name: cell.strip() for name, cell in zip_longest(columns, cells, fillvalue="")}
         rows.append((line, _row(row, file=source.name, line=line)))
     column = next(name for name in columns if name in _HOURS)
-    _check_twice(rows, file=source.name, column=column)
+    _check_duplicates(rows, file=source.name, column=column)
     return [row for _, row in rows]
 
 
-def _check_twice(rows: Iterable[tuple[int, PriceRow]], *, file: str, column: str) -> None:
-    """Refuse two rows for the same type, place and capacity type whose prices differ."""
+def _check_duplicates(rows: Iterable[tuple[int, PriceRow]], *, file: str, column: str) -> None:
+    """Raise `InputError` for two rows with the same type, place and capacity type but different prices."""
     seen: dict[tuple[str, str, str, str], tuple[int, int]] = {}
     for line, row in rows:
         if row.price is None:
@@ -129,7 +129,7 @@ def _price(row: Mapping[str, str], *, file: str, where: str) -> int | None:
 
 
 def _an_hour(nano: int, hours: int) -> int:
-    """A price for so many hours as one for an hour, rounded to the nearest."""
+    """Return a price for some hours as a price for one hour, rounded to the nearest."""
     return (2 * nano + hours) // (2 * hours)
 
 
@@ -147,12 +147,12 @@ def _allocatable(row: Mapping[str, str], *, file: str, where: str) -> Quantities
             problem = f'"{cell}" is not a whole number of {resource}, or is below 0'
             raise InputError(problem, file=file, obj=where, field=column)
         found[resource] = f"{cell}{suffix}"
-    # Half a size fits nothing: pods alone, as where the size is told elsewhere, are no template.
+    # A size needs cpu and memory: other columns alone do not make a template.
     return found if "cpu" in found and "memory" in found else {}
 
 
 def _resource(column: str) -> str:
-    """The resource of which a column has the amount; empty for another column."""
+    """Return the resource of a column; empty for a column that is not a resource."""
     resource = "memory" if column in _SUFFIXES else column
     extended = "/" in resource and is_scalar(resource)
     return resource if extended or resource in ("cpu", "memory", "pods", "ephemeral-storage") else ""

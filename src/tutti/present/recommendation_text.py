@@ -16,7 +16,7 @@ from tutti.kube.workloads.owners import controller_of
 from tutti.market.instance_types import INSTANCE_TYPE, ZONE
 from tutti.market.money import HOURS_A_MONTH, NANO
 from tutti.market.pool_context import label_of
-from tutti.market.pool_membership import pool_of
+from tutti.market.pool_labels import pool_of
 from tutti.market.price_book import ON_DEMAND
 from tutti.present.plan_rows import split_key
 from tutti.present.tables import NONE, counted, table, without_columns

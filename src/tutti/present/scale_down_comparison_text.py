@@ -77,7 +77,7 @@ def totals(plan: DownPlan, theirs: PeerScaleDown) -> list[Sequence[str]]:
 def node_rows(plan: DownPlan, theirs: PeerScaleDown) -> list[NodeComparison]:
     """Return every node that at least one program removes, by name."""
     ours, gone = {each.node: each for each in plan.removals}, {each.node: each for each in theirs.gone}
-    stays = {each.node: each.message for each in plan.stays}
+    stays = {each.node: each.message for each in plan.staying_nodes}
     rows = []
     for name in sorted({*ours, *gone}):
         mine, other = ours.get(name), gone.get(name)

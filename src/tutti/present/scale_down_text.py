@@ -25,7 +25,7 @@ _DEFAULT_GRACE = 30
 def scale_down_text(plan: DownPlan, *, wide: bool) -> str:
     """Return the whole plan."""
     parts = [_removals(plan), scale_ups_table(plan.scale_up, "INSTEAD FROM POOL"), "\n".join(_summary(plan))]
-    parts += [_stays(plan.stays, wide=wide), _steps(plan.steps) if wide else ""]
+    parts += [_stays(plan.staying_nodes, wide=wide), _steps(plan.steps) if wide else ""]
     return "\n\n".join(filter(None, parts))
 
 
@@ -50,7 +50,7 @@ def _removals(plan: DownPlan) -> str:
 
 
 def _summary(plan: DownPlan) -> Iterator[str]:
-    whole = len(plan.removals) + len(plan.stays)
+    whole = len(plan.removals) + len(plan.staying_nodes)
     if not plan.removals:
         yield f"none of {counted(whole, 'node')} can go"
         return

@@ -1,11 +1,17 @@
-"""The recommender: what to buy for the pods that wait, at the least price, with proof; and what to give back.
+"""The recommender: which nodes to buy for pending pods, at a proven low price, and which nodes to remove.
 
-- `records`  what goes in and comes out: request, recommendation, drafts, scale-down plan
-- `request_cluster`  the planning cluster of a request
-- `problem`  pending pods and offerings in numbers
-- `replay`   what a binder makes of a draft: kube-scheduler or Tutti
-- `search`   strategies that draft purchases, and the selection of the best
-- `flow`     the whole way from a request to a recommendation; `compose`, `reasons`, `unpriced_notes` its answer
-- `after_purchase`  the cluster after a recommendation was followed; `compare` what other autoscalers would buy
-- `down`     what can be given back
+- `records`          what do a request, a draft, a recommendation and a scale-down plan contain?
+- `build_request`    how does a snapshot with pools and prices become a request?
+- `pending_pods`     which pods wait for a node, and which pods does no scheduler try to place?
+- `request_cluster`  how does a planner get its own copy of the request's cluster?
+- `problem`          which pod class fits which offering, in numbers?
+- `replay`           where does a binder (kube-scheduler or Tutti) place the pods of a purchase?
+- `search`           which purchases do the strategies draft, and which purchase is best?
+- `reasons`          why do pods stay pending, and what would help instead of buying?
+- `compose`          how does the best purchase become a recommendation?
+- `unpriced_notes`   which offerings were left out because they have no price?
+- `flow`             how does a request become a recommendation, step by step?
+- `after_purchase`   what does the cluster look like after the purchase?
+- `down`             which nodes can be removed or replaced by cheaper nodes?
+- `compare`          what would other autoscalers buy for the same request?
 """

@@ -1,7 +1,8 @@
-"""The cluster once a recommendation has been followed: the new nodes have joined, and pods are where they go.
+"""The cluster after a recommendation is carried out: the new nodes have joined, and the pods are placed.
 
-Contract: the picture is made anew, the nodes join it under the names that the recommendation gives them, and the pods
-are placed: by the engine as kube-scheduler would, or on the nodes that the recommendation names when Tutti binds.
+Contract: `apply_recommendation` builds a new planning cluster, joins the new nodes under the names of the
+recommendation, and places the pods. If kube-scheduler binds, the engine places them as kube-scheduler would; if Tutti
+binds, every pod goes to the node that the recommendation names. The request's own cluster is only copied.
 """
 
 from __future__ import annotations
@@ -22,48 +23,56 @@ from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
-from tutti.recommend.records.scale_ups import ScaleUpKey, in_order
+from tutti.recommend.records.scale_ups import ScaleUpKey, scale_up_key
 from tutti.recommend.request_cluster import planning_cluster
 
 
 class ClusterAfterPurchase(NamedTuple):
-    """The plan that places the pods, on the picture as it leaves it."""
+    """The planning cluster after a purchase, with the plan that placed its pods."""
 
     plan: Plan
     planning: PlanningCluster
     queue: list[Turn]
-    """Who waited before anything was done, in order."""
+    """The turns of all pods that were pending before the purchase, in queue order."""
 
 
-def settle(answer: Recommendation, request: Request, *, meter: Meter | None = None) -> ClusterAfterPurchase:
-    """Buy what is recommended, and place the pods."""
+def apply_recommendation(
+    answer: Recommendation, request: Request, *, meter: Meter | None = None
+) -> ClusterAfterPurchase:
+    """Return the cluster after the recommended nodes have joined and the pods are placed."""
     planning = planning_cluster(request, meter=meter)
     queue = _queue(planning)
     before = _bound(planning, planning.promised)
     gangs = _gangs(planning, before, ())
-    now = planning.schedule_now() if answer.binder == Binder.KUBE_SCHEDULER else None
-    offered = OfferingIndex(request.catalogue)
+    plan_before = planning.schedule_now() if answer.binder == Binder.KUBE_SCHEDULER else None
+    offerings = OfferingIndex(request.catalogue)
     for node in answer.nodes:
-        planning.join(offered.of(node), node.name)
-    if now is None:
-        return ClusterAfterPurchase(_followed(answer, planning), planning, queue)
-    then = schedule(planning.cluster, planning.pending, planning.profile, preemption=False)
-    gangs = _both(_both(gangs, now.gangs), then.gangs)
-    plan = Plan.of((*before, *now.binds, *then.binds), (), then.unschedulable, planning.not_considered, gangs=gangs)
+        planning.join(offerings.find(node), node.name)
+    if plan_before is None:
+        return ClusterAfterPurchase(_bind_as_recommended(answer, planning), planning, queue)
+    plan_after = schedule(planning.cluster, planning.pending, planning.profile, preemption=False)
+    gangs = _merge_gang_plans(_merge_gang_plans(gangs, plan_before.gangs), plan_after.gangs)
+    plan = Plan.of(
+        (*before, *plan_before.binds, *plan_after.binds),
+        (),
+        plan_after.unschedulable,
+        planning.not_considered,
+        gangs=gangs,
+    )
     return ClusterAfterPurchase(plan, planning, queue)
 
 
 def _queue(planning: PlanningCluster) -> list[Turn]:
-    """The turns of all pods that wait, those that were promised a node included."""
+    """Return the turns of all pending pods, including pods that already have a promised node."""
     pods = [*planning.promised, *planning.pending]
     found, _ = sort_into_turns(planning.cluster, planning.gangs, pods, profile=planning.profile)
     return [turn for turn in found if not turn.surplus]
 
 
-def _both(now: Iterable[GangPlan], then: Iterable[GangPlan]) -> list[GangPlan]:
-    """What becomes of gangs in two plans, one after the other."""
-    found = {each.gang: each for each in now}
-    for each in then:
+def _merge_gang_plans(plan_before: Iterable[GangPlan], plan_after: Iterable[GangPlan]) -> list[GangPlan]:
+    """Merge the gang records of two consecutive plans: pods placed by both plans are added up."""
+    found = {each.gang: each for each in plan_before}
+    for each in plan_after:
         first = found.get(each.gang)
         if first is not None:
             each = replace(each, running=first.running, placed=first.placed + each.placed)
@@ -72,45 +81,45 @@ def _both(now: Iterable[GangPlan], then: Iterable[GangPlan]) -> list[GangPlan]:
 
 
 class OfferingIndex:
-    """What can be bought, by what new nodes say of themselves.
+    """Finds the offering of a new node or a scale-up.
 
-    Nodes that do not name a template, or one that is not there, are of the first offering with their pool, zone, type
-    and capacity type.
+    Without a template name, or with an unknown one, the first offering with the same pool, zone, instance type and
+    capacity type counts.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._found: dict[ScaleUpKey, Offering] = {}
+        self._offerings: dict[ScaleUpKey, Offering] = {}
         for pool in catalogue.pools:
             for each in pool.offerings:
-                key = in_order(each)
-                self._found.setdefault(key, each)
-                self._found.setdefault((*key[:4], ""), each)
+                key = scale_up_key(each)
+                self._offerings.setdefault(key, each)
+                self._offerings.setdefault((*key[:4], ""), each)
 
-    def of(self, bought: NewNode | ScaleUp) -> Offering:
-        """The offering that nodes were bought by; `KeyError` if there is none."""
-        key = in_order(bought)
-        found = self._found.get(key)
-        return found if found is not None else self._found[*key[:4], ""]
+    def find(self, node: NewNode | ScaleUp) -> Offering:
+        """Return the offering that a new node or a scale-up is bought from; raise `KeyError` if there is none."""
+        key = scale_up_key(node)
+        found = self._offerings.get(key)
+        return found if found is not None else self._offerings[*key[:4], ""]
 
 
-def _followed(answer: Recommendation, planning: PlanningCluster) -> Plan:
-    """The plan that puts every pod where the recommendation says."""
+def _bind_as_recommended(answer: Recommendation, planning: PlanningCluster) -> Plan:
+    """Bind every pod to the node that the recommendation names, and return that plan."""
     cluster = planning.cluster
-    where = dict(_places(answer))
-    binds = _bound(planning, {pod: where[pod] for pod in (*planning.promised, *planning.pending) if pod in where})
+    nodes = dict(_places(answer))
+    binds = _bound(planning, {pod: nodes[pod] for pod in (*planning.promised, *planning.pending) if pod in nodes})
     for each in binds:
         if each.pod not in planning.promised:
             cluster.apply(Bind(each.pod, each.node))
-    left = [
+    unschedulable = [
         Unschedulable(
             pod=each.pod, message=each.reason, priority=cluster.pod(each.pod).spec.priority or 0, gang=each.gang
         )
         for each in answer.left
     ]
-    return Plan.of(binds, (), left, planning.not_considered, gangs=_gangs(planning, binds, left))
+    return Plan.of(binds, (), unschedulable, planning.not_considered, gangs=_gangs(planning, binds, unschedulable))
 
 
-def _bound(planning: PlanningCluster, where: Mapping[str, str]) -> list[Bound]:
+def _bound(planning: PlanningCluster, nodes: Mapping[str, str]) -> list[Bound]:
     cluster = planning.cluster
     return [
         Bound(
@@ -119,24 +128,24 @@ def _bound(planning: PlanningCluster, where: Mapping[str, str]) -> list[Bound]:
             priority=cluster.pod(pod).spec.priority or 0,
             gang=planning.gangs.key_of(cluster.pod_row(pod)),
         )
-        for pod, node in where.items()
+        for pod, node in nodes.items()
     ]
 
 
-def _gangs(planning: PlanningCluster, binds: Iterable[Bound], left: Iterable[Unschedulable]) -> list[GangPlan]:
-    """What becomes of the gangs of these pods, once those that are bound are on their nodes."""
+def _gangs(planning: PlanningCluster, binds: Iterable[Bound], unschedulable: Iterable[Unschedulable]) -> list[GangPlan]:
+    """Return a record for each gang of these pods, after the bound pods are on their nodes."""
     placed = Counter(each.gang for each in binds if each.gang is not None)
-    why: dict[str, str] = {}
-    for each in left:
+    reasons: dict[str, str] = {}
+    for each in unschedulable:
         if each.gang is not None:
-            why.setdefault(each.gang, each.message)
+            reasons.setdefault(each.gang, each.message)
     pods, found = planning.cluster.pods, []
-    for key in dict.fromkeys((*placed, *why)):
+    for key in dict.fromkeys((*placed, *reasons)):
         gang, rows = planning.gangs.gang(key), planning.gangs.rows(key)
         on_nodes = [row for row in rows if pods.node[row] >= 0 and not pods.terminating[row]]
         priority = gang.priority if gang.priority is not None else int(pods.priority[rows].max())
         running = len(on_nodes) - placed[key]
-        short = len(on_nodes) < gang.minimum
+        is_short = len(on_nodes) < gang.minimum
         found.append(
             GangPlan(
                 gang=key,
@@ -146,7 +155,7 @@ def _gangs(planning: PlanningCluster, binds: Iterable[Bound], left: Iterable[Uns
                 running=running,
                 placed=placed[key],
                 priority=priority,
-                message=why.get(key, "") if short else "",
+                message=reasons.get(key, "") if is_short else "",
             )
         )
     return found

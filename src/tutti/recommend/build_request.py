@@ -1,7 +1,7 @@
-"""From a prepared snapshot, pools and prices to a request.
+"""Build a request from a prepared snapshot, node pools and prices.
 
-Contract: pure; the caller reads the files. `parse_snapshot` gives the objects that a scheduler looks at, `assemble` the
-request for a catalogue, `build_request` the request for the texts of pools and prices.
+Contract: pure; the caller reads the files. `build_request` takes the texts of pools and prices, `assemble` takes a
+catalogue, and `scheduler_objects` returns the objects that a scheduler reads.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from tutti.recommend.records.request import RecommendOptions, Request
 _DEFAULT = RecommendOptions()
 
 
-def parse_snapshot(snapshot: Snapshot) -> tuple[Object, ...]:
-    """What a scheduler looks at, in an order in which nothing refers to what comes later."""
+def scheduler_objects(snapshot: Snapshot) -> tuple[Object, ...]:
+    """Return the objects that a scheduler reads, ordered so that no object refers to a later one."""
     kinds = [kind for kind in KINDS if kind != KarpenterPool.KIND]
     return tuple(obj for kind in kinds for obj in snapshot.objects.get(kind, ()))
 
 
 def is_pending(pod: Pod) -> bool:
-    """Whether a pod waits for a node."""
+    """Return whether a pod is active and has no node."""
     return not pod.spec.node_name and is_active(pod)
 
 
 def price_book(prices: Source | None = None) -> PriceBook:
-    """The packaged price book, with a user's table before it."""
+    """Return the packaged price book; rows of the user's table take precedence."""
     return PriceBook(read_price_table(prices) if prices is not None else ())
 
 
@@ -47,7 +47,7 @@ def build_request(
     region: str = "",
     options: RecommendOptions = _DEFAULT,
 ) -> Request:
-    """Everything that a recommendation for a prepared snapshot is made from."""
+    """Return the request for a prepared snapshot, with the texts of pools and prices."""
     market = PoolContext(price_book(prices), region=region, nodes=snapshot.nodes)
     return assemble(snapshot, catalogue_of(snapshot, market, source=pools), options=options)
 
@@ -55,19 +55,20 @@ def build_request(
 def assemble(
     snapshot: Snapshot, catalogue: Catalogue, *, options: RecommendOptions = _DEFAULT, notes: Iterable[str] = ()
 ) -> Request:
-    """The request for a prepared snapshot and what can be bought for it."""
+    """Return the request for a prepared snapshot and a catalogue."""
     daemons = daemon_sets_of(snapshot)
-    given = {each.key for each in snapshot.objects_of(DaemonSet)}
-    guessed = [each.key for each in daemons if each.key not in given]
-    told = list(notes)
-    if guessed:
-        names = ", ".join(guessed[:5]) + (" ..." if len(guessed) > 5 else "")
-        are = "daemon is" if len(guessed) == 1 else "daemons are"
-        told.append(f"{len(guessed)} {are} known by pods alone, and expected where these run: {names}")
+    daemon_set_keys = {each.key for each in snapshot.objects_of(DaemonSet)}
+    inferred = [each.key for each in daemons if each.key not in daemon_set_keys]
+    all_notes = list(notes)
+    if inferred:
+        names = ", ".join(inferred[:5]) + (" ..." if len(inferred) > 5 else "")
+        subject = "daemon has" if len(inferred) == 1 else "daemons have"
+        note = "pods but no DaemonSet object; expected on new nodes like those of the pods"
+        all_notes.append(f"{len(inferred)} {subject} {note}: {names}")
     return Request(
-        objects=parse_snapshot(snapshot),
+        objects=scheduler_objects(snapshot),
         daemon_sets=daemons,
         catalogue=catalogue,
         options=options,
-        notes=tuple(told),
+        notes=tuple(all_notes),
     )

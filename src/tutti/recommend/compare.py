@@ -1,10 +1,10 @@
-"""Beside the peers: what others would buy for the same request, and what becomes of each purchase.
+"""Compare our purchase with the purchases of other autoscalers (peers) for the same request.
 
-Contract: pure but for the clock; every peer has the same share of the budget. The first record is ours, the others
-follow in a fixed order. Every purchase, ours as well, is replayed: its nodes join the cluster, and kube-scheduler
-binds. A peer that cannot take the request, or is not done in its time, has a record that says so; nothing that goes
-wrong with a peer is raised. All look at the same pods and the same market: pods that nobody tries to place, and
-offerings that have no price where prices decide, are left out for all alike.
+Contract: pure except for the clock of the budget; every peer gets the same share of the budget. The first record is
+ours; the peers follow in a fixed order. Every purchase, ours included, is replayed: its nodes join the cluster, and
+kube-scheduler binds the pods. If a peer cannot handle the request or exceeds its budget, its record says so; no
+exception of a peer is raised. All purchases are made for the same pods and from the same offerings: pods that no
+scheduler tries to place, and offerings without a price where prices decide, are left out for all.
 """
 
 from __future__ import annotations
@@ -32,66 +32,66 @@ from tutti.recommend.problem.search_context import NODE_SURCHARGE, Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Objective, Request
 from tutti.recommend.replay.replay_purchase import replay_purchase
-from tutti.recommend.request_cluster import copied, planning_cluster
+from tutti.recommend.request_cluster import copy_cluster, planning_cluster
 
 OURS = "tutti"
 NO_PRICES = "it chooses by price, and no price is known"
 
 
 class ComparedPurchase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One purchase beside the others."""
+    """One purchase, ours or a peer's, with its comparison to ours."""
 
     who: str
     """`OURS`, or the name of a peer in `PEERS`."""
     problem: str = ""
-    """Why there is no purchase; then nothing else is known."""
+    """Why there is no purchase; then all other fields are unset."""
     bought: tuple[tuple[Offering, int], ...] = ()
-    """How many nodes of each offering, in the order of the catalogue."""
+    """Offerings with the number of nodes bought, in the order of the catalogue."""
     cost: int | None = None
-    """In nano-dollars an hour; None when some price is not known."""
+    """The price of all nodes in nano-dollars an hour; None if a price is not known."""
     placed: int = 0
-    """How many pods get a node, by whoever made the purchase."""
+    """The number of pods that get a node according to the program that made the purchase."""
     left: int = 0
-    """How many do not."""
+    """The number of pods that stay pending according to the same program."""
     kept: int | None = None
-    """How many get a node by kube-scheduler; None when there was no time to see."""
+    """The number of pods that get a node when kube-scheduler binds; None if the budget did not allow a replay."""
     follows: bool = False
-    """Whether pods go where the plan says, whatever kube-scheduler would do."""
+    """Whether pods go where the plan says (Tutti binds), whatever kube-scheduler would do."""
     change: float | None = None
-    """How much more it costs than ours: 0.11 is 11 % more."""
+    """The extra cost relative to our purchase: 0.11 is 11 % more."""
     better: bool = False
-    """Whether it is better than ours: more pods get a node in the end, or as many for less, by the objective.
+    """Whether this purchase is better than ours: it gives more pods a node, or as many at less cost by the objective.
 
-    As in our own search a node costs a little for being one more: nine nodes that save a cent over two are not better.
+    As in our own search, every node adds a small cost: nine nodes that save a cent over two nodes are not better.
     """
 
     @property
     def nodes(self) -> int:
-        """How many nodes are bought."""
+        """The number of nodes bought."""
         return sum(count for _, count in self.bought)
 
     @property
     def holds(self) -> bool | None:
-        """Whether kube-scheduler gives a node to as many pods as the purchase was made for."""
+        """Whether kube-scheduler places as many pods as the purchase was made for; None if unknown."""
         return None if self.kept is None else self.kept >= self.placed
 
     @property
     def real(self) -> int:
-        """How many pods get a node in the end, as far as that is known."""
+        """The number of pods that get a node in the end, as far as that is known."""
         return self.placed if self.kept is None or self.follows else min(self.placed, self.kept)
 
 
 Model = Callable[[Cluster, Catalogue, Sequence[DaemonSet], WorkBudget], Purchase]
-"""Buys for the pending pods of a cluster, which it leaves as it was."""
+"""Returns a purchase for the pending pods of a cluster; the cluster stays unchanged."""
 
 
 class PeerModel(NamedTuple):
-    """A program that buys nodes, as a model of it."""
+    """The model of another autoscaler."""
 
     name: str
     model: Model
     by_price: bool = False
-    """Whether it cannot choose without prices."""
+    """Whether the model needs prices to choose."""
 
 
 def _cluster_autoscaler(expander: str) -> Model:
@@ -127,77 +127,77 @@ def compare(
     peers: Sequence[PeerModel] = PEERS,
     tell: Tell | None = None,
 ) -> tuple[ComparedPurchase, ...]:
-    """What is bought by us, as answered, and by each peer."""
+    """Return our purchase and the purchase of each peer, all replayed and compared with ours."""
     tell = tell or (lambda _: None)
     pending = frozenset(planning_cluster(request, meter=budget.meter).pending)
-    scene = _Scene(
-        copied(request.cluster, (Remove(Pod.KIND, each.pod) for each in not_considered(request))),
-        _same_market(request.catalogue, answer),
+    shared = _ComparisonInput(
+        copy_cluster(request.cluster, (Remove(Pod.KIND, each.pod) for each in not_considered(request))),
+        _shared_catalogue(request.catalogue, answer),
         request.daemon_sets,
         pending,
         answer.pods - len(pending),
         answer.objective,
     )
     tell("replaying our purchase")
-    ours = scene.replayed(_ours(request, answer), budget)
-    found = [ours]
+    ours = shared.with_replay(_our_record(request, answer), budget)
+    records = [ours]
     for peer in peers:
         tell(f"asking {peer.name}")
-        fair = budget.share(1.0).limited_to(budget.limit // len(peers))
-        theirs = _asked(peer, scene, fair)
-        found.append(theirs if theirs.problem else scene.beside(theirs, ours))
-    return tuple(found)
+        peer_budget = budget.share(1.0).limited_to(budget.limit // len(peers))
+        peer_record = _peer_purchase(peer, shared, peer_budget)
+        records.append(peer_record if peer_record.problem else shared.with_difference(peer_record, ours))
+    return tuple(records)
 
 
-class _Scene(NamedTuple):
-    """What all purchases are made for."""
+class _ComparisonInput(NamedTuple):
+    """The pods and offerings that all purchases are made for."""
 
     cluster: Cluster
-    """Without the pods that no scheduler tries to place."""
+    """The cluster without pods that no scheduler tries to place."""
     catalogue: Catalogue
-    """Without offerings that have no price, where prices decide."""
+    """The catalogue without unpriced offerings, where prices decide."""
     daemon_sets: Sequence[DaemonSet]
     pending: frozenset[str]
     promised: int
-    """How many pods had been promised a node before; they count as placed."""
+    """The number of pods that have a promised node already; they count as placed."""
     objective: str
 
-    def replayed(self, purchase: ComparedPurchase, budget: WorkBudget) -> ComparedPurchase:
-        """The record with what kube-scheduler makes of it, if there is time."""
+    def with_replay(self, purchase: ComparedPurchase, budget: WorkBudget) -> ComparedPurchase:
+        """Return the record with the number of pods that kube-scheduler places, if the budget allows a replay."""
         if budget.is_exhausted():
             return purchase
         kept = replay_purchase(PlanningCluster(self.copy(budget), self.daemon_sets), purchase.bought)
         return replace(purchase, kept=self.promised + kept)
 
     def copy(self, budget: WorkBudget) -> Cluster:
-        """A copy of the cluster whose work counts towards a budget."""
-        return copied(self.cluster, meter=budget.meter)
+        """Return a copy of the cluster whose work counts towards a budget."""
+        return copy_cluster(self.cluster, meter=budget.meter)
 
-    def beside(self, theirs: ComparedPurchase, ours: ComparedPurchase) -> ComparedPurchase:
-        """A peer's record, measured against ours."""
+    def with_difference(self, peer_record: ComparedPurchase, ours: ComparedPurchase) -> ComparedPurchase:
+        """Return a peer's record with its difference to ours."""
         change = None
-        if theirs.cost is not None and ours.cost is not None:
-            change = theirs.cost / ours.cost - 1 if ours.cost else None if theirs.cost else 0.0
-        return replace(theirs, change=change, better=self._is_better(theirs, ours))
+        if peer_record.cost is not None and ours.cost is not None:
+            change = peer_record.cost / ours.cost - 1 if ours.cost else None if peer_record.cost else 0.0
+        return replace(peer_record, change=change, better=self._is_better(peer_record, ours))
 
-    def _is_better(self, theirs: ComparedPurchase, ours: ComparedPurchase) -> bool:
-        if theirs.real != ours.real:
-            return theirs.real > ours.real
-        if self.objective == Objective.NODES and theirs.nodes != ours.nodes:
-            return theirs.nodes < ours.nodes
-        if theirs.cost is None or ours.cost is None:
+    def _is_better(self, peer_record: ComparedPurchase, ours: ComparedPurchase) -> bool:
+        if peer_record.real != ours.real:
+            return peer_record.real > ours.real
+        if self.objective == Objective.NODES and peer_record.nodes != ours.nodes:
+            return peer_record.nodes < ours.nodes
+        if peer_record.cost is None or ours.cost is None:
             return False
         one_more = NODE_SURCHARGE * min((each.price or 0 for each in self.offerings), default=0)
-        return theirs.cost + one_more * theirs.nodes < ours.cost + one_more * ours.nodes
+        return peer_record.cost + one_more * peer_record.nodes < ours.cost + one_more * ours.nodes
 
     @property
     def offerings(self) -> list[Offering]:
-        """All that can be bought."""
+        """All offerings of the catalogue."""
         return [each for pool in self.catalogue.pools for each in pool.offerings]
 
 
-def _same_market(catalogue: Catalogue, answer: Recommendation) -> Catalogue:
-    """The catalogue as all look at it: without offerings that have no price, where prices decide."""
+def _shared_catalogue(catalogue: Catalogue, answer: Recommendation) -> Catalogue:
+    """Return the catalogue for all purchases: without unpriced offerings, where prices decide."""
     if answer.objective != Objective.COST:
         return catalogue
     pools = tuple(
@@ -207,37 +207,37 @@ def _same_market(catalogue: Catalogue, answer: Recommendation) -> Catalogue:
     return replace(catalogue, pools=tuple(pool for pool in pools if pool.offerings))
 
 
-def _ours(request: Request, answer: Recommendation) -> ComparedPurchase:
-    """What was answered, as a purchase."""
+def _our_record(request: Request, answer: Recommendation) -> ComparedPurchase:
+    """Return our recommendation as a purchase."""
     offered = OfferingIndex(request.catalogue)
-    bought = tuple((offered.of(each), each.increment) for each in answer.scale_up)
+    bought = tuple((offered.find(each), each.increment) for each in answer.scale_up)
     return ComparedPurchase(
         who=OURS, bought=bought, cost=answer.cost, placed=answer.placed, left=answer.pods - answer.placed, change=0.0,
         follows=answer.binder == Binder.TUTTI,
     )  # fmt: skip
 
 
-def _asked(peer: PeerModel, scene: _Scene, budget: WorkBudget) -> ComparedPurchase:
-    """What a peer would buy, replayed; or why nothing is known of that."""
-    if peer.by_price and scene.offerings and all(each.price is None for each in scene.offerings):
+def _peer_purchase(peer: PeerModel, shared: _ComparisonInput, budget: WorkBudget) -> ComparedPurchase:
+    """Return the replayed purchase of a peer, or a record with the problem."""
+    if peer.by_price and shared.offerings and all(each.price is None for each in shared.offerings):
         return ComparedPurchase(who=peer.name, problem=NO_PRICES)
     try:
-        purchase = peer.model(scene.copy(budget), scene.catalogue, scene.daemon_sets, budget)
+        purchase = peer.model(shared.copy(budget), shared.catalogue, shared.daemon_sets, budget)
         if budget.is_exhausted():
             return ComparedPurchase(who=peer.name, problem=f"not done in {max(budget.seconds, 0.1):.1f} s")
-        return scene.replayed(_theirs(peer, purchase, scene), budget)
-    except Exception as error:  # whatever a model stumbles over, our answer is not lost for it
-        said = f": {error}" if str(error) else ""
-        return ComparedPurchase(who=peer.name, problem=f"the model failed ({type(error).__name__}{said})")
+        return shared.with_replay(_peer_record(peer, purchase, shared), budget)
+    except Exception as error:  # an exception in a model must not lose our recommendation
+        detail = f": {error}" if str(error) else ""
+        return ComparedPurchase(who=peer.name, problem=f"the model failed ({type(error).__name__}{detail})")
 
 
-def _theirs(peer: PeerModel, purchase: Purchase, scene: _Scene) -> ComparedPurchase:
-    """A peer's purchase; what it does about pods that do not wait here does not count."""
+def _peer_record(peer: PeerModel, purchase: Purchase, shared: _ComparisonInput) -> ComparedPurchase:
+    """Return a peer's purchase as a record; only pods that are pending here count."""
     counts = Counter(id(offering) for offering, _ in purchase.nodes)
-    bought = tuple((each, counts[id(each)]) for each in scene.offerings if id(each) in counts)
-    left = len(scene.pending.intersection(purchase.left))
+    bought = tuple((each, counts[id(each)]) for each in shared.offerings if id(each) in counts)
+    left = len(shared.pending.intersection(purchase.left))
     prices = [offering.price for offering, _ in purchase.nodes]
-    known = [price for price in prices if price is not None]
-    cost = sum(known) if len(known) == len(prices) else None
-    placed = scene.promised + len(scene.pending) - left
+    known_prices = [price for price in prices if price is not None]
+    cost = sum(known_prices) if len(known_prices) == len(prices) else None
+    placed = shared.promised + len(shared.pending) - left
     return ComparedPurchase(who=peer.name, bought=bought, cost=cost, placed=placed, left=left)

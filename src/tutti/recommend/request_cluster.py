@@ -1,7 +1,7 @@
 """Copies of clusters to plan on.
 
-Contract: a cluster is built from objects once (`Request.cluster`); whoever plans gets a copy, counts its work on the
-given meter, and may edit the copy. Making a copy costs about a hundredth of building a cluster, and is not counted.
+Contract: a cluster is built from objects once (`Request.cluster`); every planner gets a copy, counts its work on the
+given meter, and may edit the copy. A copy costs about a hundredth of building a cluster, and is not counted.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.records.request import Request
 
 
-def copied(cluster: Cluster, edits: Iterable[Edit] = (), *, meter: Meter | None = None) -> Cluster:
-    """A copy with some edits; `meter` counts only what is done to the copy afterwards."""
-    twin = cluster.copy()
-    twin.meter = Meter()
+def copy_cluster(cluster: Cluster, edits: Iterable[Edit] = (), *, meter: Meter | None = None) -> Cluster:
+    """Return a copy of a cluster with some edits applied; `meter` counts only later work on the copy."""
+    copy = cluster.copy()
+    copy.meter = Meter()
     for edit in edits:
-        twin.apply(edit)
-    twin.meter = meter or twin.meter
-    return twin
+        copy.apply(edit)
+    copy.meter = meter or copy.meter
+    return copy
 
 
-def bindings(where: Mapping[str, str]) -> Iterable[Edit]:
-    """The edits that bind pods to nodes."""
-    return (Bind(pod, node) for pod, node in where.items())
+def bind_edits(node_of_pod: Mapping[str, str]) -> Iterable[Edit]:
+    """Return the edits that bind pods to nodes."""
+    return (Bind(pod, node) for pod, node in node_of_pod.items())
 
 
 def planning_cluster(
     request: Request, profile: Profile | None = None, *, meter: Meter | None = None
 ) -> PlanningCluster:
-    """A planning cluster of a request, on a copy of its cluster."""
-    return PlanningCluster(copied(request.cluster, meter=meter), request.daemon_sets, profile)
+    """Return a planning cluster on a copy of the request's cluster."""
+    return PlanningCluster(copy_cluster(request.cluster, meter=meter), request.daemon_sets, profile)

@@ -1,7 +1,7 @@
-"""Notes on a recommendation that only the whole answer allows.
+"""Notes about offerings without a price.
 
-Contract: pure. Where prices decide, what has none is left out: the note names it, so that nobody takes the plan for the
-best of all that could be bought.
+Contract: pure. Where prices decide, offerings without a price are left out. The note names them, because the plan may
+not be the best over all offerings.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from tutti.market.offerings import Catalogue
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Objective
 
-_SHOWN = 5
-_REASON = "no price is known for it"
-"""How the status of a pool begins that was left out for its price."""
+_MAX_NAMES = 5
+_UNPRICED_REASON = "no known price"
+"""How the reason of a pool begins that is ineligible for lack of a price (see `problem.eligible_pools`)."""
 
 
-def unpriced_left_out(answer: Recommendation, catalogue: Catalogue) -> list[str]:
-    """A line about what was left out because only others have a price, if anything was."""
-    decided = any(each.price is not None for each in answer.nodes)
-    decided |= any(each.reason.startswith(_REASON) for each in answer.pools)
-    if answer.objective != Objective.COST or not decided:
+def unpriced_notes(answer: Recommendation, catalogue: Catalogue) -> list[str]:
+    """Return a note about offerings that were left out because only other offerings have a price."""
+    prices_decide = any(each.price is not None for each in answer.nodes)
+    prices_decide |= any(each.reason.startswith(_UNPRICED_REASON) for each in answer.pools)
+    if answer.objective != Objective.COST or not prices_decide:
         return []
     missing = (each for pool in catalogue.pools for each in pool.offerings if each.price is None)
     names = sorted({f"{each.instance_type or each.pool} ({each.capacity_type})" for each in missing})
     if not names:
         return []
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    return [f"left out, because others have a price and these have none: {shown}"]
+    shown = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
+    return [f"left out because they have no price, while other offerings have one: {shown}"]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tutti.recommend.records.down_plan import Removal
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
-from tutti.recommend.records.scale_ups import ScaleUpKey, in_order
+from tutti.recommend.records.scale_ups import ScaleUpKey, scale_up_key
 
 
 def purchases(answer: Recommendation) -> list[ScaleUp]:
@@ -22,7 +22,7 @@ def purchases(answer: Recommendation) -> list[ScaleUp]:
     more: Sequence[ScaleUp] = answer.down.scale_up if answer.down is not None else ()
     found: dict[ScaleUpKey, ScaleUp] = {}
     for each in (*answer.scale_up, *more):
-        key = in_order(each)
+        key = scale_up_key(each)
         before = found.get(key)
         if before is not None:
             names = (*before.node_names, *each.node_names)

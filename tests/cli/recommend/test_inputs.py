@@ -48,7 +48,7 @@ def given(tmp_path: Path) -> Callable[[str, str], str]:
         ("kind: Pod\napiVersion: v1\nmetadata: {name: x}", "want pools of Tutti, Karpenter NodePools"),
         ("pools: []", "pools: there is no pool in it"),
         ("pools: [{name: p, instanceType: m6i.large, colour: red}]", "pool p: colour: no such field"),
-        ("pools: [{name: p, instanceType: m6i.huge}]", "pool p: instanceTypes: nobody knows what m6i.huge is"),
+        ("pools: [{name: p, instanceType: m6i.huge}]", "pool p: instanceTypes: unknown instance type m6i.huge"),
         ("pools: [{name: p, instanceType: m6i.large, min: 3, max: 2}]", "the minimum 3 is above the maximum 2"),
         ("pools: [{name: p, instanceType: m6i.large, price: free}]", '"free" is not an amount of dollars'),
         ("pools: [", "line"),

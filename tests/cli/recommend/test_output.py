@@ -210,7 +210,7 @@ def test_without_prices_nodes_are_counted(tutti: Tutti, write: Write) -> None:
 def test_what_has_no_price_is_left_out_with_a_note(tutti: Tutti, write: Write, pools: str) -> None:
     Path(pools).write_text(POOLS.replace(", price: 0.5", ""), "utf-8")
     run = tutti("recommend", "-f", cluster(write), "--pools", pools)
-    note = "left out, because others have a price and these have none: large (on-demand)"
+    note = "left out because they have no price, while other offerings have one: large (on-demand)"
     assert f"note: {note}\n" in run.err
     assert note in tutti("recommend", "-f", cluster(write), "--pools", pools, "-o", "json").json["notes"]
     run = tutti("recommend", "-f", cluster(write), "--pools", pools, "--objective", "nodes")
@@ -271,7 +271,8 @@ def test_a_pod_that_only_an_unpriced_pool_would_take_waits_for_a_price(tutti: Tu
     )
     asked = ("recommend", "-f", path, "--pools", pools)
     reasons = {each["pod"]: each["reason"] for each in tutti(*asked, "-o", "json").json["pending"]}
-    price = "only what has no price would take it: pool large (--prices gives one, --objective nodes needs none)"
+    hint = "--prices gives one, --objective nodes needs none"
+    price = f"only offerings without a known price would take it: pool large ({hint})"
     assert reasons.pop("default/big") == price
     assert list(reasons) == ["default/huge"]
     assert reasons["default/huge"].endswith("to buy: 5 Insufficient cpu")

@@ -69,7 +69,7 @@ def test_a_mixed_group_of_spot_and_a_group_that_is_not_enabled():
     assert [pool.name for pool in catalogue.pools] == ["a"]
     assert {(o.instance_type, o.capacity_type) for o in catalogue.pools[0].offerings} == {("m5.large", "spot")}
     assert catalogue.notes == (
-        "1 group does not count, for want of the tag k8s.io/cluster-autoscaler/enabled: b",
+        "1 group is ignored because it lacks the tag k8s.io/cluster-autoscaler/enabled: b",
         "group a: m5.large stands for its 2 types",
     )
 

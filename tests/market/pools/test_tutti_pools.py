@@ -88,7 +88,7 @@ def test_the_reserve_can_be_given():
         ("instanceType: m5.large, max: -1", "pool a: max: expected int >= 0"),
         ("instanceType: m5.large, max: 1, min: 2", "pool a: min: the minimum 2 is above the maximum 1"),
         ("instanceType: m5.large, max: many", "pool a: max: expected int, got str"),
-        ("instanceType: tiny", "pool a: instanceTypes: nobody knows what tiny is"),
+        ("instanceType: tiny", "pool a: instanceTypes: unknown instance type tiny: give a template"),
         ("zones: [x]", "pool a: instanceTypes: instance types or a template are required"),
         ("instanceType: m5.large, limits: {cpu: lots}", 'pool a: limits.cpu: "lots" is not a quantity'),
         ("instanceType: m5.large, price: -3", 'pool a: price: "-3" is not an amount of dollars'),
@@ -118,6 +118,6 @@ def test_faults_are_one_line_with_file_pool_and_field(fields, problem):
 @pytest.mark.parametrize(
     "text", ["foo: 1", "[1, 2]", "", "pools: []", "kind: Pod\napiVersion: v1\nmetadata: {name: x}"]
 )
-def test_what_is_no_pools_file_is_refused(text):
+def test_other_files_are_refused(text):
     with pytest.raises(InputError, match=r"^pools\.yaml: "):
         read(text)

@@ -249,7 +249,7 @@ def test_what_can_be_given_back() -> None:
     )
     plan = DownPlan(
         removals=(removal,),
-        stays=(StayingNode(node="old-3", pool="p", reason="BlockedByPod", message="a pod is alone"),),
+        staying_nodes=(StayingNode(node="old-3", pool="p", reason="BlockedByPod", message="a pod is alone"),),
         steps=steps, moves=1, before=3 * 10**8, after=2 * 10**8, saving=10**8, churn=5 * 10**7, payback=0.5,
     )  # fmt: skip
     answer = Recommendation(strategy="optimal", objective="cost", binder="tutti", down=plan, cost=0)

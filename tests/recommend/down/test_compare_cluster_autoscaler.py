@@ -8,7 +8,7 @@ from tests.support.documents import disruption_budget
 from tests.support.scale_down_clusters import UNOWNED, node, random_cluster, read_request, small_cluster
 from tutti.app.recommend.make_recommendation import make_recommendation
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_beside
+from tutti.recommend.down.compare_cluster_autoscaler import cluster_autoscaler_scale_down
 from tutti.recommend.records.request import DownOptions, RecommendOptions
 
 NOW = 1_240 * 1_000_000
@@ -17,7 +17,7 @@ NOW = 1_240 * 1_000_000
 def beside(objects, pools, *, seconds=30.0, **down):
     asked = read_request(objects, pools, RecommendOptions(down=DownOptions(**{"consolidate": False, **down})))
     answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
-    return answer.down, cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(seconds, time.process_time))
+    return answer.down, cluster_autoscaler_scale_down(asked, answer, WorkBudget.of_seconds(seconds, time.process_time))
 
 
 def names(gone):
@@ -30,7 +30,7 @@ def test_an_empty_node_goes_with_both():
     (gone,) = theirs.gone
     assert (gone.pool, gone.price, gone.wait, gone.empty) == ("p", 96_000_000, 600, True)
     assert theirs.saving == ours.saving == 96_000_000
-    assert theirs.kept == {"n0": "80% of it is asked for"}
+    assert theirs.kept == {"n0": "80% of it is requested"}
 
 
 def test_its_mark_on_a_node_tells_how_long_it_still_waits():
@@ -51,18 +51,18 @@ def test_what_a_budget_does_not_allow_at_once_comes_a_round_later():
 def test_a_pod_without_a_controller_keeps_its_node_with_both():
     ours, theirs = beside(*small_cluster(("web-0", "n0", 300, UNOWNED), nodes=("m5.large",)))
     assert (ours.removals, theirs.gone, theirs.saving) == ((), (), 0)
-    assert theirs.kept == {"n0": "pod default/web-0 has no controller that would make it again"}
+    assert theirs.kept == {"n0": "pod default/web-0 has no controller that would recreate it"}
 
 
 @pytest.mark.parametrize(
     ("pool", "kept"),
     [
-        ({"minimum": 2}, "its group comes to its minimum"),
+        ({"minimum": 2}, "its group would fall below its minimum"),
         ({"scaleDown": {"disabled": True}}, "it is in no node group"),
-        ({"scaleDown": {"threshold": 0.01}}, "% of it is asked for"),
+        ({"scaleDown": {"threshold": 0.01}}, "% of it is requested"),
     ],
 )
-def test_pools_have_their_say(pool, kept):
+def test_pool_rules_apply(pool, kept):
     pods = [(f"web-{number}", f"n{number}", 100, {}) for number in range(2)]
     _, theirs = beside(*small_cluster(*pods, **pool))
     assert theirs.gone == ()
@@ -83,7 +83,7 @@ def test_nothing_is_said_without_pods_or_without_a_plan_of_ours():
     assert beside([], pools)[1] is None
     asked = read_request(objects, pools, RecommendOptions())
     answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
-    assert cluster_autoscaler_beside(asked, answer, WorkBudget.of_seconds(5.0, time.process_time)) is None
+    assert cluster_autoscaler_scale_down(asked, answer, WorkBudget.of_seconds(5.0, time.process_time)) is None
 
 
 def test_nodes_of_no_pool_stay():
@@ -93,7 +93,7 @@ def test_nodes_of_no_pool_stay():
     assert theirs.kept["other"] == "it is in no node group"
 
 
-def test_time_that_is_up_is_told():
+def test_nodes_not_checked_for_lack_of_time_are_counted():
     _, theirs = beside(*small_cluster(nodes=("m5.large",) * 3), seconds=0.0)
     assert (theirs.gone, theirs.late) == ((), 3)
     assert set(theirs.kept.values()) == {"time was up before its turn"}
@@ -109,4 +109,4 @@ def test_every_node_has_gone_or_has_its_reason(seed):
     assert every <= {*names(theirs.gone), *theirs.kept}
     assert not {*names(theirs.gone)} & {*theirs.kept}
     assert len(set(names(theirs.gone))) == len(theirs.gone)
-    assert {*names(ours.removals), *(each.node for each in ours.stays)} == every
+    assert {*names(ours.removals), *(each.node for each in ours.staying_nodes)} == every

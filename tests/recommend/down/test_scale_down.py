@@ -24,7 +24,7 @@ from tutti.wire.merged_scale_ups import free_removals
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_nothing_is_lost(block):
+def test_no_pod_is_lost(block):
     for seed in range(block * 10, block * 10 + 10):
         objects, pools = random_cluster(seed)
         asked, answer = scale_down(objects, pools, seconds=0.25)  # whatever was found by then
@@ -32,13 +32,13 @@ def test_nothing_is_lost(block):
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
-def test_tutti_binds_as_it_says(seed):
+def test_plans_bound_by_tutti_are_valid(seed):
     objects, pools = random_cluster(seed)
     asked, answer = scale_down(objects, pools, binder=Binder.TUTTI)
     assert not violations(objects, asked, answer)
 
 
-def test_the_same_again():
+def test_equal_requests_give_equal_plans():
     objects, pools = random_cluster(4)
     assert scale_down(objects, pools, seconds=30)[1] == scale_down(objects, pools, seconds=30)[1]
 
@@ -80,11 +80,11 @@ def test_an_empty_node_goes_and_the_used_one_stays():
 def test_a_pod_keeps_its_node(changes, reason, words):
     plan = plan_of(("web-0", "n0", 300, changes), ("db-0", "n1", 300, UNOWNED))
     assert stay_reasons(plan)["n0"] == reason
-    assert words in next(stay.message for stay in plan.stays if stay.node == "n0")
+    assert words in next(stay.message for stay in plan.staying_nodes if stay.node == "n0")
     assert not plan.removals
 
 
-def test_a_volume_in_memory_does_not():
+def test_a_volume_in_memory_does_not_block():
     volume = {"spec": {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}}
     assert removed_nodes(plan_of(("web-0", "n0", 300, volume), ("db-0", "n1", 900, {}))) == ["n0"]
 
@@ -118,7 +118,7 @@ def test_two_budgets_are_refused_by_the_eviction_api():
     second = disruption_budget("web", 5)
     second["metadata"]["name"] = "again"
     plan = plan_of(("web-0", "n0", 300, {}), ("db-0", "n1", 900, UNOWNED), more=[disruption_budget("web", 5), second])
-    assert "several disruption budgets" in next(stay.message for stay in plan.stays if stay.node == "n0")
+    assert "several disruption budgets" in next(stay.message for stay in plan.staying_nodes if stay.node == "n0")
 
 
 def test_a_gang_moves_whole_or_not_at_all():
@@ -136,7 +136,7 @@ def test_a_gang_moves_whole_or_not_at_all():
         *pods, ("db-0", "n2", 900, UNOWNED), nodes=kinds, more=[pod_group("train", 2), disruption_budget("train", 1)]
     )
     assert not held.removals
-    assert "its gang" in held.stays[0].message
+    assert "its gang" in held.staying_nodes[0].message
 
 
 def test_pools_keep_their_minimum():
@@ -164,7 +164,7 @@ def test_a_dear_node_is_replaced_by_a_cheaper_one():
     assert plan.churn == 10_000_000 + 96_000_000 // 12
 
 
-def test_nobody_moves_for_cents():
+def test_small_savings_move_no_pod():
     kinds, pool = ("m5.2xlarge",), {"instanceTypes": ["m5.2xlarge", "m5.large"]}
     dear = {"move_cost": 10**10}
     assert not plan_of(("web-0", "n0", 1000, {}), nodes=kinds, options=dear, **pool).removals
@@ -208,14 +208,14 @@ def test_pending_pods_come_first():
     assert stay_reasons(answer.down)["n1"] == "TakesPendingPods"
 
 
-def test_nothing_at_all():
+def test_an_empty_cluster():
     asked = read_request(
         [],
         {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]},
         RecommendOptions(down=DownOptions()),
     )
     plan = make_recommendation(asked, WorkBudget.of_seconds(1, time.process_time)).down
-    assert (plan.removals, plan.stays, plan.saving) == ((), (), 0)
+    assert (plan.removals, plan.staying_nodes, plan.saving) == ((), (), 0)
 
 
 def test_a_dump_without_pods_lets_nothing_go():
@@ -245,7 +245,7 @@ def test_the_purchase_is_on_the_bill_and_comes_first():
     assert [each.node for each in free_removals(answer)] == []
 
 
-def test_it_says_when_time_was_up():
+def test_an_exhausted_budget_gives_a_note():
     objects, pools = random_cluster(12)
     _, answer = scale_down(objects, pools, seconds=1e-6)
     assert any("time was up" in note for note in answer.down.notes)

@@ -14,7 +14,7 @@ from tutti.kube.objects import Condition, Node, NodeStatus, ObjectMeta
 from tutti.kube.reading.validation import validate
 from tutti.kube.times import micros
 from tutti.market.offerings import NodeBudget
-from tutti.recommend.down.snapshot_time import dated
+from tutti.recommend.down.snapshot_time import set_snapshot_time
 from tutti.recommend.records.request import DownOptions, RecommendOptions
 
 DUMPED = "2026-11-16T09:00:00Z"
@@ -45,10 +45,10 @@ def asked(*, beats=(DUMPED, "2026-11-16T08:58:00Z"), late=180, created=None, **d
 )
 def test_an_old_dump_has_its_own_moment(late, said):
     given, present = asked(late=late)
-    found = dated(given, present=present)
+    found = set_snapshot_time(given, present=present)
     assert found.options.down.now == (micros(DUMPED) if said else present)
     more = found.notes[len(given.notes) :]
-    assert more == ((f"the dump is from about {said} ago: ages count to then",) if said else ())
+    assert more == ((f"the dump is from about {said} ago: ages are measured at that time",) if said else ())
 
 
 @pytest.mark.parametrize(("late", "gone"), [(0, 0), (180, 0), (180 + 60, 1)])
@@ -61,18 +61,20 @@ def test_schedules_count_to_the_present_also_for_an_old_dump(late, gone):
         replace(pool, down_rules=replace(pool.down_rules, budgets=(frozen,))) for pool in given.catalogue.pools
     )
     given = replace(given, catalogue=replace(given.catalogue, pools=pools))
-    plan = make_recommendation(dated(given, present=present), WorkBudget.of_seconds(1, time.process_time)).down
+    plan = make_recommendation(
+        set_snapshot_time(given, present=present), WorkBudget.of_seconds(1, time.process_time)
+    ).down
     assert len(plan.removals) == gone
 
 
-def test_what_names_no_moment_or_its_own_is_left_alone():
+def test_requests_without_or_with_their_own_moment_stay_unchanged():
     given, present = asked(beats=())
     assert latest_moment(given.objects) is None
-    assert dated(given, present=present) is given
+    assert set_snapshot_time(given, present=present) is given
     given, present = asked(now=17)
-    assert dated(given, present=present) is given
+    assert set_snapshot_time(given, present=present) is given
     without = replace(given, options=RecommendOptions())
-    assert dated(without, present=present) is without
+    assert set_snapshot_time(without, present=present) is without
 
 
 def test_a_young_pod_of_an_old_dump_is_young():
@@ -82,9 +84,9 @@ def test_a_young_pod_of_an_old_dump_is_young():
         stay_reasons(make_recommendation(given, WorkBudget.of_seconds(5, time.process_time)).down)["n0"]
         != "BlockedByPod"
     )
-    plan = make_recommendation(dated(given, present=present), WorkBudget.of_seconds(5, time.process_time))
+    plan = make_recommendation(set_snapshot_time(given, present=present), WorkBudget.of_seconds(5, time.process_time))
     assert stay_reasons(plan.down)["n0"] == "BlockedByPod"
-    assert plan.notes[-1] == "the dump is from about 3 h ago: ages count to then"
+    assert plan.notes[-1] == "the dump is from about 3 h ago: ages are measured at that time"
 
 
 def test_a_heartbeat_that_is_no_time_is_refused():

@@ -236,7 +236,7 @@ def test_the_example_can_shrink():
     told = answer(read(json.loads(EXAMPLE.read_bytes()), options=RecommendOptions(down=DownOptions())))
     assert told.down is not None
     assert told.down.removals
-    assert not [each for each in told.down.stays if "no controller" in each.message]
+    assert not [each for each in told.down.staying_nodes if "no controller" in each.message]
 
 
 def test_priority_classes_are_looked_up():

@@ -32,7 +32,7 @@ from tutti.conformance.purchase_run import bought_of
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
 from tutti.present.report.drawing_data import drawing_data_of
-from tutti.recommend.after_purchase import OfferingIndex, settle
+from tutti.recommend.after_purchase import OfferingIndex, apply_recommendation
 from tutti.recommend.compare import compare
 from tutti.recommend.records.down_plan import DownPlan, Removal, RemovalReason
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
@@ -318,7 +318,7 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     assert (told.placed, [each.template for each in told.scale_up]) == (1, ["p-large-eu-west-1a"])
     (item,) = encoded(advisor_answer(told, request, planner=parsed(tree), millis=1))["scaleOutPlan"]["items"]
     assert item["templateName"] == "large"
-    settled = settle(told, request)
+    settled = apply_recommendation(told, request)
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
     assert compare(request, told, budget=WorkBudget.of_seconds(5, time.process_time), peers=())[0].kept == 1
     assert bought_of(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
@@ -340,10 +340,10 @@ def test_a_node_without_a_template_is_of_the_first_offering():
     request = read(planner(pools=[advisor_pool("a")]))
     (offering,) = request.catalogue.pools[0].offerings
     bought = NewNode(name="n", pool="a", zone="eu-west-1a", instance_type="m5.large", capacity_type="on-demand")
-    assert OfferingIndex(request.catalogue).of(bought) is offering
-    assert OfferingIndex(request.catalogue).of(replace(bought, template="gone")) is offering
+    assert OfferingIndex(request.catalogue).find(bought) is offering
+    assert OfferingIndex(request.catalogue).find(replace(bought, template="gone")) is offering
     with pytest.raises(KeyError):
-        OfferingIndex(request.catalogue).of(replace(bought, zone="elsewhere"))
+        OfferingIndex(request.catalogue).find(replace(bought, zone="elsewhere"))
 
 
 def test_a_template_s_name_is_its_own():

@@ -14,7 +14,7 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.present.comparison_text import comparison_data, comparison_text
 from tutti.present.scale_down_comparison_text import scale_down_comparison_data, scale_down_comparison_text
 from tutti.recommend.compare import PEERS, ComparedPurchase, compare
-from tutti.recommend.down.compare_cluster_autoscaler import PeerScaleDown, cluster_autoscaler_beside
+from tutti.recommend.down.compare_cluster_autoscaler import PeerScaleDown, cluster_autoscaler_scale_down
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 
@@ -63,6 +63,6 @@ def compare_with_peers(
     purchases: tuple[ComparedPurchase, ...] = ()
     if answer.pods:
         purchases = compare(request, answer, budget=budget(len(PEERS) * seconds), tell=tell)
-    removals = cluster_autoscaler_beside(request, answer, budget(seconds))
+    removals = cluster_autoscaler_scale_down(request, answer, budget(seconds))
     currency = request.catalogue.currency
     return ComparisonResult(recommendation=answer, currency=currency, purchases=purchases, removals=removals)

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import PoolError
 from tutti.market.pools.karpenter_nodepool import NO_TYPE
-from tutti.recommend.down.scale_down import give_back
+from tutti.recommend.down.scale_down import plan_scale_down
 from tutti.recommend.flow import recommend
-from tutti.recommend.pending_pods import waiting
+from tutti.recommend.pending_pods import pending_pods
 from tutti.recommend.problem.search_context import Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request, Strategy
-from tutti.recommend.unpriced_notes import unpriced_left_out
+from tutti.recommend.unpriced_notes import unpriced_notes
 
 _CUT_BY_CLOCK = "the search took far longer than it should and was cut by the clock: another run may find another plan"
 
@@ -26,10 +26,10 @@ _CUT_BY_CLOCK = "the search took far longer than it should and was cut by the cl
 def make_recommendation(request: Request, budget: WorkBudget, *, tell: Tell | None = None) -> Recommendation:
     """Return the recommendation for a request; `tell` receives progress messages."""
     options = request.options
-    if waiting(request):
+    if pending_pods(request):
         check_catalogue(request)
         answer = recommend(request, budget, tell=tell)
-        answer = replace(answer, notes=(*answer.notes, *unpriced_left_out(answer, request.catalogue)))
+        answer = replace(answer, notes=(*answer.notes, *unpriced_notes(answer, request.catalogue)))
     else:
         answer = Recommendation(
             strategy=options.strategy or Strategy.OPTIMAL,
@@ -43,7 +43,7 @@ def make_recommendation(request: Request, budget: WorkBudget, *, tell: Tell | No
     if options.down is not None:
         if tell is not None:
             tell("looking for nodes that can go")
-        answer = replace(answer, down=give_back(request, answer, budget, down=options.down))
+        answer = replace(answer, down=plan_scale_down(request, answer, budget, down=options.down))
     return replace(answer, notes=(*answer.notes, _CUT_BY_CLOCK)) if budget.cut_by_clock else answer
 
 

@@ -9,7 +9,7 @@ from tutti.app.loaded_cluster import LoadedCluster
 from tutti.kube.admission.unknown_volumes import drop_unknown_volumes
 from tutti.kube.reading.sources import Source
 from tutti.recommend.build_request import assemble, price_book
-from tutti.recommend.down.snapshot_time import dated
+from tutti.recommend.down.snapshot_time import set_snapshot_time
 from tutti.recommend.records.request import DownOptions, RecommendOptions, Request
 from tutti.wire.catalogue import read_pools_for
 
@@ -29,4 +29,8 @@ def with_snapshot_time(request: Request, *, down_options: DownOptions | None) ->
     `down_options` are the scale-down options that the caller passed, with the real current time as `now`; those in the
     request may differ, because the input can change them.
     """
-    return request if down_options is None or down_options.now is None else dated(request, present=down_options.now)
+    return (
+        request
+        if down_options is None or down_options.now is None
+        else set_snapshot_time(request, present=down_options.now)
+    )

@@ -15,7 +15,7 @@ from tutti.present.plan_table import NO_PENDING_PODS, plan_data, plan_text
 from tutti.present.recommendation_names import recommendation_names
 from tutti.present.recommendation_text import recommendation_text
 from tutti.present.scale_down_text import scale_down_text
-from tutti.recommend.after_purchase import ClusterAfterPurchase, settle
+from tutti.recommend.after_purchase import ClusterAfterPurchase, apply_recommendation
 from tutti.recommend.pending_pods import not_considered
 from tutti.recommend.records.down_plan import DownPlan
 from tutti.recommend.records.new_nodes import NewNode, ScaleUp
@@ -84,7 +84,7 @@ class RecommendationResult(Result, frozen=True, kw_only=True):
 
     def after_purchase(self) -> AfterPurchaseResult:
         """Return the plan that places the pods after the new nodes have joined."""
-        return AfterPurchaseResult(purchase=settle(self.recommendation, self.request))
+        return AfterPurchaseResult(purchase=apply_recommendation(self.recommendation, self.request))
 
     def text(self, *, wide: bool = False) -> str:
         """Return all tables."""

@@ -28,7 +28,7 @@ from tutti.kube.objects import DaemonSet, Node, Pod
 from tutti.kube.workloads.daemon_sets import daemon_pods, node_of
 from tutti.kube.workloads.owners import OwnedPods
 from tutti.market.offerings import Catalogue, Offering
-from tutti.market.remaining_limits import spent
+from tutti.market.remaining_limits import catalogue_after_purchase
 
 _MAX_PASSES = 50
 
@@ -78,7 +78,7 @@ def karpenter(
             if not purchase.left or not purchase.nodes or is_exhausted or number == options.passes:
                 break
             _apply_pass(cluster, new_nodes, daemon_sets, on_existing=purchase.on_existing)
-            catalogue = spent(catalogue, [offering for offering, _ in new_nodes.values()])
+            catalogue = catalogue_after_purchase(catalogue, [offering for offering, _ in new_nodes.values()])
     return Purchase(
         nodes=tuple((offering, tuple(pods)) for offering, pods in bought),
         on_existing=tuple(on_existing),

@@ -234,9 +234,9 @@ def _recommend(request: Request, seconds: float) -> Recommendation:
     from tutti.app.recommend.make_recommendation import make_recommendation
     from tutti.cli.loading import print_note, spinner
     from tutti.cluster.work.work_budget import WorkBudget
-    from tutti.recommend.pending_pods import waiting
+    from tutti.recommend.pending_pods import pending_pods
 
-    with spinner(f"looking for nodes for {len(waiting(request)):,} pods") as tell:
+    with spinner(f"looking for nodes for {len(pending_pods(request)):,} pods") as tell:
         answer = make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time), tell=tell)
     for note in (*answer.notes, *(answer.down.notes if answer.down is not None else ())):
         print_note(note)

@@ -1,10 +1,10 @@
-"""Cluster Autoscaler's node groups: AWS Auto Scaling groups with their tags.
+"""Node groups of Cluster Autoscaler: AWS Auto Scaling groups with their tags.
 
-Contract: pure. The text is what ``aws autoscaling describe-auto-scaling-groups`` prints. One pool for each group, one
-offering for each of its zones; its maximum holds over all of them. As in Cluster Autoscaler, a new node is like a ready
-one of the group if there is one, else it is made from the instance type and the node-template tags; of several types
-of a group the first stands for all. When any group has the tag that enables discovery, only such groups count; a note
-names the others. A group of an instance type that nobody knows is left out with a note, unless there is no other.
+Contract: pure. The text is the output of ``aws autoscaling describe-auto-scaling-groups``. Each group is one pool, with
+one offering per zone; its maximum applies to all zones together. As in Cluster Autoscaler, a new node copies a ready
+node of the group; without one it is made from the instance type and the node-template tags. Of several types of a group
+the first one counts. If any group has the tag that enables discovery, only groups with this tag count; a note names the
+others. A group of an unknown instance type is left out with a note, unless all groups are.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tutti.kube.resource_names import is_gpu
 from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, in_zone, template_name, template_node
 from tutti.market.offerings import DownRules, NodePool, Offering
 from tutti.market.pool_context import PoolContext, label_of, unpriced_note
+from tutti.market.pool_labels import best_example, is_ready
 from tutti.market.pool_limits import nodes_limit
 from tutti.market.pool_members import members_of
-from tutti.market.pool_membership import best_example, is_ready
 from tutti.market.price_book import ON_DEMAND, SPOT, region_of
 
 _ENABLED = "k8s.io/cluster-autoscaler/enabled"
@@ -44,7 +44,7 @@ class _Tag(msgspec.Struct, rename="pascal"):
 
 
 class _Override(msgspec.Struct, rename="pascal"):
-    """An instance type of a mixed group, or what it must have."""
+    """An instance type of a mixed group, or its requirements."""
 
     instance_type: str | None = None
 
@@ -56,28 +56,28 @@ class _Template(msgspec.Struct, rename="pascal"):
 
 
 class _Distribution(msgspec.Struct, rename="pascal"):
-    """How much of a mixed group is bought on demand."""
+    """The share of a mixed group that is bought on demand."""
 
     on_demand_base_capacity: int | None = None
     on_demand_percentage_above_base_capacity: int | None = None
 
 
 class _Mixed(msgspec.Struct, rename="pascal"):
-    """Several types, and how they are bought."""
+    """The instance types of a mixed group, and their distribution."""
 
     launch_template: _Template | None = None
     instances_distribution: _Distribution | None = None
 
 
 class _Instance(msgspec.Struct, rename="pascal"):
-    """A machine of a group."""
+    """An instance of a group."""
 
     instance_id: str = ""
     instance_type: str | None = None
 
 
 class _Group(msgspec.Struct, rename="pascal"):
-    """A group."""
+    """An Auto Scaling group."""
 
     auto_scaling_group_name: str
     min_size: int = 0
@@ -88,23 +88,23 @@ class _Group(msgspec.Struct, rename="pascal"):
     instances: list[_Instance] | None = None
     tags: list[_Tag] | None = None
 
-    def tagged(self) -> dict[str, str]:
+    def tag_values(self) -> dict[str, str]:
         return {tag.key: tag.value for tag in self.tags or ()}
 
 
 class _UnknownTypeError(PoolError):
-    """A group of which nobody knows what its nodes are."""
+    """The instance type of a group is unknown."""
 
 
 def read_groups(trees: Sequence[Any], market: PoolContext) -> tuple[list[NodePool], list[str]]:
-    """The pools of these groups, and notes about them."""
+    """Return the pools of these groups, and notes about them."""
     groups = sorted((_group(tree) for tree in trees), key=lambda each: each.auto_scaling_group_name)
-    enabled = [group for group in groups if _ENABLED in group.tagged()]
-    others = [group.auto_scaling_group_name for group in groups if _ENABLED not in group.tagged()]
+    enabled = [group for group in groups if _ENABLED in group.tag_values()]
+    disabled = [group.auto_scaling_group_name for group in groups if _ENABLED not in group.tag_values()]
     pools, notes, unknown = [], [], []
-    if enabled and others:
-        do = "group does" if len(others) == 1 else "groups do"
-        notes.append(f"{len(others)} {do} not count, for want of the tag {_ENABLED}: {', '.join(others)}")
+    if enabled and disabled:
+        subject = "group is ignored because it lacks" if len(disabled) == 1 else "groups are ignored because they lack"
+        notes.append(f"{len(disabled)} {subject} the tag {_ENABLED}: {', '.join(disabled)}")
     for group in enabled or groups:
         types = _types(group)
         try:
@@ -135,37 +135,37 @@ def _group(tree: Any) -> _Group:
 
 
 def _types(group: _Group) -> list[str]:
-    """The instance types of a group; the first is the one that Cluster Autoscaler reckons with."""
-    tagged = group.tagged().get(f"{_TEMPLATE}label/{INSTANCE_TYPE}")
+    """Return the instance types of a group; Cluster Autoscaler uses the first one."""
+    tag_values = group.tag_values().get(f"{_TEMPLATE}label/{INSTANCE_TYPE}")
     mixed = group.mixed_instances_policy
     overrides = mixed.launch_template.overrides if mixed is not None and mixed.launch_template is not None else None
-    named = [each.instance_type for each in overrides or () if each.instance_type]
-    there = [each.instance_type for each in group.instances or () if each.instance_type]
-    return [tagged] if tagged else named or there[:1]
+    override_types = [each.instance_type for each in overrides or () if each.instance_type]
+    instance_types = [each.instance_type for each in group.instances or () if each.instance_type]
+    return [tag_values] if tag_values else override_types or instance_types[:1]
 
 
 def _pool(group: _Group, market: PoolContext) -> NodePool:
     name, types = group.auto_scaling_group_name, _types(group)
     ids = {each.instance_id for each in group.instances or () if each.instance_id}
-    mine = [node for node in market.nodes if (node.spec.provider_id or "").rpartition("/")[2] in ids]
-    examples = [node for node in mine if is_ready(node)]
+    existing = [node for node in market.nodes if (node.spec.provider_id or "").rpartition("/")[2] in ids]
+    examples = [node for node in existing if is_ready(node)]
     if not types and examples:
         types = [label_of(examples[0], INSTANCE_TYPE)]
     if not types:
         tag = f"{_TEMPLATE}label/{INSTANCE_TYPE}"
         raise _UnknownTypeError(f"its instance type is not known: give it in the tag {tag}", obj=f"group {name}")
-    kind = _capacity_type(group)
+    capacity_type = _capacity_type(group)
     offerings = []
     for zone in sorted(group.availability_zones or ()) or [""]:
-        template = template_name(name, types[0], zone=zone, capacity_type=kind)
-        there = [node for node in examples if label_of(node, ZONE) == zone]
+        template = template_name(name, types[0], zone=zone, capacity_type=capacity_type)
+        zone_examples = [node for node in examples if label_of(node, ZONE) == zone]
         if examples:
-            node = new_node_like(in_zone(best_example(there or examples), zone), template)
+            node = new_node_like(in_zone(best_example(zone_examples or examples), zone), template)
         else:
-            node = _made(group, template, zone=zone, instance_type=types[0], market=market)
-        price = market.price(types[0], zone=zone, capacity_type=kind)
+            node = _node_from_tags(group, template, zone=zone, instance_type=types[0], market=market)
+        price = market.price(types[0], zone=zone, capacity_type=capacity_type)
         offerings.append(
-            Offering(pool=name, instance_type=types[0], zone=zone, capacity_type=kind, price=price, node=node)
+            Offering(pool=name, instance_type=types[0], zone=zone, capacity_type=capacity_type, price=price, node=node)
         )
     return NodePool(
         name=name,
@@ -174,15 +174,15 @@ def _pool(group: _Group, market: PoolContext) -> NodePool:
         current=group.desired_capacity,
         minimum=group.min_size,
         maximum=group.max_size,
-        members=members_of(mine, offerings, market),
+        members=members_of(existing, offerings, market),
         down_rules=_down_rules(group),
     )
 
 
 def _down_rules(group: _Group) -> DownRules:
-    """What the group's tags say about scale-down; they stand before Cluster Autoscaler's flags."""
-    tags = dict(_under(group.tagged(), "autoscaling-options/"))
-    gpu = any(is_gpu(resource) for resource, _ in _under(group.tagged(), "resources/"))
+    """Return the scale-down rules in the group's tags; they take precedence over Cluster Autoscaler's flags."""
+    tags = dict(_tags_with_prefix(group.tag_values(), "autoscaling-options/"))
+    gpu = any(is_gpu(resource) for resource, _ in _tags_with_prefix(group.tag_values(), "resources/"))
     threshold = tags.get("scaledowngpuutilizationthreshold" if gpu else "scaledownutilizationthreshold")
     unneeded = tags.get("scaledownunneededtime")
     try:
@@ -191,12 +191,12 @@ def _down_rules(group: _Group) -> DownRules:
             unneeded=parse_duration(unneeded) // 1_000_000 if unneeded else None,
         )
     except (ValueError, InputError) as error:
-        who, tag = f"group {group.auto_scaling_group_name}", f"tag {_TEMPLATE}autoscaling-options/"
-        raise InputError(str(error), obj=who, field=tag) from None
+        group_text, tag = f"group {group.auto_scaling_group_name}", f"tag {_TEMPLATE}autoscaling-options/"
+        raise InputError(str(error), obj=group_text, field=tag) from None
 
 
 def _capacity_type(group: _Group) -> str:
-    """Spot where nothing of a group is bought on demand."""
+    """Return the capacity type of a group: spot if no instance is bought on demand."""
     mixed = group.mixed_instances_policy
     shares = mixed.instances_distribution if mixed is not None else None
     if shares is None or shares.on_demand_percentage_above_base_capacity is None:
@@ -205,51 +205,51 @@ def _capacity_type(group: _Group) -> str:
     return SPOT if all_spot else ON_DEMAND
 
 
-def _made(group: _Group, template: str, *, zone: str, instance_type: str, market: PoolContext) -> Node:
-    """A node from the group's tags, as Cluster Autoscaler makes it up for an empty group."""
-    who, tags = f"group {group.auto_scaling_group_name}", group.tagged()
+def _node_from_tags(group: _Group, template: str, *, zone: str, instance_type: str, market: PoolContext) -> Node:
+    """Return a node made from the group's tags, as Cluster Autoscaler does for an empty group."""
+    group_text, tags = f"group {group.auto_scaling_group_name}", group.tag_values()
     machine = market.machine(instance_type)
     if machine is None:
         problem = f"the size of instance type {instance_type} is not known: give it with --prices"
-        raise _UnknownTypeError(problem, obj=who)
-    more = _resources(tags, who)
+        raise _UnknownTypeError(problem, obj=group_text)
+    tag_resources = _resources(tags, group_text)
     labels = machine.labels | {INSTANCE_TYPE: instance_type}
     if zone:
         labels |= {ZONE: zone, REGION: region_of(zone) or market.region}
     if group_name := tags.get("eks:nodegroup-name"):
         bought = "SPOT" if _capacity_type(group) == SPOT else "ON_DEMAND"
         labels |= {_NODE_GROUP: group_name, _CAPACITY_TYPE: bought}
-    labels |= dict(_under(tags, "label/"))
+    labels |= dict(_tags_with_prefix(tags, "label/"))
     return template_node(
         template,
         labels=labels,
-        taints=_taints(tags, who),
-        capacity=machine.capacity | more,
-        allocatable=machine.allocatable | more,
+        taints=_taints(tags, group_text),
+        capacity=machine.capacity | tag_resources,
+        allocatable=machine.allocatable | tag_resources,
     )
 
 
-def _under(tags: Mapping[str, str], folder: str) -> list[tuple[str, str]]:
+def _tags_with_prefix(tags: Mapping[str, str], folder: str) -> list[tuple[str, str]]:
     start = _TEMPLATE + folder
     return [(key.removeprefix(start), value) for key, value in tags.items() if key.startswith(start)]
 
 
-def _taints(tags: Mapping[str, str], who: str) -> list[Taint]:
+def _taints(tags: Mapping[str, str], group_text: str) -> list[Taint]:
     taints = []
-    for key, text in _under(tags, "taint/"):
+    for key, text in _tags_with_prefix(tags, "taint/"):
         parts = _TAINT.fullmatch(text)
         if parts is None:
-            raise InputError(f'"{text}" is not value:Effect', obj=who, field=f"tag {_TEMPLATE}taint/{key}")
+            raise InputError(f'"{text}" is not value:Effect', obj=group_text, field=f"tag {_TEMPLATE}taint/{key}")
         taints.append(Taint(key=key, value=parts[1] or None, effect=parts[2]))
     return taints
 
 
-def _resources(tags: Mapping[str, str], who: str) -> Quantities:
+def _resources(tags: Mapping[str, str], group_text: str) -> Quantities:
     found: Quantities = {}
-    for resource, text in _under(tags, "resources/"):
+    for resource, text in _tags_with_prefix(tags, "resources/"):
         try:
             parse_nano(text)
         except InputError as error:
-            raise InputError(error.problem, obj=who, field=f"tag {_TEMPLATE}resources/{resource}") from None
+            raise InputError(error.problem, obj=group_text, field=f"tag {_TEMPLATE}resources/{resource}") from None
         found[resource] = text
     return found

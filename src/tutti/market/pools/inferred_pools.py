@@ -1,9 +1,9 @@
-"""Pools that nobody wrote down: what the nodes of a cluster tell of them.
+"""Pools inferred from the existing nodes.
 
-Contract: pure. Nodes with the pool label of their cloud (`pools.membership`) form a pool; the others form one for each
-instance type, or for each size where nobody says the type. Every type of a pool is offered in every zone where the pool
-has nodes, bought as its nodes were, and a new node is like a ready one that is there. Control-plane nodes are no
-example. No limits are known; a note says so.
+Contract: pure. Nodes with the pool label of their cloud (`market.pool_labels`) form a pool; all other nodes form one
+pool per instance type, or per size if the type is unknown. Every type of a pool is offered in every zone where the pool
+has nodes, with the capacity type of its nodes; a new node copies an existing node, preferably a ready one.
+Control-plane nodes are left out. Limits are unknown; a note says so.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tutti.kube.objects import Node
 from tutti.market.instance_types import INSTANCE_TYPE, ZONE, amounts, in_zone, template_name
 from tutti.market.offerings import NodePool, Offering
 from tutti.market.pool_context import PoolContext, label_of, region_of_node, unpriced_note
+from tutti.market.pool_labels import best_example, capacity_type_of, pool_of
 from tutti.market.pool_members import members_of
-from tutti.market.pool_membership import best_example, capacity_type_of, pool_of
 
 
 def infer_pools(market: PoolContext) -> tuple[list[NodePool], list[str]]:
-    """The pools that the nodes of a cluster form, and notes about them."""
+    """Return the pools that the nodes of a cluster form, and notes about them."""
     members: dict[str, list[Node]] = {}
     sizes: dict[str, str] = {}
     unnamed = 0
@@ -28,7 +28,7 @@ def infer_pools(market: PoolContext) -> tuple[list[NodePool], list[str]]:
         found = pool_of(node)
         if found is None:
             unnamed += 1
-        members.setdefault(found[1] if found is not None else _likeness(node, sizes), []).append(node)
+        members.setdefault(found[1] if found is not None else _pool_name(node, sizes), []).append(node)
     pools = [_pool(name, members[name], market=market) for name in sorted(members)]
     if not pools:
         return [], ["there are no nodes to infer node pools from: say with --pools what can be bought"]
@@ -46,8 +46,8 @@ def infer_pools(market: PoolContext) -> tuple[list[NodePool], list[str]]:
     return pools, notes + unpriced_note(missing, region=market.region)
 
 
-def _likeness(node: Node, sizes: dict[str, str]) -> str:
-    """What a pool of nodes without a pool label is called; `sizes` are those met so far, with their first node."""
+def _pool_name(node: Node, sizes: dict[str, str]) -> str:
+    """Return the pool name of a node without a pool label; `sizes` maps each size so far to its first node."""
     kind = label_of(node, INSTANCE_TYPE)
     size = str(sorted(amounts(node.status.allocatable).items()))
     return f"nodes-like-{kind or sizes.setdefault(size, node.metadata.name)}"
@@ -61,12 +61,12 @@ def _pool(name: str, nodes: Sequence[Node], *, market: PoolContext) -> NodePool:
     if len(zones) > 1:
         zones = [zone for zone in zones if zone]
     offerings = []
-    for (instance_type, capacity_type), alike in sorted(kinds.items()):
+    for (instance_type, capacity_type), nodes_of_kind in sorted(kinds.items()):
         for zone in zones:
-            there = [node for node in alike if label_of(node, ZONE) == zone]
-            example = best_example(there or alike)
+            zone_nodes = [node for node in nodes_of_kind if label_of(node, ZONE) == zone]
+            example = best_example(zone_nodes or nodes_of_kind)
             template = template_name(name, instance_type, zone=zone, capacity_type=capacity_type)
-            fresh = new_node_like(example if there else in_zone(example, zone), template)
+            template_node = new_node_like(example if zone_nodes else in_zone(example, zone), template)
             price = market.price(instance_type, zone=zone, capacity_type=capacity_type, region=region_of_node(example))
             offerings.append(
                 Offering(
@@ -75,7 +75,7 @@ def _pool(name: str, nodes: Sequence[Node], *, market: PoolContext) -> NodePool:
                     zone=zone,
                     capacity_type=capacity_type,
                     price=price,
-                    node=fresh,
+                    node=template_node,
                 )
             )
     members = members_of(nodes, offerings, market)

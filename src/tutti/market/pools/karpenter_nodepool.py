@@ -1,9 +1,9 @@
-"""Karpenter NodePool objects into pools: their instance types are those of the price book.
+"""Karpenter NodePool objects as pools; their instance types come from the price book.
 
-Contract: pure. Types carry the labels that Karpenter's AWS provider gives them, as far as the book knows; a requirement
-on another label of the provider's is left out, with a note. Zones are those that the pool names, else those with nodes,
-else the first three of the region. Without a capacity type in its requirements a pool may buy spot and on demand.
-Where neither the user nor nodes tell the region, the zones and regions that the pools name do.
+Contract: pure. Types have the labels of Karpenter's AWS provider, as far as the book knows them; a requirement on
+another label of the provider is left out, with a note. Zones are those that the pool names, or those with nodes, or the
+first three of the region. Without a capacity type in its requirements a pool may buy spot and on demand. If neither the
+user nor the nodes tell the region, the zones and regions in the pools' requirements do.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tutti.market.pools.karpenter_offerings import POOL, karpenter_pool
 from tutti.market.price_book import ON_DEMAND, SPOT, InstanceShape, region_of
 
 NO_TYPE = "no known instance type"
-"""What the note about a pool has in which nothing is offered."""
+"""The text in the note about a pool without offerings."""
 _PROVIDERS = ("karpenter.k8s.aws", "eks.amazonaws.com")
-"""Whose labels describe instance types: Karpenter on AWS, and EKS Auto Mode."""
-_FOREIGN = (
+"""Providers whose labels describe instance types: Karpenter on AWS, and EKS Auto Mode."""
+_PROVIDER_LABELS = (
     "topology.k8s.aws/",
     "node.kubernetes.io/windows-build",
     "karpenter.k8s.aws/",
@@ -38,25 +38,25 @@ _TYPE_LABELS = (
     "instance-family", "instance-size", "instance-category", "instance-generation", "instance-cpu", "instance-memory",
     "instance-gpu-count", "instance-gpu-name", "instance-gpu-manufacturer",
 )  # fmt: skip
-_KNOWN = frozenset(f"{provider}/{key}" for provider in _PROVIDERS for key in _TYPE_LABELS)
+_KNOWN_LABELS = frozenset(f"{provider}/{key}" for provider in _PROVIDERS for key in _TYPE_LABELS)
 _FAMILY = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+)?")
 _MIB = 2**20
 
 
 def read_karpenter(pools: Iterable[KarpenterPool], market: PoolContext) -> tuple[list[NodePool], list[str]]:
-    """The pools of these objects, and notes about them."""
-    made, notes = [], []
+    """Return the pools of these objects, and notes about them."""
+    node_pools, notes = [], []
     pools = sorted(pools, key=lambda each: each.metadata.name)
     if not market.region:
         market = PoolContext(market.book, region=_region(pools), nodes=market.nodes)
     for pool in pools:
         name, spec = pool.metadata.name, pool.spec.template.spec
-        requirements, left_out = _readable(spec.requirements or ())
+        requirements, left_out = _split_requirements(spec.requirements or ())
         notes += [f"pool {name}: the requirement on {key} is not looked at" for key in left_out]
         if any(each.min_values for each in requirements):
             notes.append(f"pool {name}: minValues is not looked at")
         try:
-            found = karpenter_pool(
+            node_pool = karpenter_pool(
                 name=name,
                 requirements=requirements,
                 labels=pool.spec.template.metadata.labels,
@@ -67,20 +67,20 @@ def read_karpenter(pools: Iterable[KarpenterPool], market: PoolContext) -> tuple
             )
         except InputError as error:
             raise InputError(error.problem, obj=f"nodepool {name}", field=f"spec.template.spec.{error.field}") from None
-        mine = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
-        members = members_of(mine, found.offerings, market)
-        found = replace(found, members=members, down_rules=down_rules(pool), weight=pool.spec.weight or 0)
-        if not found.offerings:
-            notes.append(f"pool {name}: {_why_nothing(market)}")
-        unpriced = (o.instance_type for o in found.offerings if o.price is None)
+        own_nodes = [node for node in market.nodes if (node.metadata.labels or {}).get(POOL) == name]
+        members = members_of(own_nodes, node_pool.offerings, market)
+        node_pool = replace(node_pool, members=members, down_rules=down_rules(pool), weight=pool.spec.weight or 0)
+        if not node_pool.offerings:
+            notes.append(f"pool {name}: {_no_offering_reason(market)}")
+        unpriced = (o.instance_type for o in node_pool.offerings if o.price is None)
         notes += unpriced_note(unpriced, region=market.region, regions=market.book.regions)
-        made.append(found)
-    notes += _weight_note(made)
-    return made, notes
+        node_pools.append(node_pool)
+    notes += _weight_note(node_pools)
+    return node_pools, notes
 
 
 def _weight_note(pools: Sequence[NodePool]) -> list[str]:
-    """What weights would change, if they could: alone, or all alike, they mean nothing to Karpenter either."""
+    """Return a note about ignored weights; none if all pools have the same weight."""
     if len({pool.weight for pool in pools}) < 2:
         return []
     order = [pool.name for pool in sorted(pools, key=lambda pool: (pool.weight, pool.name), reverse=True)]
@@ -89,29 +89,29 @@ def _weight_note(pools: Sequence[NodePool]) -> list[str]:
 
 
 def _region(pools: Iterable[KarpenterPool]) -> str:
-    """The region that most zones and regions in the pools' requirements tell; empty when none does."""
-    places: Counter[str] = Counter()
+    """Return the region of most zones and regions in the pools' requirements; empty if none is named."""
+    regions: Counter[str] = Counter()
     for pool in pools:
         for each in pool.spec.template.spec.requirements or ():
             key = OLD_KEYS.get(each.key, each.key)
             if each.operator == "In" and key in (ZONE, REGION):
-                places.update(filter(None, (region_of(v) if key == ZONE else v for v in each.values or ())))
-    return min(places, key=lambda place: (-places[place], place)) if places else ""
+                regions.update(filter(None, (region_of(v) if key == ZONE else v for v in each.values or ())))
+    return min(regions, key=lambda place: (-regions[place], place)) if regions else ""
 
 
-def _why_nothing(market: PoolContext) -> str:
-    """Why nothing is offered in a pool."""
+def _no_offering_reason(market: PoolContext) -> str:
+    """Return why a pool has no offerings."""
     if hint := region_hint(market.region, market.book.regions):
         where = f"in region {market.region}" if market.region else "without a region"
         return f"{NO_TYPE} {where}: {hint}"
     return f"{NO_TYPE} meets its requirements"
 
 
-def _readable(requirements: Iterable[PoolRequirement]) -> tuple[list[PoolRequirement], list[str]]:
-    """The requirements that can be held against the book, and the labels of the others."""
+def _split_requirements(requirements: Iterable[PoolRequirement]) -> tuple[list[PoolRequirement], list[str]]:
+    """Return the requirements that the book can check, and the labels of all others."""
     kept, left_out = [], []
     for each in requirements:
-        if each.key.startswith(_FOREIGN) and each.key not in _KNOWN:
+        if each.key.startswith(_PROVIDER_LABELS) and each.key not in _KNOWN_LABELS:
             left_out.append(each.key)
         else:
             kept.append(each)
@@ -170,7 +170,7 @@ def _type(name: str, market: PoolContext, *, zones: Iterable[str], provider: str
 
 
 def _labels(name: str, shape: InstanceShape, *, provider: str) -> dict[str, str]:
-    """What Karpenter's AWS provider says of a type."""
+    """Return the labels that Karpenter's AWS provider gives a type."""
     family, _, size = name.partition(".")
     parts = _FAMILY.match(family)
     category, generation = (parts[1], parts[2]) if parts is not None else ("", "")

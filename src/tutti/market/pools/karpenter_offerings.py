@@ -1,8 +1,8 @@
-"""Karpenter's node pools.
+"""Offerings and limits of a Karpenter node pool.
 
-Contract: pure. `karpenter_pool` is the core: requirements held against instance types, as Karpenter's scheduler does it
-(`pools.requirements`). Every choice of type, zone, capacity type and own label becomes one offering. Limits are what is
-left after the capacity of the nodes that the pool has. The weight of a pool is for Karpenter's model alone: here price
+Contract: pure. `karpenter_pool` matches requirements with instance types as Karpenter's scheduler does
+(`karpenter_requirements`). Every combination of type, zone, capacity type and own label is one offering. Limits are
+reduced by the capacity of the pool's existing nodes. The weight of a pool is only for Karpenter's model: here price
 decides.
 """
 
@@ -29,25 +29,26 @@ def karpenter_pool(
     types: Sequence[InstanceType],
     nodes: Iterable[Node] = (),
 ) -> NodePool:
-    """A pool that buys from these types whatever meets its requirements.
+    """Return a pool with an offering for every type that meets its requirements.
 
-    `labels` and `taints` are those of every node of the pool, `limits` Karpenter's (``cpu``, ``memory``, ``nodes``),
-    `nodes` all nodes of the cluster: those with the label karpenter.sh/nodepool=NAME count against the limits.
+    `labels` and `taints` are those of every node of the pool. `limits` are Karpenter's (``cpu``, ``memory``,
+    ``nodes``). `nodes` are all nodes of the cluster: nodes with the label karpenter.sh/nodepool=NAME count against the
+    limits.
     """
-    mine = [node for node in nodes if (node.metadata.labels or {}).get(POOL) == name]
+    own_nodes = [node for node in nodes if (node.metadata.labels or {}).get(POOL) == name]
     own = dict(labels or {})
     offerings = []
     for choice in choices(requirements, types, labels=own):
         offer, kind = choice.offer, choice.type
         template = template_name(
-            name, kind.name, zone=offer.zone, capacity_type=offer.capacity_type, more=choice.variant
+            name, kind.name, zone=offer.zone, capacity_type=offer.capacity_type, variant=choice.variant
         )
         node = template_node(
             template,
             labels={**own, **choice.labels, POOL: name},
             taints=taints,
             capacity=kind.capacity,
-            allocatable=kind.left_for_pods(),
+            allocatable=kind.node_allocatable(),
         )
         offerings.append(
             Offering(
@@ -59,11 +60,17 @@ def karpenter_pool(
                 node=node,
             )
         )
-    made = tuple(resource_limit(f"pool {name}", what, most, nodes=mine) for what, most in (limits or {}).items())
+    pool_limits = tuple(
+        resource_limit(f"pool {name}", what, most, nodes=own_nodes) for what, most in (limits or {}).items()
+    )
     return NodePool(
-        name=name, offerings=tuple(offerings), limits=made, current=len(mine), maximum=_most_nodes(limits or {}, made)
+        name=name,
+        offerings=tuple(offerings),
+        limits=pool_limits,
+        current=len(own_nodes),
+        maximum=_max_nodes(limits or {}, pool_limits),
     )
 
 
-def _most_nodes(limits: Quantities, made: Iterable[PoolLimit]) -> int | None:
-    return int(limits[NODES]) if NODES in limits and any(limit.what == NODES for limit in made) else None
+def _max_nodes(limits: Quantities, pool_limits: Iterable[PoolLimit]) -> int | None:
+    return int(limits[NODES]) if NODES in limits and any(limit.what == NODES for limit in pool_limits) else None

@@ -1,8 +1,8 @@
-"""What a Karpenter node pool may buy: its requirements, held against instance types.
+"""Match the requirements of a Karpenter node pool with instance types.
 
-Contract: pure. Every label that some type has is known: a requirement on it selects among the types (one that has no
-such label meets ``NotIn`` and ``DoesNotExist``). A label that no type has is the pool's own: ``In`` puts it on the
-node, one variant for each value; other operators leave the node without it.
+Contract: pure. A requirement on a label that some type has selects among the types (a type without the label meets
+``NotIn`` and ``DoesNotExist``). A label that no type has is the pool's own: ``In`` puts it on the node, with one
+variant per value; other operators leave the node without it.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _INCLUSIVE = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 
 
 class RequirementChoice(NamedTuple):
-    """One thing that meets the requirements, with the labels that its node bears for them."""
+    """A type and an offer that meet the requirements, with the resulting labels of the node."""
 
     type: InstanceType
     offer: InstanceOffer
     labels: dict[str, str]
     variant: str
-    """The values that tell it from other choices of the same type and offer."""
+    """The values that distinguish this choice from others of the same type and offer."""
 
 
 def choices(
     requirements: Iterable[LabelSelectorRequirement], types: Sequence[InstanceType], *, labels: Mapping[str, str]
 ) -> Iterator[RequirementChoice]:
-    """Every type and offer that meets the requirements; `labels` are the pool's own."""
-    wanted = [_parsed(requirement) for requirement in requirements]
-    known = {key for each in types for key in each.labels} | {INSTANCE_TYPE, ZONE, CAPACITY_TYPE}
-    variants = list(_variants([each for each in wanted if each.key not in known], labels))
-    wanted = [each for each in wanted if each.key in known]
-    fixed = {key: value for key, value in labels.items() if key in known}
+    """Yield every type and offer that meets the requirements; `labels` are the pool's own."""
+    parsed = [_parsed(requirement) for requirement in requirements]
+    type_labels = {key for each in types for key in each.labels} | {INSTANCE_TYPE, ZONE, CAPACITY_TYPE}
+    variants = list(_variants([each for each in parsed if each.key not in type_labels], labels))
+    parsed = [each for each in parsed if each.key in type_labels]
+    fixed = {key: value for key, value in labels.items() if key in type_labels}
     for instance_type in types:
         own = instance_type.labels | {INSTANCE_TYPE: instance_type.name}
         for offer in instance_type.offers:
@@ -48,22 +48,22 @@ def choices(
             node = own | where | {CAPACITY_TYPE: offer.capacity_type}
             if any(node.get(key, value) != value for key, value in fixed.items()):
                 continue
-            if all(each.holds(node.get(each.key)) for each in wanted):
+            if all(each.holds(node.get(each.key)) for each in parsed):
                 for variant in variants:
                     more = "-".join(variant.values()) if len(variants) > 1 else ""
                     yield RequirementChoice(instance_type, offer, {**node, **variant}, more)
 
 
-def _variants(wanted: Sequence[Requirement], labels: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The values that the pool's own labels can have together."""
+def _variants(parsed: Sequence[Requirement], labels: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield every combination of values of the pool's own labels."""
     values: dict[str, list[str]] = {key: [value] for key, value in labels.items()}
-    for each in wanted:
+    for each in parsed:
         if each.operator == "In":
             values.setdefault(each.key, sorted(each.values))
-    keys = [key for key in values if key in {each.key for each in wanted}]
+    keys = [key for key in values if key in {each.key for each in parsed}]
     for row in product(*(values[key] for key in keys)):
         chosen = dict(zip(keys, row, strict=True))
-        if all(each.holds(chosen.get(each.key)) for each in wanted if each.key in chosen or each.operator == "In"):
+        if all(each.holds(chosen.get(each.key)) for each in parsed if each.key in chosen or each.operator == "In"):
             yield chosen
 
 

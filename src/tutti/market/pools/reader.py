@@ -1,8 +1,8 @@
-"""A file of node pools, or a cluster without one, into what can be bought.
+"""Read node pools from a file or from the cluster.
 
-Contract: `read_pools` tells the dialect from the content: Tutti's own text has ``pools``, Auto Scaling groups have
-``AutoScalingGroups`` (or are a list of groups), everything else is Kubernetes objects, of which Karpenter NodePools
-count. Without a file, Karpenter NodePools of the snapshot count, else pools are inferred from the nodes. Faults raise
+Contract: `read_pools` detects the dialect: Tutti's own text has ``pools``, Auto Scaling groups have
+``AutoScalingGroups`` (or are a list of groups); any other file has Kubernetes objects, of which Karpenter NodePools
+count. Without a file, Karpenter NodePools of the snapshot count, or else pools are inferred from the nodes. Errors are
 `InputError` with the file.
 """
 
@@ -27,7 +27,7 @@ from tutti.market.pool_members import members_of
 from tutti.market.pools.auto_scaling_groups import read_groups
 from tutti.market.pools.inferred_pools import infer_pools
 from tutti.market.pools.karpenter_nodepool import read_karpenter
-from tutti.market.pools.tutti_pools import read_ours
+from tutti.market.pools.tutti_pools import read_tutti_pools
 
 _GROUPS = "AutoScalingGroups"
 _GROUP = "AutoScalingGroupName"
@@ -35,22 +35,22 @@ _WANT = "want pools of Tutti, Karpenter NodePools, or Auto Scaling groups as des
 
 
 def catalogue_of(snapshot: Snapshot, market: PoolContext, *, source: Source | None = None) -> Catalogue:
-    """What can be bought: as the file says, else as the snapshot's Karpenter pools say, else as the nodes tell."""
-    return with_others(_catalogue(snapshot, market, source), market)
+    """Return the catalogue: from the file, from Karpenter pools of the snapshot, or inferred from the nodes."""
+    return with_unpooled_nodes(_catalogue(snapshot, market, source), market)
 
 
-def with_others(catalogue: Catalogue, market: PoolContext) -> Catalogue:
-    """The catalogue with the nodes that are of none of its pools."""
-    mine = {member.node for pool in catalogue.pools for member in pool.members}
-    others = [node for node in market.nodes if node.metadata.name not in mine]
-    return replace(catalogue, others=members_of(others, (), market))
+def with_unpooled_nodes(catalogue: Catalogue, market: PoolContext) -> Catalogue:
+    """Return the catalogue with the nodes that belong to none of its pools."""
+    pool_nodes = {member.node for pool in catalogue.pools for member in pool.members}
+    unpooled = [node for node in market.nodes if node.metadata.name not in pool_nodes]
+    return replace(catalogue, others=members_of(unpooled, (), market))
 
 
 def _catalogue(snapshot: Snapshot, market: PoolContext, source: Source | None) -> Catalogue:
     if source is not None:
         return read_pools(source, market)
-    if given := snapshot.objects_of(KarpenterPool):
-        pools, notes = read_karpenter(given, market)
+    if karpenter_pools := snapshot.objects_of(KarpenterPool):
+        pools, notes = read_karpenter(karpenter_pools, market)
         number = f"{len(pools)} Karpenter node pool{'s' if len(pools) > 1 else ''}"
         return Catalogue(pools=tuple(pools), notes=(f"{number} of the cluster can be bought from", *notes))
     pools, notes = infer_pools(market)
@@ -58,7 +58,7 @@ def _catalogue(snapshot: Snapshot, market: PoolContext, source: Source | None) -
 
 
 def read_pools(source: Source, market: PoolContext) -> Catalogue:
-    """What a file says can be bought."""
+    """Return the catalogue that a file describes."""
     try:
         trees = [tree for tree in parse_yaml(source) if tree is not None]
     except InputError as error:
@@ -69,14 +69,14 @@ def read_pools(source: Source, market: PoolContext) -> Catalogue:
     if isinstance(first, dict) and "pools" in first and "kind" not in first:
         if len(trees) > 1:
             raise InputError("want one document with all pools", file=source.name)
-        return read_ours(first, source, market=market)
+        return read_tutti_pools(first, source, market=market)
     try:
         groups = _groups(first)
         if groups is not None:
             pools, notes = read_groups(groups, market)
         else:
             pools, notes = read_karpenter(_karpenter_pools(source, trees), market)
-    except InputError as error:  # a pool that cannot be stays one
+    except InputError as error:  # keep the class of the error: PoolError means well-formed but impossible
         kind = PoolError if isinstance(error, PoolError) else InputError
         raise kind(error.problem, file=source.name, obj=error.obj, field=error.field) from None
     if not pools:
@@ -85,7 +85,7 @@ def read_pools(source: Source, market: PoolContext) -> Catalogue:
 
 
 def _groups(tree: Any) -> list[Any] | None:
-    """The Auto Scaling groups of a tree, if that is what it holds."""
+    """Return the Auto Scaling groups of a tree; None if it has another content."""
     if isinstance(tree, dict) and _GROUPS in tree:
         listed = tree[_GROUPS]
         if not isinstance(listed, list):

@@ -1,8 +1,8 @@
-"""The text of Tutti's own pools: its fields, and what may be in them.
+"""The text of Tutti's own pools: its fields and their validation.
 
-Contract: `parse_pools` gives the records of one YAML or JSON tree, or raises `InputError` with object and field: a
-field that is not one, a wrong type, a name that is there twice, a number below 0, a minimum above the maximum, a
-quantity that cannot be read, a template without cpu or memory or with more for pods than it has.
+Contract: `parse_pools` returns the records of one YAML or JSON tree, or raises `InputError` with object and field: for
+an unknown field, a wrong type, a duplicate name, a number below 0, a minimum above the maximum, an unreadable quantity,
+a template without cpu or memory, or with more allocatable than capacity.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tutti.market.price_book import ON_DEMAND, SPOT
 _Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Amount = int | float | str
 Prices = _Amount | dict[str, _Amount]
-"""Dollars an hour, of all types or by type."""
+"""Dollars an hour, for all types or by type."""
 
 
 class _Text(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -41,7 +41,7 @@ class TaintText(_Text, frozen=True):
 
 
 class TemplateText(_Text, frozen=True):
-    """A node of a pool, instead of what a known instance type would be."""
+    """A node of a pool, instead of the node that a known instance type gives."""
 
     capacity: Quantities
     allocatable: Quantities | None = None
@@ -50,11 +50,11 @@ class TemplateText(_Text, frozen=True):
 
 
 class ScaleDownText(_Text, frozen=True):
-    """When a pool gives nodes back, instead of when the options say."""
+    """The scale-down rules of a pool, instead of the options."""
 
     threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     unneeded: str | None = None
-    """A length of time: 10m."""
+    """A duration: 10m."""
     empty_only: bool = False
     disabled: bool = False
 
@@ -71,7 +71,7 @@ class PoolText(_Text, frozen=True):
     max: _Size | None = None
     max_per_zone: _Size | None = None
     current: _Size | None = None
-    """How many nodes it has, where their labels do not tell."""
+    """The number of existing nodes, if their labels do not tell."""
     labels: dict[str, str] = {}
     taints: list[TaintText] = []
     reserved: Quantities | None = None
@@ -84,7 +84,7 @@ class PoolText(_Text, frozen=True):
 
     @property
     def types(self) -> list[str]:
-        """The instance types; none where a template alone says what a node is."""
+        """The instance types; empty if only a template describes the node."""
         return self.instance_types or ([self.instance_type] if self.instance_type else [])
 
 
@@ -97,7 +97,7 @@ class PoolsText(_Text, frozen=True):
 
 
 def parse_pools(tree: Any, source: Source) -> tuple[PoolsText, list[PoolText]]:
-    """The text, and its pools one by one."""
+    """Return the text, and its pools one by one."""
     try:
         whole = msgspec.convert(tree, PoolsText)
     except msgspec.ValidationError as error:
@@ -121,14 +121,14 @@ def parse_pools(tree: Any, source: Source) -> tuple[PoolsText, list[PoolText]]:
 
 
 def price_of(prices: Prices | None, instance_type: str) -> int | None:
-    """The price of a type that the text gives, in nano-dollars an hour."""
+    """Return the price of a type in the text, in nano-dollars an hour; None if the text has none."""
     if isinstance(prices, dict):
         prices = prices.get(instance_type)
     return nano_dollars(prices) if prices is not None else None
 
 
 def down_rules_of(text: ScaleDownText | None, *, file: str, who: str) -> DownRules:
-    """What a pool says about giving nodes back."""
+    """Return the scale-down rules of a pool."""
     if text is None:
         return DownRules()
     try:
@@ -199,7 +199,7 @@ def _quantities(quantities: Quantities, *, file: str, obj: str, field: str) -> N
 
 
 def _check_template(template: TemplateText, *, file: str, obj: str) -> None:
-    """Refuse a node without cpu or memory, or with more for pods than it has."""
+    """Raise `InputError` for a node without cpu or memory, or with more allocatable than capacity."""
     sizes = {"capacity": template.capacity} | ({"allocatable": template.allocatable} if template.allocatable else {})
     for field, size in sizes.items():
         for resource in ("cpu", "memory"):
@@ -227,5 +227,5 @@ def _prices(prices: Prices | None, types: list[str], *, file: str, obj: str, fie
 
 
 def taints_of(*texts: list[TaintText]) -> list[Taint]:
-    """The taints that these texts stand for."""
+    """Return the taints of these texts."""
     return [Taint(key=text.key, value=text.value, effect=text.effect) for listed in texts for text in listed]

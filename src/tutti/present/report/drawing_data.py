@@ -17,7 +17,7 @@ from tutti.kube.workloads.owners import controller_of
 from tutti.market.instance_types import INSTANCE_TYPE, ZONE
 from tutti.market.node_daemons import daemon_pods_for
 from tutti.market.pool_context import label_of
-from tutti.market.pool_membership import capacity_type_of, pool_of
+from tutti.market.pool_labels import capacity_type_of, pool_of
 from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
@@ -145,7 +145,7 @@ def _new_boxes(request: Request, answer: Recommendation, *, loads: Mapping[str, 
     by_offering: dict[int, tuple[Amounts, Amounts, int]] = {}
     boxes = []
     for node in answer.nodes:
-        offering = offered.of(node)
+        offering = offered.find(node)
         if id(offering) not in by_offering:
             daemons = daemon_pods_for(request.daemon_sets, offering.node)
             used = _sum(map(incoming_requests, daemons))

@@ -35,8 +35,8 @@ def scale_down_section(plan: DownPlan, theirs: PeerScaleDown | None = None) -> M
     if plan.steps:
         steps = [el("li", *_step(each)) for each in plan.steps[:_MAX_STEPS]]
         parts += (el("h3", "Steps"), el("ol", *steps, class_="steps"), _more(len(plan.steps) - _MAX_STEPS, "step"))
-    if plan.stays:
-        kinds = _stays(plan.stays)
+    if plan.staying_nodes:
+        kinds = _stays(plan.staying_nodes)
         stays = data_table(("#Nodes", "Reason", "Why", "Which"), kinds[:_MAX_ROWS])
         parts += (el("h3", "Nodes that stay"), stays, _more(len(kinds) - _MAX_ROWS, "reason"))
     if theirs is not None:

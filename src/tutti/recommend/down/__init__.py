@@ -1,9 +1,16 @@
-"""Scale-down: what a cluster can give back, and in which order, without a pod lost.
+"""Scale-down: which nodes a cluster can do without, and in which order they are removed without losing a pod.
 
-- `scale_down`   the whole way; `candidates` nodes that may go; `remove_nodes` one after the other
-- `consolidate`  dearer nodes for cheaper ones; `bill` what that saves
-- `cluster_without`  a copy of the cluster without some nodes
-- `drain`, `node_pods`, `one_pass`  nodes emptied on the planning cluster
-- `pool_sizes`, `disruption_pace`  minimums and node budgets of pools
-- `compare_cluster_autoscaler`  what Cluster Autoscaler would remove
+- `scale_down`                  how does a recommendation become a scale-down plan, step by step?
+- `candidates`                  which nodes may be removed, and why not the others?
+- `remove_nodes`                which candidates can go because their pods fit on existing nodes?
+- `consolidate`                 which nodes can be replaced by cheaper ones?
+- `bill`                        what does a change save and cost, and does it pay?
+- `cluster_without`             how is a cluster copied without some nodes?
+- `drain`                       how are nodes drained in the planning cluster, step by step?
+- `final_drain`                 which steps drain all chosen nodes so that no pod moves twice?
+- `node_pods`                   which pods must move before a node goes, and which pods block it?
+- `pool_sizes`                  do pools keep their minimum, and their node budgets?
+- `node_budgets`                how many nodes do Karpenter's disruption budgets allow to remove?
+- `snapshot_time`               at which moment are ages measured, if the dump is old?
+- `compare_cluster_autoscaler`  which nodes would Cluster Autoscaler remove?
 """

@@ -1,10 +1,10 @@
-"""Drainage: nodes emptied on the picture, step by step, as it would be done.
+"""Drain nodes in the planning cluster, step by step, as it would be done in the real cluster.
 
-Contract: `drain` cordons the nodes that shall go, lets new ones join, and then empties one node after the other. A step
-evicts pods at once: never more of a disruption budget's than it allows, and of a gang either members above its minimum
-or all of them together. What was evicted in a step is placed by the engine before the next begins. A node goes in the
-step in which its last pod left it; nodes with nothing on them go first. If some pod finds no place, it gives
-`DrainBlocked`, and the picture is as it was. `cordon` keeps pods off nodes that shall go later.
+Contract: `drain` cordons the nodes, joins new nodes, and then drains one node after the other. A step evicts pods
+together: never more than a disruption budget allows, and of a gang either members above its minimum or all members. The
+engine places the evicted pods of a step before the next step begins. A node is removed in the step that evicts its last
+pod; empty nodes are removed first. If a pod finds no place, `drain` returns `DrainBlocked`, and the planning cluster
+stays unchanged. `cordon` keeps pods off nodes that are drained later.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tutti.kube.gangs.gang import DisruptionMode
 from tutti.kube.objects import Node, Pod
 from tutti.market.offerings import Offering
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.down.node_pods import blocking, leaving
+from tutti.recommend.down.node_pods import blocking_reason, pods_to_move
 from tutti.recommend.records.down_plan import Move, ScaleDownStep
 
-_GOING = "tutti.dev/going"
+_REMOVAL_ANNOTATION = "tutti.dev/going"
 _CORDONED = "node(s) were unschedulable"
 
 
 class DrainBlocked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Why nodes cannot be emptied."""
+    """Why nodes cannot be drained."""
 
     node: str
     reason: str
@@ -50,26 +50,26 @@ class _StuckError(Exception):
 
 
 class Drainer:
-    """See the module's contract."""
+    """Drains nodes of a planning cluster; see the module's contract."""
 
     def __init__(self, planning: PlanningCluster, rules: DrainabilityRules) -> None:
         self._planning, self._cluster, self._rules = planning, planning.cluster, rules
         self._nodes: Sequence[str] = ()
-        """Those that are being drained."""
+        """The nodes that are being drained."""
 
     def cordon(self, nodes: Iterable[str]) -> None:
-        """Keep pods off nodes that shall go. The mark is in the picture, and goes when that is rolled back."""
+        """Cordon nodes that are to be removed, with an annotation that exists only in the planning cluster."""
         for name in nodes:
             node = node_of(self._cluster, name)
-            if not _is_going(node):
-                marks = {**(node.metadata.annotations or {}), _GOING: ""}
-                marked = replace(node, metadata=replace(node.metadata, annotations=marks))
-                self._cluster.apply(Put(cordoned(marked)))
+            if not _is_being_removed(node):
+                annotations = {**(node.metadata.annotations or {}), _REMOVAL_ANNOTATION: ""}
+                annotated = replace(node, metadata=replace(node.metadata, annotations=annotations))
+                self._cluster.apply(Put(cordoned(annotated)))
 
     def drain(
         self, nodes: Sequence[str], bought: Mapping[str, Offering] | None = None
     ) -> list[ScaleDownStep] | DrainBlocked:
-        """Empty the nodes in this order, after new ones have joined; give the steps."""
+        """Drain the nodes in this order, after new ones have joined; return the steps."""
         try:
             with Trial(self._cluster) as trial:
                 steps = self._drain(nodes, bought or {})
@@ -81,7 +81,7 @@ class Drainer:
     def _drain(self, nodes: Sequence[str], bought: Mapping[str, Offering]) -> list[ScaleDownStep]:
         self._nodes = nodes
         self.cordon(nodes)
-        empty = tuple(name for name in nodes if not leaving(self._cluster, name, self._rules))
+        empty = tuple(name for name in nodes if not pods_to_move(self._cluster, name, self._rules))
         for name in empty:
             self._remove(name)
         for name, offering in bought.items():
@@ -90,46 +90,46 @@ class Drainer:
         steps += [ScaleDownStep(adds=tuple(bought))] if bought else []
         for name in nodes:
             if name not in empty:
-                steps += self._empty(name)
+                steps += self._drain_node(name)
         return steps
 
-    def _empty(self, name: str) -> list[ScaleDownStep]:
-        """Move everybody off a node, in as few steps as budgets and gangs allow."""
+    def _drain_node(self, name: str) -> list[ScaleDownStep]:
+        """Move all pods off a node, in as few steps as budgets and gangs allow."""
         steps = []
-        while movers := leaving(self._cluster, name, self._rules):
-            pods = self._evicted_at_once(name, movers)
+        while pods_left := pods_to_move(self._cluster, name, self._rules):
+            pods = self._evictable_together(name, pods_left)
             moves, grace = self._move(pods, name), min(max(map(grace_of, pods)), MAX_GRACE_SECONDS)
-            last = not leaving(self._cluster, name, self._rules)
-            steps.append(ScaleDownStep(moves=moves, removes=(name,) if last else (), grace=grace))
-        if not steps:  # its last pods left with their gang, for another node's sake
+            is_last = not pods_to_move(self._cluster, name, self._rules)
+            steps.append(ScaleDownStep(moves=moves, removes=(name,) if is_last else (), grace=grace))
+        if not steps:  # its last pods moved with their gang when another node was drained
             steps = [ScaleDownStep(removes=(name,))]
         self._remove(name)
         return steps
 
-    def _evicted_at_once(self, name: str, movers: Iterable[Pod]) -> list[Pod]:
-        """As many of the pods of a node as may be evicted together, with those of their gangs that must come along."""
-        taken: dict[str, Pod] = {}
-        for pod in movers:
-            if pod.key in taken:
+    def _evictable_together(self, name: str, pods_left: Iterable[Pod]) -> list[Pod]:
+        """Return as many pods of a node as may be evicted together, with members of their gangs that must move too."""
+        chosen: dict[str, Pod] = {}
+        for pod in pods_left:
+            if pod.key in chosen:
                 continue
-            unit = self._unit(pod, taken)
+            unit = self._eviction_unit(pod, chosen)
             for each in unit:
-                if (blocked := blocking(each, self._rules)) is not None:
-                    word, why = blocked
+                if (blocking := blocking_reason(each, self._rules)) is not None:
+                    reason, detail = blocking
                     raise _StuckError(
-                        DrainBlocked(node=name, reason=word, message=f"pod {each.key} {why}", pod=each.key)
+                        DrainBlocked(node=name, reason=reason, message=f"pod {each.key} {detail}", pod=each.key)
                     )
-            if self._rules.budgets.allow_together([*taken.values(), *unit]):
-                taken |= {each.key: each for each in unit}
+            if self._rules.budgets.allow_together([*chosen.values(), *unit]):
+                chosen |= {each.key: each for each in unit}
             elif not self._rules.budgets.allow_together(unit):
                 message = f"a disruption budget does not allow that the {len(unit)} pods of its gang leave at once"
                 raise _StuckError(DrainBlocked(node=name, reason="BlockedByPod", message=message, pod=pod.key))
-        return list(taken.values())
+        return list(chosen.values())
 
-    def _unit(self, pod: Pod, taken: Mapping[str, Pod]) -> list[Pod]:
-        """The pod, or its whole gang where the gang would fall below its minimum without it.
+    def _eviction_unit(self, pod: Pod, chosen: Mapping[str, Pod]) -> list[Pod]:
+        """Return the pod, or its whole gang if the gang would fall below its minimum without the pod.
 
-        A gang that says that its pods may be disrupted one by one still falls below its minimum: it moves whole too.
+        A gang whose pods may be disrupted one by one also moves whole then.
         """
         cluster, gangs = self._cluster, self._planning.gangs
         key = gangs.key_of(cluster.pod_row(pod.key))
@@ -139,14 +139,14 @@ class Drainer:
         if len(running) == 1:
             return [pod]
         members = [each for row in running if (each := cluster.pods.objects[row]) is not None]
-        gone = sum(each.key in taken for each in members)
-        spare = len(running) - gang.minimum - gone
-        if gang.disruption is not DisruptionMode.ALL and not gang.parts and spare > 0:
+        chosen_members = sum(each.key in chosen for each in members)
+        spare_members = len(running) - gang.minimum - chosen_members
+        if gang.disruption is not DisruptionMode.ALL and not gang.parts and spare_members > 0:
             return [pod]
-        return [each for each in members if each.key not in taken]
+        return [each for each in members if each.key not in chosen]
 
     def _move(self, pods: Sequence[Pod], node: str) -> tuple[Move, ...]:
-        """Evict pods, and place them again."""
+        """Evict pods, place them again, and return the moves."""
         cluster = self._cluster
         sources = {pod.key: cluster.pods.node_names[cluster.pod_row(pod.key)] or "" for pod in pods}
         for key in sources:
@@ -158,34 +158,38 @@ class Drainer:
         else:
             for decision in self._planning.engine.place(list(sources)):
                 if decision.node is None:
-                    raise _StuckError(_no_place(node, decision.pod, fit_error(self._without_going(decision))))
+                    raise _StuckError(_no_place(node, decision.pod, fit_error(self._without_cordoned(decision))))
         moves = []
         for key, source in sources.items():
             target = cluster.pods.node_names[cluster.pod_row(key)]
-            if target is None or _is_going(node_of(cluster, target)):  # it tolerates the cordon
-                raise _StuckError(_no_place(node, key, f"it goes back to {target}" if target else "nobody tries"))
+            if target is None or _is_being_removed(node_of(cluster, target)):  # the pod tolerates the cordon
+                raise _StuckError(
+                    _no_place(node, key, f"it goes back to {target}" if target else "no scheduler tries to place it")
+                )
             moves.append(Move(pod=key, source=source, target=target))
         return tuple(moves)
 
-    def _without_going(self, decision: Decision) -> Decision:
-        """A refusal that does not count the nodes that go, which are cordoned here alone."""
+    def _without_cordoned(self, decision: Decision) -> Decision:
+        """Return a decision without the cordoned nodes: they are cordoned only in the planning cluster."""
         names = self._cluster.nodes.row_of
-        going = sum(name in names for name in self._nodes)
+        cordoned_count = sum(name in names for name in self._nodes)
         reasons = dict(decision.reasons)
-        if reasons.get(_CORDONED, 0) >= going:
-            reasons[_CORDONED] -= going
-        return replace(decision, nodes=decision.nodes - going, reasons={k: v for k, v in reasons.items() if v})
+        if reasons.get(_CORDONED, 0) >= cordoned_count:
+            reasons[_CORDONED] -= cordoned_count
+        return replace(decision, nodes=decision.nodes - cordoned_count, reasons={k: v for k, v in reasons.items() if v})
 
     def _remove(self, name: str) -> None:
-        """Take a node away, with what belongs to it."""
+        """Remove a node, with the pods that belong to it."""
         for pod in pods_on(self._cluster, name):
             self._cluster.apply(Remove(Pod.KIND, pod.key))
         self._cluster.apply(Remove(Node.KIND, name))
 
 
-def _is_going(node: Node) -> bool:
-    return _GOING in (node.metadata.annotations or {})
+def _is_being_removed(node: Node) -> bool:
+    return _REMOVAL_ANNOTATION in (node.metadata.annotations or {})
 
 
-def _no_place(node: str, pod: str, why: str) -> DrainBlocked:
-    return DrainBlocked(node=node, reason="NoPlaceToMovePods", message=f"no other node takes pod {pod}: {why}", pod=pod)
+def _no_place(node: str, pod: str, detail: str) -> DrainBlocked:
+    return DrainBlocked(
+        node=node, reason="NoPlaceToMovePods", message=f"no other node takes pod {pod}: {detail}", pod=pod
+    )

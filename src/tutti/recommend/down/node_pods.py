@@ -1,8 +1,8 @@
-"""Who leaves a node that goes, and who keeps it.
+"""The pods that must move before a node is removed, and the pods that block the removal.
 
-Contract: pure. The rules are Cluster Autoscaler's (`recommend.evictable`), and three more: a pod that nobody would make
-again stays even if it is marked as safe to evict, because nothing is lost here; Karpenter's ``do-not-disrupt`` holds;
-and so does that the eviction API refuses a pod under several budgets.
+Contract: pure. The rules are Cluster Autoscaler's (`autoscalers.cluster_autoscaler.drainability`), and three more: a
+pod without a controller blocks even if it is annotated as safe to evict, because no pod may be lost; Karpenter's
+``do-not-disrupt`` is obeyed; a pod under several disruption budgets blocks, because the eviction API refuses it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tutti.kube.objects import Pod
 from tutti.kube.workloads.owners import controller_of, is_active
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-WORDS = {
-    "NotReplicated": "has no controller that would make it again",
-    "ControllerNotFound": "has a controller that is gone: nobody would make it again",
+POD_REASONS = {
+    "NotReplicated": "has no controller that would recreate it",
+    "ControllerNotFound": "has a controller that no longer exists, so it would not be recreated",
     "LocalStorageRequested": "has local storage, which it would lose",
     "NotSafeToEvictAnnotation": "is annotated as not safe to evict",
     "UnmovableKubeSystemPod": "is a young pod of kube-system without a disruption budget",
@@ -24,27 +24,27 @@ WORDS = {
 }
 
 
-def leaving(cluster: Cluster, node: str, rules: DrainabilityRules) -> list[Pod]:
-    """The pods that must find another node before this one can go, the most important first."""
-    there = [pod for pod in pods_on(cluster, node) if not belongs_to_node(pod) and is_active(pod)]
-    movers = [pod for pod in there if rules.drainable(pod).outcome is not DrainabilityOutcome.SKIP_DRAIN]
-    return sorted(movers, key=lambda pod: (-(pod.spec.priority or 0), pod.key))
+def pods_to_move(cluster: Cluster, node: str, rules: DrainabilityRules) -> list[Pod]:
+    """Return the pods that must move before the node can be removed, highest priority first."""
+    own_pods = [pod for pod in pods_on(cluster, node) if not belongs_to_node(pod) and is_active(pod)]
+    drainable_pods = [pod for pod in own_pods if rules.drainable(pod).outcome is not DrainabilityOutcome.SKIP_DRAIN]
+    return sorted(drainable_pods, key=lambda pod: (-(pod.spec.priority or 0), pod.key))
 
 
-def blocking(pod: Pod, rules: DrainabilityRules) -> tuple[str, str] | None:
-    """Why a pod keeps its node, as a word and in words; None if it may leave."""
+def blocking_reason(pod: Pod, rules: DrainabilityRules) -> tuple[str, str] | None:
+    """Return why a pod blocks the removal of its node, as one word and as text; None if it may move."""
     if (pod.metadata.annotations or {}).get(DO_NOT_DISRUPT) == "true":
         return "BlockedByPod", f"is annotated with {DO_NOT_DISRUPT}"
     drainable = rules.drainable(pod)
     if drainable.outcome is DrainabilityOutcome.WAIT_FOR_COMPLETION:
-        return "BlockedByOnCompletionPod", "is to finish first"
+        return "BlockedByOnCompletionPod", "must finish first"
     if drainable.outcome is DrainabilityOutcome.BLOCK_DRAIN:
-        return "BlockedByPod", WORDS.get(drainable.reason, drainable.reason)
+        return "BlockedByPod", POD_REASONS.get(drainable.reason, drainable.reason)
     if controller_of(pod) is None:
-        return "BlockedByPod", WORDS["NotReplicated"]
+        return "BlockedByPod", POD_REASONS["NotReplicated"]
     left = rules.budgets.left(pod)
-    if left is not None and left < 1:  # marked as safe to evict, which the eviction API does not know
-        return "BlockedByPod", WORDS["NotEnoughPdb"]
+    if left is not None and left < 1:  # annotated as safe to evict, but the eviction API ignores that annotation
+        return "BlockedByPod", POD_REASONS["NotEnoughPdb"]
     if rules.budgets.number(pod) > 1:
         return "BlockedByPod", "is under several disruption budgets, which the eviction API refuses"
     return None

@@ -1,8 +1,8 @@
-"""How many nodes pools have, how many they must keep, over all and in single zones, and how many may go at a time.
+"""Sizes of pools: their current nodes, their minimums over all and in single zones, and their node budgets.
 
-Contract: counts only; `refusal` says why nodes cannot go, `change` counts those that do. A node goes for being empty or
-for being too little used, and what a pool allows for that reason (`down.pace`) is held against all nodes of the pool
-that go, for whatever reason.
+Contract: counts only; `refusal` says why nodes cannot be removed, `change` counts removed and new nodes. A node is
+removed because it is empty or underutilized; the budget of its pool for that reason (`down.node_budgets`) limits all
+removed nodes of the pool, whatever their reason.
 """
 
 from __future__ import annotations
@@ -13,86 +13,88 @@ from typing import NamedTuple
 
 from tutti.market.offerings import EMPTY, UNDERUTILIZED, NodePool, Offering
 from tutti.recommend.down.candidates import RemovalCandidate
-from tutti.recommend.down.disruption_pace import AllowedDisruptions
+from tutti.recommend.down.node_budgets import AllowedDisruptions
 from tutti.recommend.records.new_nodes import NewNode
 
 _Place = tuple[str, str | None]
-"""A pool, and a zone of it or None for all of them."""
+"""A pool, and one of its zones or None for all zones."""
 
 BUDGET = "DisruptionBudgetReached"
 
 
 class RemovalRefusal(NamedTuple):
-    """Why nodes cannot go, as a word and in words."""
+    """Why nodes cannot be removed, as one word and as text."""
 
     reason: str
     message: str
 
 
 class PoolSizes:
-    """See the module's contract; `copy` costs next to nothing."""
+    """The sizes of all pools; see the module's contract. A `copy` is cheap."""
 
     def __init__(
         self, pools: Iterable[NodePool] = (), allowed: Mapping[tuple[str, str], AllowedDisruptions] | None = None
     ) -> None:
-        self._least: dict[_Place, int] = {}
-        self._there: Counter[_Place] = Counter()
+        self._minimums: dict[_Place, int] = {}
+        self._current: Counter[_Place] = Counter()
         self._allowed = allowed or {}
-        self._gone: Counter[str] = Counter()
+        self._removed: Counter[str] = Counter()
         for pool in pools:
-            self._least[pool.name, None] = pool.minimum
-            self._there[pool.name, None] = pool.current
-            for zone, least in pool.zone_minimums.items():
-                self._least[pool.name, zone] = least
-                self._there[pool.name, zone] = sum(member.zone == zone for member in pool.members)
+            self._minimums[pool.name, None] = pool.minimum
+            self._current[pool.name, None] = pool.current
+            for zone, minimum in pool.zone_minimums.items():
+                self._minimums[pool.name, zone] = minimum
+                self._current[pool.name, zone] = sum(member.zone == zone for member in pool.members)
 
     def copy(self) -> PoolSizes:
-        """The same sizes, to be changed apart."""
-        twin = PoolSizes()
-        twin._least, twin._there = self._least, self._there.copy()
-        twin._allowed, twin._gone = self._allowed, self._gone.copy()
-        return twin
+        """Return a copy that can be changed independently."""
+        copy = PoolSizes()
+        copy._minimums, copy._current = self._minimums, self._current.copy()
+        copy._allowed, copy._removed = self._allowed, self._removed.copy()
+        return copy
 
     def change(self, gone: Iterable[RemovalCandidate] = (), bought: Iterable[NewNode | Offering] = ()) -> None:
-        """Count nodes that have gone and nodes that have come."""
+        """Count removed and new nodes."""
         for each in gone:
-            self._there.subtract(((each.pool, None), (each.pool, each.member.zone)))
-            self._gone[each.pool] += 1
+            self._current.subtract(((each.pool, None), (each.pool, each.member.zone)))
+            self._removed[each.pool] += 1
         for node in bought:
-            self._there.update(((node.pool, None), (node.pool, node.zone)))
+            self._current.update(((node.pool, None), (node.pool, node.zone)))
 
     def refusal(self, gone: Iterable[RemovalCandidate], bought: Iterable[NewNode] = ()) -> RemovalRefusal | None:
-        """Why pools cannot do without these nodes, even with what is bought instead; None if they can."""
+        """Return why these nodes cannot be removed, even with the new nodes; None if they can."""
         gone = list(gone)
         after = self.copy()
         after.change(gone, bought)
-        for place, least in self._least.items():
-            if after._there[place] < min(least, self._there[place]):
+        for place, minimum in self._minimums.items():
+            if after._current[place] < min(minimum, self._current[place]):
                 pool, zone = place
                 where = f" in {zone}" if zone is not None else ""
-                why = f"pool {pool} comes to its minimum of {least} node{'s' if least != 1 else ''}{where}"
-                return RemovalRefusal("NodeGroupMinSizeReached", why)
+                message = (
+                    f"pool {pool} would fall below its minimum of {minimum} node{'s' if minimum != 1 else ''}{where}"
+                )
+                return RemovalRefusal("NodeGroupMinSizeReached", message)
         for each in gone:
-            allowed = self._pace(each)
-            if allowed is not None and after._gone[each.pool] > allowed.number:
+            allowed = self._budget_of(each)
+            if allowed is not None and after._removed[each.pool] > allowed.number:
                 return RemovalRefusal(BUDGET, allowed.message)
         return None
 
-    def is_spent(self, each: RemovalCandidate) -> str:
-        """Why a node cannot go beside those that do, whatever comes instead; empty if it could."""
-        allowed = self._pace(each)
-        return allowed.message if allowed is not None and self._gone[each.pool] >= allowed.number else ""
+    def exhausted_budget(self, each: RemovalCandidate) -> str:
+        """Return the message of the exhausted budget of a node's pool; empty if the budget allows one more removal."""
+        allowed = self._budget_of(each)
+        return allowed.message if allowed is not None and self._removed[each.pool] >= allowed.number else ""
 
-    def within_pace(self, asked: Sequence[RemovalCandidate]) -> list[RemovalCandidate]:
-        """As many of these, the first ones first, as may go at a time."""
+    def within_budget(self, candidates: Sequence[RemovalCandidate]) -> list[RemovalCandidate]:
+        """Return as many of these candidates, in order, as the budgets allow."""
         kept: list[RemovalCandidate] = []
-        counts = self._gone.copy()
-        for each in asked:
-            allowed = self._pace(each)
+        counts = self._removed.copy()
+        for each in candidates:
+            allowed = self._budget_of(each)
             if allowed is None or counts[each.pool] < allowed.number:
                 kept.append(each)
                 counts[each.pool] += 1
         return kept
 
-    def _pace(self, each: RemovalCandidate) -> AllowedDisruptions | None:
+    def _budget_of(self, each: RemovalCandidate) -> AllowedDisruptions | None:
         return self._allowed.get((each.pool, UNDERUTILIZED if each.pods else EMPTY))

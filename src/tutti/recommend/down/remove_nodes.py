@@ -1,8 +1,8 @@
-"""Shrinking: which nodes can go, one after the other, with every pod on another node that is there.
+"""Remove candidates one after the other, if all their pods fit on existing nodes.
 
-Contract: the picture is left as the plan leaves it. Which nodes go depends on who is asked first, so several orders are
-tried and the one that saves most is kept: by what a move saves, the emptiest first, the cheapest first. The first is
-run to its end; the others only while there is time, and only where something other than empty nodes is at stake.
+Contract: the planning cluster ends as the plan leaves it. The result depends on the order, so several orders are tried,
+and the one that saves most is kept: by saving per move, least utilized first, cheapest first. The first order always
+runs to its end; the others run only while the budget allows, and only if a candidate has pods.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from tutti.cluster.trial import Trial
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.planning_cluster import PlanningCluster
-from tutti.recommend.down.bill import change
+from tutti.recommend.down.bill import bill_change
 from tutti.recommend.down.candidates import RemovalCandidate
 from tutti.recommend.down.drain import DrainBlocked, Drainer
 from tutti.recommend.down.pool_sizes import PoolSizes
@@ -25,15 +25,15 @@ Order = Callable[[RemovalCandidate], tuple[object, ...]]
 
 
 class RemovedNodes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one order came to."""
+    """The result of one order."""
 
     gone: tuple[RemovalCandidate, ...] = ()
     moves: int = 0
-    stays: tuple[StayingNode, ...] = ()
+    staying_nodes: tuple[StayingNode, ...] = ()
 
     @property
     def worth(self) -> tuple[int, int, int]:
-        """How good it is: what it saves, how many nodes go, how few pods move."""
+        """Rank of the result: saving, number of removed nodes, fewest moves."""
         return sum(each.price for each in self.gone), len(self.gone), -self.moves
 
 
@@ -41,7 +41,7 @@ def _by_saving(each: RemovalCandidate) -> tuple[object, ...]:
     return bool(each.pods), -each.price / max(len(each.pods), 1), each.utilization, each.node
 
 
-def _by_use(each: RemovalCandidate) -> tuple[object, ...]:
+def _by_utilization(each: RemovalCandidate) -> tuple[object, ...]:
     return bool(each.pods), each.utilization, -each.price, each.node
 
 
@@ -50,72 +50,79 @@ def _by_price(each: RemovalCandidate) -> tuple[object, ...]:
 
 
 class NodeRemover:
-    """See the module's contract."""
+    """Removes candidates from a planning cluster; see the module's contract."""
 
     def __init__(
-        self, planning: PlanningCluster, drainage: Drainer, sizes: PoolSizes, *, down: DownOptions, budget: WorkBudget
+        self, planning: PlanningCluster, drainer: Drainer, sizes: PoolSizes, *, down: DownOptions, budget: WorkBudget
     ) -> None:
-        self._cluster, self._drainage, self._sizes = planning.cluster, drainage, sizes
+        self._cluster, self._drainer, self._sizes = planning.cluster, drainer, sizes
         self._down, self._budget = down, budget
 
-    def run(self, asked: Sequence[RemovalCandidate]) -> RemovedNodes:
-        """Remove what can go of these."""
+    def run(self, candidates: Sequence[RemovalCandidate]) -> RemovedNodes:
+        """Remove as many of these candidates as possible."""
         with Trial(self._cluster) as trial:
-            best = self._run(asked, _by_saving)
-            alone = not any(each.pods for each in asked) or self._budget.is_below(0.5)
-            if alone:
+            best = self._run_order(candidates, _by_saving)
+            is_first_enough = not any(each.pods for each in candidates) or self._budget.is_below(0.5)
+            if is_first_enough:
                 trial.keep()
-        if not alone:
-            for order in (_by_use, _by_price):
+        if not is_first_enough:
+            for order in (_by_utilization, _by_price):
                 if not self._budget.is_below(0.5):
-                    best = max(best, self._tried(asked, order), key=lambda found: found.worth)
+                    best = max(best, self._try_order(candidates, order), key=lambda found: found.worth)
             for each in best.gone:
-                self._drainage.drain([each.node])  # as when it was tried: the same picture, the same order
+                self._drainer.drain([each.node])  # gives the same result as in the trial: same cluster, same order
         self._sizes.change(best.gone)
         return best
 
-    def _tried(self, asked: Sequence[RemovalCandidate], order: Order) -> RemovedNodes:
+    def _try_order(self, candidates: Sequence[RemovalCandidate], order: Order) -> RemovedNodes:
         with Trial(self._cluster):
-            return self._run(asked, order)
+            return self._run_order(candidates, order)
 
-    def _run(self, asked: Sequence[RemovalCandidate], order: Order) -> RemovedNodes:
+    def _run_order(self, candidates: Sequence[RemovalCandidate], order: Order) -> RemovedNodes:
         gone: list[RemovalCandidate] = []
         moves = 0
-        stays: list[StayingNode] = []
+        staying_nodes: list[StayingNode] = []
         sizes = self._sizes.copy()
-        for each in sorted(asked, key=order):
-            if (refused := sizes.refusal([each])) is not None:
-                stays.append(stay_of(each, refused.reason, refused.message))
+        for each in sorted(candidates, key=order):
+            if (refusal := sizes.refusal([each])) is not None:
+                staying_nodes.append(staying_node(each, refusal.reason, refusal.message))
                 continue
-            found = self._ask(each)
-            if isinstance(found, StayingNode):
-                stays.append(found)
+            result = self._drain_candidate(each)
+            if isinstance(result, StayingNode):
+                staying_nodes.append(result)
             else:
                 sizes.change([each])
                 gone.append(each)
-                moves += sum(len(step.moves) for step in found)
-        return RemovedNodes(gone=tuple(gone), moves=moves, stays=tuple(stays))
+                moves += sum(len(step.moves) for step in result)
+        return RemovedNodes(gone=tuple(gone), moves=moves, staying_nodes=tuple(staying_nodes))
 
-    def _ask(self, each: RemovalCandidate) -> list[ScaleDownStep] | StayingNode:
-        """Drain one node, if it can be and is worth it."""
-        if each.pods and self._budget.is_exhausted():
-            return stay_of(each, "NotSimulated", "there was no time to look at it: give more with --time-limit")
+    def _drain_candidate(self, candidate: RemovalCandidate) -> list[ScaleDownStep] | StayingNode:
+        """Drain one candidate if that is possible and pays; otherwise return why the node stays."""
+        if candidate.pods and self._budget.is_exhausted():
+            return staying_node(
+                candidate, "NotSimulated", "there was no time to look at it: give more with --time-limit"
+            )
         with Trial(self._cluster) as trial:
-            found = self._drainage.drain([each.node])
-            if isinstance(found, DrainBlocked):
-                return stay_of(each, found.reason, found.message, found.pod)
-            moves = sum(len(step.moves) for step in found)
-            if each.price and moves:
-                worth = change(removed=[each.price], bought=(), moves=moves, down=self._down)
-                if not worth.is_worth(self._down):
-                    why = f"{moves} moves would not pay within {self._down.payback:g} hours"
-                    return stay_of(each, "NotWorthMoving", why)
+            steps = self._drainer.drain([candidate.node])
+            if isinstance(steps, DrainBlocked):
+                return staying_node(candidate, steps.reason, steps.message, steps.pod)
+            moves = sum(len(step.moves) for step in steps)
+            if candidate.price and moves:
+                change = bill_change(removed=[candidate.price], bought=(), moves=moves, down=self._down)
+                if not change.pays_off(self._down):
+                    message = f"{moves} moves would not pay within {self._down.payback:g} hours"
+                    return staying_node(candidate, "NotWorthMoving", message)
             trial.keep()
-        return found
+        return steps
 
 
-def stay_of(each: RemovalCandidate, reason: str, message: str, pod: str = "") -> StayingNode:
-    """A candidate that stays after all."""
+def staying_node(candidate: RemovalCandidate, reason: str, message: str, pod: str = "") -> StayingNode:
+    """Return the record of a candidate that stays."""
     return StayingNode(
-        node=each.node, pool=each.pool, reason=reason, message=message, pod=pod, utilization=each.utilization
+        node=candidate.node,
+        pool=candidate.pool,
+        reason=reason,
+        message=message,
+        pod=pod,
+        utilization=candidate.utilization,
     )

@@ -1,4 +1,4 @@
-"""The plan of a scale-down: what goes, what comes instead, what stays and why, and the steps.
+"""The plan of a scale-down: nodes to remove, new nodes, nodes that stay with the reason, and the steps.
 
 Contract: frozen records in a stable order; money in nano-dollars an hour, times in seconds.
 """
@@ -13,27 +13,27 @@ from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 
 
 class RemovalReason(StrEnum):
-    """Why a node can go."""
+    """Why a node can be removed."""
 
     EMPTY = "empty"
-    """Nothing runs there but what belongs to the node."""
+    """Only pods that belong to the node run on it."""
     UNDERUSED = "underused"
-    """Little runs there, and finds room on other nodes."""
+    """Its utilisation is low, and its pods fit on other nodes."""
     CONSOLIDATED = "consolidated"
-    """What runs there costs less on other nodes, new ones included."""
+    """Its pods cost less on other nodes, including new ones."""
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A pod that leaves its node."""
+    """A pod that moves to another node."""
 
     pod: str
     source: str
     target: str
-    """The node that it gets in its place: of its controller's next pod, to be exact."""
+    """The node that the pod moves to; strictly, the node of the pod that its controller creates instead."""
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A node that can go."""
+    """A node that can be removed."""
 
     node: str
     pool: str
@@ -43,11 +43,11 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     price: int | None = None
     why: RemovalReason
     utilization: float
-    """The larger of its cpu and memory requests over what pods can have; of GPUs alone on a node with GPUs."""
+    """The larger share of cpu and memory requests in the allocatable amounts; on a node with GPUs the share of GPUs."""
     moves: int = 0
-    """How many pods have to move."""
+    """The number of pods that have to move."""
     wait: int = 0
-    """For how many seconds it must stay like this before it may go."""
+    """The number of seconds that the node must stay unneeded before it may be removed."""
 
 
 class StayingNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -56,51 +56,52 @@ class StayingNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node: str
     pool: str
     reason: str
-    """One word, as Cluster Autoscaler's where it has one: ``NotUnderutilized``, ``BlockedByPod``, ..."""
+    """One word, Cluster Autoscaler's own if it has one: ``NotUnderutilized``, ``BlockedByPod``, ..."""
     message: str
-    """The same as a user would say it."""
+    """The reason as a sentence for users."""
     pod: str = ""
-    """The pod that is in the way, if one is."""
+    """The pod that blocks the removal, if one does."""
     utilization: float | None = None
 
 
 class ScaleDownStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What is done at once: nodes join, pods leave their nodes and find others, nodes go."""
+    """One step: nodes join, pods move to other nodes, nodes are removed."""
 
     adds: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
     removes: tuple[str, ...] = ()
     grace: int = 0
-    """For how many seconds the pods that leave may go on at most."""
+    """The longest termination grace period of the pods that move, in seconds."""
 
 
 class DownPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """See the module's contract."""
+    """The whole plan; see the module's contract."""
 
     removals: tuple[Removal, ...] = ()
     scale_up: tuple[ScaleUp, ...] = ()
-    """What is bought to replace dearer nodes."""
+    """New nodes that replace more expensive nodes, merged."""
     nodes: tuple[NewNode, ...] = ()
-    """The same, node by node, with the pods that move there."""
-    stays: tuple[StayingNode, ...] = ()
+    """The same new nodes one by one, with the pods that move there."""
+    staying_nodes: tuple[StayingNode, ...] = ()
     steps: tuple[ScaleDownStep, ...] = ()
-    """In order. All nodes that will go are cordoned before the first."""
+    """In order. All nodes to remove are cordoned before the first step."""
     moves: int = 0
-    """How many times a pod moves."""
+    """The number of moves."""
     purchase: int = 0
-    """What is bought for waiting pods before the first step, in nano-dollars an hour."""
+    """The price of the nodes bought for pending pods before the first step, in nano-dollars an hour."""
     before: int | None = None
-    """What all nodes cost before the first step, the purchase included; None when a price is not known."""
+    """The price of all nodes before the first step, including the purchase; None if no removed node has a known price.
+    """
     after: int | None = None
     saving: int | None = None
     """`before` less `after`."""
     churn: int | None = None
-    """What the way there costs once: moves, and new nodes that run beside the old ones. In nano-dollars."""
+    """The one-time cost of the change in nano-dollars: moves, and new nodes that run beside the old ones."""
     payback: float | None = None
-    """After how many hours the saving has paid for the churn; None when nothing is saved, or prices are not known."""
+    """The number of hours after which the saving has paid for the churn; None without a saving or without prices."""
     notes: tuple[str, ...] = ()
 
     @property
     def grace(self) -> int:
-        """For how many seconds the steps wait for pods to end, at most."""
+        """The longest time that the steps wait for pods to terminate, in seconds."""
         return sum(step.grace for step in self.steps)

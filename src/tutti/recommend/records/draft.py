@@ -1,4 +1,4 @@
-"""Drafts: purchases with the pods that would go there, before the binder has had its say."""
+"""Drafts: purchases that a strategy proposes, with the pods of each node, before a binder places any pod."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from tutti.market.offerings import Offering
 
 
 class DraftNode(NamedTuple):
-    """One new node: the number of its offering, and the pods that it is bought for."""
+    """One new node: the number of its offering in the problem, and the pods that it is bought for."""
 
     offering: int
     pods: tuple[str, ...]
 
 
 class Draft(NamedTuple):
-    """A plan as some strategy would have it."""
+    """A purchase that a strategy or a model of another autoscaler proposes."""
 
     maker: str
-    """Which strategy or peer made it."""
+    """The name of the strategy or peer that made the draft."""
     bought: tuple[DraftNode, ...] = ()
     on_existing: tuple[tuple[str, str], ...] = ()
-    """Pods that go to nodes that are there."""
+    """Pods that go to existing nodes: pod and node name."""
     left: tuple[str, ...] = ()
 
     def price(self, offerings: Sequence[Offering]) -> int:
-        """What it costs an hour, as far as prices are known."""
+        """Return the price of the new nodes an hour; unknown prices count as 0."""
         return sum(offerings[each.offering].price or 0 for each in self.bought)

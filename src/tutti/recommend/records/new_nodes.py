@@ -1,4 +1,4 @@
-"""Nodes that are bought: one by one, and counted by pool, zone, type and template."""
+"""New nodes in answers: one by one (`NewNode`), and counted by pool, zone, type and template (`ScaleUp`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class ScaleUp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """So many more nodes of one pool, zone, type and template."""
+    """An increment of the nodes of one pool, zone, instance type and template."""
 
     pool: str
     zone: str
@@ -15,9 +15,9 @@ class ScaleUp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     increment: int
     node_names: tuple[str, ...]
     price: int | None = None
-    """Of one node."""
+    """The price of one node in nano-dollars an hour."""
     template: str = ""
-    """The name of the offering's node: what tells offerings of the same pool, zone and type apart."""
+    """The name of the offering's node, which distinguishes offerings of the same pool, zone and type."""
 
 
 class NewNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -30,5 +30,5 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     capacity_type: str
     price: int | None = None
     template: str = ""
-    """As for `ScaleUp`."""
+    """See `ScaleUp.template`."""
     pods: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
-"""The answer: what to buy, who goes where, who stays pending and why, what it costs and what it cannot cost less than.
+"""The recommendation: nodes to buy, a node for each pod, pods that stay pending with the reason, the cost and its
+bound.
 
-Contract: frozen records in a stable order; money in nano-dollars an hour. `cli` and `serve` turn them into text.
+Contract: frozen records in a stable order; money in nano-dollars an hour. `present` and `wire` turn them into text.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A pending pod that finds room on a node that is there."""
+    """A pending pod that goes to an existing node."""
 
     pod: str
     node: str
@@ -27,14 +28,14 @@ class LeftPod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Alternative(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What would do instead of buying: pods that could be evicted for one pod or gang."""
+    """An alternative to buying: pods that could be evicted for one pod or gang."""
 
     who: str
     evicting: tuple[str, ...]
 
 
 class PoolStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Whether a pool could be bought from, and why not."""
+    """Whether nodes of a pool can be bought, and why not."""
 
     pool: str
     eligible: bool
@@ -42,10 +43,10 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """See the module's contract."""
+    """The whole answer; see the module's contract."""
 
     strategy: str
-    """What made the plan: ``optimal``, ``least-cost``, ..."""
+    """The strategy that made the plan: ``optimal``, ``least-cost``, ..."""
     objective: str
     binder: str
     scale_up: tuple[ScaleUp, ...] = ()
@@ -55,16 +56,17 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pools: tuple[PoolStatus, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     pods: int = 0
-    """How many pods were pending."""
+    """The number of pods that were pending."""
     placed: int = 0
     cost: int | None = None
-    """Of all new nodes; None when some price is not known."""
+    """The price of all new nodes; None if a price is not known."""
     bound: int | None = None
-    """No plan that places these pods can cost less; None when that is not known. In nodes for the objective nodes."""
+    """The least cost of any plan that places these pods (a number of nodes for the objective nodes); None if not known.
+    """
     gap: float | None = None
-    """How much of the cost a better plan could save at most: (cost - bound) / cost."""
+    """The share of the cost that a better plan could save at most: (cost - bound) / cost."""
     minimal: bool | None = None
-    """Whether every bought node is needed (each was taken away and some pod became pending); None: not checked."""
+    """Whether every new node is needed (without each of them a pod becomes pending); None if not checked."""
     down: DownPlan | None = None
-    """What can be given back once this is bought; None when nobody asked."""
+    """The nodes that can be removed after the purchase; None if the request does not ask for a scale-down."""
     notes: tuple[str, ...] = ()

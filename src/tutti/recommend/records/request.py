@@ -1,4 +1,4 @@
-"""The simulation request: everything a recommendation is made from, as one frozen record."""
+"""The request: everything that a recommendation is made from, as one frozen record."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tutti.market.planning_cluster import build_cluster
 
 
 class Objective(StrEnum):
-    """What the cheapest plan is measured by. As many pods as possible are placed first, the important ones before."""
+    """What the cost of a plan is. Every objective places as many pods as possible first, by falling priority."""
 
     COST = "cost"
     """The price of the nodes."""
     PODS = "pods"
-    """The pods placed, the larger ones if not all can be, then the price."""
+    """The pods placed (the larger ones if not all can be), then the price."""
     NODES = "nodes"
     """The number of nodes, then the price."""
 
 
 class Strategy(StrEnum):
-    """How the nodes are chosen."""
+    """The strategy that chooses the nodes."""
 
     OPTIMAL = "optimal"
     LEAST_COST = "least-cost"
@@ -34,72 +34,72 @@ class Strategy(StrEnum):
 
 
 class Binder(StrEnum):
-    """Who puts the pods on the new nodes."""
+    """The program that binds pods to the new nodes."""
 
     KUBE_SCHEDULER = "kube-scheduler"
-    """kube-scheduler, by its own scores: the plan is what it would make of the purchase."""
+    """kube-scheduler binds by its own scores; the plan shows where it would place the pods."""
     TUTTI = "tutti"
-    """Tutti: pods go where the plan says."""
+    """Tutti binds; pods go where the plan says."""
 
 
 class ResourceWeights(msgspec.Struct, frozen=True, gc=False):
-    """What a unit of each resource is worth to the scores."""
+    """The weight of a unit of each resource in the scores."""
 
     cpu: int = 6
-    """A core."""
+    """Per core."""
     memory: int = 1
-    """A GiB of memory."""
+    """Per GiB of memory."""
     gpu: int = 20
-    """A GPU: any resource whose name ends in ``/gpu``."""
+    """Per GPU: any resource whose name ends in ``/gpu``."""
 
 
 class DownOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How to look for nodes that can go; what a pool says of itself comes before."""
+    """Options of a scale-down; the rules of a pool take precedence."""
 
     threshold: float = 0.5
-    """A node may go for being underused at this utilisation or below."""
+    """A node with this utilisation or less counts as underused."""
     unneeded: int = 600
-    """For how many seconds a node must have been unneeded before it may go."""
+    """The number of seconds that a node must have been unneeded before it may be removed."""
     unneeded_gpu: int = 300
     """The same for nodes with GPUs, which cost most."""
     consolidate: bool = True
-    """Whether dearer nodes may be replaced by cheaper ones, whatever their utilisation."""
+    """Whether expensive nodes may be replaced by cheaper ones, whatever their utilisation."""
     payback: float = 24.0
-    """Within how many hours a consolidation must have paid for its churn."""
+    """The number of hours within which the saving must pay for the churn."""
     least: float = 0.05
-    """What share of the price of the nodes that it replaces a consolidation must save at least."""
+    """The least saving, as a share of the price of the removed nodes."""
     move_cost: int = 10_000_000
-    """What it costs that a pod moves, in nano-dollars: work done again, caches filled again."""
+    """The cost of one pod move in nano-dollars: work done again, caches filled again."""
     now: int | None = None
-    """The moment to which ages count, in microseconds; None when nobody knows it, and every wait is a whole one."""
+    """The moment at which ages are measured, in microseconds; None if unknown, then every wait is a whole one."""
     present: int | None = None
-    """The moment at which the plan is carried out, where that is another one: schedules count to it."""
+    """The moment at which the plan is carried out, if it differs from `now`: schedules are evaluated at this moment."""
 
 
 class RecommendOptions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How to choose."""
+    """Options of a recommendation."""
 
     objective: Objective = Objective.COST
     strategy: Strategy | None = None
-    """None stands for the optimal one when all prices are known or the objective needs none, least-cost otherwise."""
+    """None: the optimal strategy if all prices are known or the objective needs none, least-cost otherwise."""
     binder: Binder = Binder.KUBE_SCHEDULER
     weights: ResourceWeights = ResourceWeights()
     down: DownOptions | None = None
-    """None stands for: nothing is given back."""
+    """None: no scale-down is planned."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """See the module's line."""
+    """The whole request; see the module's docstring."""
 
     objects: tuple[Object, ...]
-    """The cluster, prepared: nodes, pods with and without a node, and whatever else a scheduler looks at."""
+    """The prepared cluster: nodes, pods with and without a node, and all other objects that a scheduler reads."""
     daemon_sets: tuple[DaemonSet, ...] = ()
-    """Those whose pods a new node gets."""
+    """The daemon sets whose pods a new node may run."""
     catalogue: Catalogue
     options: RecommendOptions = RecommendOptions()
     notes: tuple[str, ...] = ()
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The cluster of the objects, built on first use. Nobody edits it: `request_cluster` gives copies."""
+        """The cluster built from the objects on first use. No caller edits it: `request_cluster` makes copies."""
         return build_cluster(self.objects)

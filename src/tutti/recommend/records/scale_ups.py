@@ -1,4 +1,4 @@
-"""Merging: single nodes into scale-ups, one for every pool, zone, type, capacity type and template."""
+"""Merge single new nodes into scale-ups, one per pool, zone, type, capacity type and template."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 ScaleUpKey = tuple[str, str, str, str, str]
 
 
-def in_order(of: NewNode | ScaleUp | Offering) -> ScaleUpKey:
-    """What makes nodes one scale-up, and puts scale-ups in order."""
-    template = of.node.metadata.name if isinstance(of, Offering) else of.template
-    return of.pool, of.zone, of.instance_type, of.capacity_type, template
+def scale_up_key(node: NewNode | ScaleUp | Offering) -> ScaleUpKey:
+    """Return the key that nodes of one scale-up share; scale-ups are sorted by it."""
+    template = node.node.metadata.name if isinstance(node, Offering) else node.template
+    return node.pool, node.zone, node.instance_type, node.capacity_type, template
 
 
 def merge(nodes: Iterable[NewNode]) -> tuple[ScaleUp, ...]:
-    """The scale-ups that bring these nodes, in order."""
+    """Return the scale-ups for these nodes, in order."""
     groups: dict[ScaleUpKey, list[NewNode]] = {}
     for node in nodes:
-        groups.setdefault(in_order(node), []).append(node)
+        groups.setdefault(scale_up_key(node), []).append(node)
     return tuple(
         ScaleUp(
             pool=pool,

@@ -19,18 +19,18 @@ class JoinedNode(NamedTuple):
 
 
 class SimulationRound(NamedTuple):
-    """One question to the recommender, and what its answer led to."""
+    """One call of the recommender, and the effect of its answer."""
 
     number: int
     run_time: str
-    """How long the recommender took, in its own words."""
+    """The recommender's run time, as it reports it."""
     scale_down: tuple[str, ...]
-    """Nodes that could go, according to the recommender; they stay in the simulation."""
+    """Nodes that the recommender would remove; they stay in the simulation."""
     joined: tuple[JoinedNode, ...]
     placed: dict[str, str]
-    """Pods that got a node, with its name."""
+    """Pods that got a node, with the node's name."""
     waiting: int
-    """How many pods wait after the round."""
+    """The number of pods that are pending after the round."""
 
 
 class SimulationStart(NamedTuple):
@@ -41,11 +41,11 @@ class SimulationStart(NamedTuple):
     nodes: int
     pods: int
     bound: int
-    """Pods that have a node in the snapshot."""
+    """The number of pods that have a node in the snapshot."""
     placed: dict[str, str]
-    """Pods that get a node before anything is bought."""
+    """Pods that get a node before any node is bought, with the node's name."""
     waiting: int
-    """How many pods wait for new nodes."""
+    """The number of pods that wait for new nodes."""
 
 
 class Simulation(NamedTuple):

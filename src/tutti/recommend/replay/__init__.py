@@ -1,6 +1,9 @@
-"""What a binder makes of a purchase.
+"""Replay: where a binder places the pods of a purchase, on the planning cluster.
 
-`binding` is what both binders share; `tutti_binder` puts pods where the draft says, `kube_scheduler_binder` lets
-kube-scheduler place them; `place_draft` puts a draft into the cluster; `gang_check` finds gangs that would not start;
-`replay_purchase` replays a purchase that somebody else made.
+- `binding`                what do both binders share, and what is the result of a replay?
+- `tutti_binder`           what results if Tutti binds, so that pods go where the draft says?
+- `kube_scheduler_binder`  what results if kube-scheduler binds by its own scores?
+- `place_draft`            how does a draft enter the cluster, node by node and pod by pod?
+- `gang_check`             which gangs would not start?
+- `replay_purchase`        how many pods does kube-scheduler place after the purchase of another program?
 """

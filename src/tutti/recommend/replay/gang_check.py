@@ -1,6 +1,6 @@
-"""Which gangs would not start: too few of their pods have a node, or they are not as near to each other as they must.
+"""Gangs that would not start: too few of their pods have a node, or the pods do not share the required domain.
 
-Contract: pure; looks at the picture as it stands.
+Contract: pure; reads the planning cluster as it is.
 """
 
 from __future__ import annotations
@@ -15,61 +15,66 @@ from tutti.kube.gangs.gang import GangPart, GangTopology
 from tutti.market.planning_cluster import PlanningCluster
 
 
-def gangs_lacking(planning: PlanningCluster, pods: Iterable[str]) -> set[str]:
-    """The gangs of some waiting pods that could not start if all of them had a node: they lack pods, or are faulty."""
-    found = set()
+def incomplete_gangs(planning: PlanningCluster, pods: Iterable[str]) -> set[str]:
+    """Return the gangs of some pending pods that could not start even if all these pods had a node.
+
+    Such a gang lacks pods, or its definition is faulty.
+    """
+    incomplete = set()
     for gang, rows in _gangs(planning, pods).items():
-        standing = planning.gangs.state(gang, rows)
-        whole = GangState(standing.gang, (*standing.running, *rows), (), standing.part_of)
-        if standing.gang.problem is not None or whole.need().least:
-            found.add(gang)
-    return found
+        state = planning.gangs.state(gang, rows)
+        whole = GangState(state.gang, (*state.running, *rows), (), state.part_of)
+        if state.gang.problem is not None or whole.need().least:
+            incomplete.add(gang)
+    return incomplete
 
 
-def gangs_short(planning: PlanningCluster, pods: Collection[str]) -> list[str]:
-    """The gangs of some pods, with a node or without, that would not start whole, in the order of the pods."""
-    names, found = planning.cluster.pods.node_names, []
+def unstarted_gangs(planning: PlanningCluster, pods: Collection[str]) -> list[str]:
+    """Return the gangs of some pods, with a node or without, that would not start whole, in the order of the pods."""
+    names, unstarted = planning.cluster.pods.node_names, []
     for gang, rows in _gangs(planning, pods).items():
-        standing = planning.gangs.state(gang, [row for row in rows if names[row] is None])
-        if standing.need().least or not _is_near(planning, standing, frozenset(rows)):
-            found.append(gang)
-    return found
+        state = planning.gangs.state(gang, [row for row in rows if names[row] is None])
+        if state.need().least or not _shares_domains(planning, state, frozenset(rows)):
+            unstarted.append(gang)
+    return unstarted
 
 
 def _gangs(planning: PlanningCluster, pods: Iterable[str]) -> dict[str, list[int]]:
-    """The gangs of some pods, with the rows of these."""
+    """Return the gangs of some pods, with the rows of these pods."""
     table = planning.cluster.pods
-    found: dict[str, list[int]] = {}
+    gangs_of_pods: dict[str, list[int]] = {}
     for row in (table.row_of[pod] for pod in pods):
         gang = planning.gangs.key_of(row) if table.group[row] != NO_GROUP else None
         if gang is not None:
-            found.setdefault(gang, []).append(row)
-    return found
+            gangs_of_pods.setdefault(gang, []).append(row)
+    return gangs_of_pods
 
 
-def _is_near(planning: PlanningCluster, standing: GangState, new: frozenset[int]) -> bool:
-    """Whether the pods of a gang, and of its parts, run where their labels say that they must.
+def _shares_domains(planning: PlanningCluster, state: GangState, new: frozenset[int]) -> bool:
+    """Return whether the pods of a gang, and of its parts, share the domains that they must share.
 
-    Pods that ran before and are not, are nobody's fault here.
+    Pods that were running in several domains before do not count against the gang.
     """
-    whole = GangPart(standing.gang.key, topology=standing.gang.topology, parts=standing.gang.parts)
-    return _in_one(planning, whole.topology, standing.running, new) and all(
-        _part_is_near(planning, part, standing, new) for part in whole.parts
+    whole = GangPart(state.gang.key, topology=state.gang.topology, parts=state.gang.parts)
+    return _in_one_domain(planning, whole.topology, state.running, new) and all(
+        _part_shares_domains(planning, part, state, new) for part in whole.parts
     )
 
 
-def _part_is_near(planning: PlanningCluster, part: GangPart, standing: GangState, new: frozenset[int]) -> bool:
+def _part_shares_domains(planning: PlanningCluster, part: GangPart, state: GangState, new: frozenset[int]) -> bool:
     names = {part.name, *names_below(part)}
-    running = [row for row in standing.running if standing.part_of.get(row) in names]
-    return _in_one(planning, part.topology, running, new) and all(
-        _part_is_near(planning, inner, standing, new) for inner in part.parts
+    running = [row for row in state.running if state.part_of.get(row) in names]
+    return _in_one_domain(planning, part.topology, running, new) and all(
+        _part_shares_domains(planning, inner, state, new) for inner in part.parts
     )
 
 
-def _in_one(planning: PlanningCluster, topology: GangTopology, running: Iterable[int], new: frozenset[int]) -> bool:
+def _in_one_domain(
+    planning: PlanningCluster, topology: GangTopology, running: Iterable[int], new: frozenset[int]
+) -> bool:
     if topology.required is None:
         return True
     column, rows = planning.cluster.nodes.column(topology.required), list(running)
-    before = np.unique(column.ids[planning.cluster.pods.node[[row for row in rows if row not in new]]])
-    values = np.unique(column.ids[planning.cluster.pods.node[rows]])
-    return len(values) <= max(len(before), 1) and not (values < 0).any()
+    domains_before = np.unique(column.ids[planning.cluster.pods.node[[row for row in rows if row not in new]]])
+    domains = np.unique(column.ids[planning.cluster.pods.node[rows]])
+    return len(domains) <= max(len(domains_before), 1) and not (domains < 0).any()

@@ -1,7 +1,8 @@
-"""kube-scheduler binds: the nodes are bought, and it places the pods as it likes.
+"""kube-scheduler binds: the nodes are bought, and kube-scheduler places the pods by its own scores.
 
-Contract: see `binding`. Its scores spread pods, so that a purchase on which everybody would fit may leave large pods
-waiting. `mended` buys more until everybody whom the draft places is placed; `spared` gives back what is then too much.
+Contract: see `binding`. kube-scheduler's scores spread pods, so large pods may stay pending although the purchase has
+room for all pods. `buy_until_placed` adds nodes until every pod of the draft is placed; `drop_spare_nodes` then removes
+nodes that are not needed.
 """
 
 from __future__ import annotations
@@ -19,44 +20,44 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.session.schedule import schedule
 from tutti.recommend.problem.search_context import Progress
 from tutti.recommend.records.draft import Draft
-from tutti.recommend.records.scale_ups import in_order
-from tutti.recommend.replay.binding import MENDS, Binding, BoundPurchase
+from tutti.recommend.records.scale_ups import scale_up_key
+from tutti.recommend.replay.binding import MAX_EXTRA_PURCHASES, BoundPurchase, DraftBinder
 
 _STEPS = 60_000
-"""How far the search for all purchases between two costs goes."""
+"""Steps of the search for all purchases between two costs."""
 
 
-class KubeSchedulerBinder(Binding):
-    """See the module's contract."""
+class KubeSchedulerBinder(DraftBinder):
+    """Replays purchases with kube-scheduler as the binder; see the module's contract."""
 
-    def mended(self, draft: Draft, outcome: BoundPurchase, progress: Progress) -> BoundPurchase:
-        """Buy more than a draft does until the scheduler places everybody whom the draft places."""
+    def buy_until_placed(self, draft: Draft, purchase: BoundPurchase, progress: Progress) -> BoundPurchase:
+        """Add nodes to a draft until kube-scheduler places every pod that the draft places."""
         wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
-        bought = [each.offering for each in draft.bought]
+        numbers = [each.offering for each in draft.bought]
         missing, times = len(wanted) + 1, 1
         more: list[int] | None = None
-        for _ in range(MENDS):
-            left = [pod for pod in self.planning.pending if pod in wanted and pod not in outcome.where]
+        for _ in range(MAX_EXTRA_PURCHASES):
+            left = [pod for pod in self.planning.pending if pod in wanted and pod not in purchase.where]
             if not left or progress.is_far_over_budget():
                 break
-            times = times * 2 if 2 * len(left) > missing else 1  # what helps too little is bought in larger steps
+            times = times * 2 if 2 * len(left) > missing else 1  # after too little progress, buy in larger steps
             missing = len(left)
             if more is None:
-                outcome, more = self._replayed(draft.maker, bought, wanted)
-            more = self._affordable(bought, more * times)
+                purchase, more = self._replay_and_buy(draft.maker, numbers, wanted)
+            more = self._within_limits(numbers, more * times)
             if not more:
                 break
-            bought += more
-            outcome, more = self._replayed(draft.maker, bought, wanted)
-        return outcome
+            numbers += more
+            purchase, more = self._replay_and_buy(draft.maker, numbers, wanted)
+        return purchase
 
-    def is_affordable(self, bought: Sequence[int]) -> bool:
-        """Whether limits allow a purchase."""
-        return len(self._affordable((), bought)) == len(bought)
+    def is_within_limits(self, numbers: Sequence[int]) -> bool:
+        """Return whether limits allow a purchase, given as numbers of offerings."""
+        return len(self._within_limits((), numbers)) == len(numbers)
 
-    def _affordable(self, bought: Sequence[int], more: Sequence[int]) -> list[int]:
-        """As many of some further nodes as limits allow."""
-        left = [row.left - sum(int(row.takes[offering]) for offering in bought) for row in self.problem.limits]
+    def _within_limits(self, numbers: Sequence[int], more: Sequence[int]) -> list[int]:
+        """Return as many of some further nodes as limits allow, after the nodes bought so far."""
+        left = [row.left - sum(int(row.takes[offering]) for offering in numbers) for row in self.problem.limits]
         chosen = []
         for offering in more:
             takes = [int(row.takes[offering]) for row in self.problem.limits]
@@ -65,79 +66,84 @@ class KubeSchedulerBinder(Binding):
                 chosen.append(offering)
         return chosen
 
-    def replay(self, maker: str, bought: Sequence[int]) -> BoundPurchase:
-        """Buy nodes, and let the scheduler place all pods that wait."""
-        return self._replayed(maker, bought, frozenset())[0]
+    def replay(self, maker: str, numbers: Sequence[int]) -> BoundPurchase:
+        """Return the purchase after kube-scheduler has placed all pending pods."""
+        return self._replay_and_buy(maker, numbers, frozenset())[0]
 
-    def _replayed(self, maker: str, bought: Sequence[int], wanted: Collection[str]) -> tuple[BoundPurchase, list[int]]:
-        """What the scheduler makes of a purchase, and what to buy, as things then are, for those who lack a node."""
+    def _replay_and_buy(
+        self, maker: str, numbers: Sequence[int], wanted: Collection[str]
+    ) -> tuple[BoundPurchase, list[int]]:
+        """Return the purchase after scheduling, and the offerings to buy for pods of `wanted` that are left."""
         with Trial(self.planning.cluster):
-            nodes = self._scheduled(bought)
-            outcome = self.outcome(maker, nodes, None)
-            missing = [pod for pod in outcome.left if pod in wanted]
-            more = self.buy(self.rest(nodes), missing).bought if missing else ()
-            return outcome, [each.offering for each in more]
+            nodes = self._join_and_schedule(numbers)
+            purchase = self.bound_purchase(maker, nodes, None)
+            missing = [pod for pod in purchase.left if pod in wanted]
+            more = self.buy(self.after_purchase(nodes), missing).bought if missing else ()
+            return purchase, [each.offering for each in more]
 
-    def _scheduled(self, bought: Sequence[int]) -> list[tuple[str, int]]:
-        """Let nodes join in the order in which they are merged, so that names say the same everywhere; schedule."""
-        chosen = sorted(bought, key=lambda number: in_order(self.problem.offerings[number]))
+    def _join_and_schedule(self, numbers: Sequence[int]) -> list[tuple[str, int]]:
+        """Join the nodes in scale-up order, so that equal purchases give equal node names; then schedule."""
+        chosen = sorted(numbers, key=lambda number: scale_up_key(self.problem.offerings[number]))
         names = self.planning.join_all([self.problem.offerings[number] for number in chosen])
         schedule(self.planning.cluster, self.pods, self.planning.profile, preemption=False)
         return list(zip(names, chosen, strict=True))
 
-    def spared(self, outcome: BoundPurchase, budget: WorkBudget) -> BoundPurchase:
-        """Buy less as long as the scheduler still places everybody: of every offering, the dearest first."""
-        bought, wanted = [offering for _, offering in outcome.nodes], outcome.where.keys()
-        prices = {offering: self.problem.offerings[offering].price or 0 for offering in bought}
-        counts = Counter(bought)
-        used = set(outcome.where.values())
-        busy = Counter(offering for name, offering in outcome.nodes if name in used)
-        if busy != counts:  # what is empty is the first to go
-            again = self.replay(outcome.maker, sorted(busy.elements()))
-            if wanted <= again.where.keys():
-                counts, outcome = busy, again
+    def drop_spare_nodes(self, purchase: BoundPurchase, budget: WorkBudget) -> BoundPurchase:
+        """Remove nodes while kube-scheduler still places every pod: offering by offering, the most expensive first."""
+        numbers, wanted = [offering for _, offering in purchase.nodes], purchase.where.keys()
+        prices = {offering: self.problem.offerings[offering].price or 0 for offering in numbers}
+        counts = Counter(numbers)
+        used = set(purchase.where.values())
+        busy = Counter(offering for name, offering in purchase.nodes if name in used)
+        if busy != counts:  # try first without the empty nodes
+            smaller = self.replay(purchase.maker, sorted(busy.elements()))
+            if wanted <= smaller.where.keys():
+                counts, purchase = busy, smaller
         changed = True
         while changed:
             changed = False
             for offering in sorted(counts, key=lambda each: (-prices[each], each)):
-                step = counts[offering]  # more than half of a large number first, then less and less
+                step = counts[offering]  # start with all nodes of the offering, then halve
                 while step and counts[offering]:
                     if budget.is_exhausted():
-                        return outcome
+                        return purchase
                     step = min(step, counts[offering])
                     fewer = Counter(counts)
                     fewer[offering] -= step
-                    again = self.replay(outcome.maker, sorted(fewer.elements()))
-                    if wanted <= again.where.keys():
-                        counts, outcome, changed = fewer, again, True
+                    smaller = self.replay(purchase.maker, sorted(fewer.elements()))
+                    if wanted <= smaller.where.keys():
+                        counts, purchase, changed = fewer, smaller, True
                     else:
                         step //= 2
-        return outcome._replace(minimal=True)
+        return purchase._replace(minimal=True)
 
 
 def purchases_between(prices: Floats, least: float, most: float, *, limit: int) -> list[tuple[int, ...]] | None:
-    """All purchases that cost at least and less than this, the cheapest first; None when there are too many."""
-    like: dict[float, list[int]] = {}
+    """Return all purchases with a cost in [least, most), the cheapest first; None if there are more than `limit`."""
+    numbers_by_price: dict[float, list[int]] = {}
     for number in np.flatnonzero(prices > 0).tolist():
-        like.setdefault(float(prices[number]), []).append(number)
-    values = sorted(like, reverse=True)
-    found: list[tuple[float, int, tuple[int, ...]]] = []
+        numbers_by_price.setdefault(float(prices[number]), []).append(number)
+    values = sorted(numbers_by_price, reverse=True)
+    purchases: list[tuple[float, int, tuple[int, ...]]] = []
     for counts in _sums_between(values, least, most):
         if counts is None:
             return None
         pairs = list(zip(values, counts, strict=True))
-        if len(found) + prod(comb(len(like[value]) + times - 1, times) for value, times in pairs) > limit:
-            return None  # said beforehand: written out, so many may not even fit into memory
+        if (
+            len(purchases) + prod(comb(len(numbers_by_price[value]) + times - 1, times) for value, times in pairs)
+            > limit
+        ):
+            return None  # decided before the purchases are listed, because the list may exceed memory
         cost = sum(value * times for value, times in pairs)
-        ways = [combinations_with_replacement(like[value], times) for value, times in pairs]
-        for way in product(*ways):
-            bought = tuple(number for part in way for number in part)
-            found.append((cost, len(bought), bought))
-    return [bought for *_, bought in sorted(found)]
+        combinations = [combinations_with_replacement(numbers_by_price[value], times) for value, times in pairs]
+        for combination in product(*combinations):
+            numbers = tuple(number for part in combination for number in part)
+            purchases.append((cost, len(numbers), numbers))
+    return [numbers for *_, numbers in sorted(purchases)]
 
 
 def _sums_between(values: Sequence[float], least: float, most: float) -> Iterator[tuple[int, ...] | None]:
-    """How often each value may be taken so that the sum is within; ends with None when the search takes too long."""
+    """Yield how often each value is taken so that the sum is in [least, most); end with None after too many steps."""
     todo: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     steps = 0
     while todo:

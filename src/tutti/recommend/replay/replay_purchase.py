@@ -1,4 +1,4 @@
-"""Replays: what a scheduler makes of a purchase, whoever made it."""
+"""Replay a purchase of any program: how many pods kube-scheduler places after it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tutti.market.planning_cluster import PlanningCluster
 
 
 def replay_purchase(planning: PlanningCluster, bought: Sequence[tuple[Offering, int]]) -> int:
-    """How many of the pending pods get a node when kube-scheduler binds, now and once these nodes have joined.
+    """Return how many pending pods kube-scheduler binds, before and after these nodes have joined.
 
-    Pods that fit now stay bound in the planning cluster.
+    Pods that fit an existing node stay bound in the planning cluster; the nodes are rolled back.
     """
-    waited = len(planning.pending)
+    pending_before = len(planning.pending)
     planning.schedule_now()
-    now = waited - len(planning.pending)
+    bound_now = pending_before - len(planning.pending)
     cluster = planning.cluster
     with Trial(cluster):
         planning.join_all([offering for offering, count in bought for _ in range(count)])
         plan = schedule(cluster, planning.pending, planning.profile, preemption=False)
-    return now + len(plan.binds)
+    return bound_now + len(plan.binds)

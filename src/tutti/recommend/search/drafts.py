@@ -23,7 +23,7 @@ from tutti.recommend.problem.problem import Problem
 from tutti.recommend.problem.search_context import Progress, SearchContext
 from tutti.recommend.records.draft import Draft, DraftNode
 from tutti.recommend.records.request import Objective, Strategy
-from tutti.recommend.request_cluster import bindings, copied
+from tutti.recommend.request_cluster import bind_edits, copy_cluster
 from tutti.recommend.search.greedy.strategies import greedy_draft
 from tutti.recommend.search.optimal_drafts import is_pure_packing, optimize
 from tutti.recommend.search.packing_problem import MAX_EXISTING_NODES
@@ -79,7 +79,7 @@ def peer_drafts(context: SearchContext, progress: Progress) -> list[Draft]:
     has_many_classes = len(context.problem.classes) > _MANY_CLASSES
     part_budget = progress.budget.share(0.8 if has_many_classes else 0.12)
     bought = karpenter(
-        copied(context.cluster, bindings(already_bound)),
+        copy_cluster(context.cluster, bind_edits(already_bound)),
         catalogue,
         daemon_sets,
         budget=part_budget.share(1.0 if has_many_classes else 0.5),
@@ -90,7 +90,7 @@ def peer_drafts(context: SearchContext, progress: Progress) -> list[Draft]:
     for expander in ("least-waste", "price"):
         if not part_budget.is_exhausted():
             purchase = cluster_autoscaler(
-                copied(context.cluster, bindings(already_bound), meter=meter),
+                copy_cluster(context.cluster, bind_edits(already_bound), meter=meter),
                 catalogue,
                 daemon_sets,
                 options=ScaleUpOptions(expander=expander),

@@ -16,8 +16,8 @@ from tutti.recommend.problem.problem import Problem, rebuild_problem
 from tutti.recommend.problem.search_context import Progress, SearchContext
 from tutti.recommend.records.draft import Draft
 from tutti.recommend.records.request import Objective, Strategy
-from tutti.recommend.replay.binding import BoundPurchase, bought_of
-from tutti.recommend.replay.gang_check import gangs_lacking
+from tutti.recommend.replay.binding import BoundPurchase, draft_nodes
+from tutti.recommend.replay.gang_check import incomplete_gangs
 from tutti.recommend.replay.kube_scheduler_binder import KubeSchedulerBinder, purchases_between
 from tutti.recommend.replay.tutti_binder import TuttiBinder
 from tutti.recommend.search.drafts import draft_without, greedy_drafts, optimal_drafts, peer_drafts
@@ -51,7 +51,7 @@ class Selection:
     def best(self) -> BoundPurchase:
         """Return the best outcome of all drafts; if gangs cannot start, also of drafts without those gangs."""
         budget = self._progress.budget
-        lacking = gangs_lacking(self.context.planning, self._class_of_pod)
+        lacking = incomplete_gangs(self.context.planning, self._class_of_pod)
         drafts = greedy_drafts(self.context, self._progress)
         best = self._best_of(drafts, lacking)
         if set(best.short) - lacking and not budget.is_below(0.25):
@@ -83,7 +83,7 @@ class Selection:
             is_late = budget.is_below(0.1)
             if best is None or (not is_late and self._draft_rank(draft) < self.rank(best)):
                 self._progress.tell(f"trying plan {place + 1} of {len(drafts)}: {draft.maker}")
-                best = self._better(best, binding.followed(draft, self._progress))
+                best = self._better(best, binding.bind(draft, self._progress))
         assert best is not None
         return best
 
@@ -113,13 +113,13 @@ class Selection:
             # Pods that can be placed are placed, also when the budget is nearly exhausted.
             if draft_rank < self.rank(best) and (places_more or not is_late):
                 self._progress.tell(f"adding nodes to {draft.maker}")
-                best = self._better(best, binding.mended(draft, outcome, self._progress))
+                best = self._better(best, binding.buy_until_placed(draft, outcome, self._progress))
         self._progress.tell("filling limits")
         best = fill_limits(binding, best, self.context.prices, self.rank, budget=budget)
         self._progress.tell("replacing nodes by cheaper nodes")
         best = exchange_nodes(binding, best, self.context.prices, self.rank, budget=budget)
         self._progress.tell("removing nodes that are not needed")
-        best = binding.spared(best, budget)
+        best = binding.drop_spare_nodes(best, budget)
         return self._replay_cheaper_purchases(binding, drafts, best)
 
     def _replay_cheaper_purchases(
@@ -146,7 +146,7 @@ class Selection:
             if self._progress.budget.is_below(0.1):
                 break
             bought = [offerings[number] for number in numbers]
-            if binding.is_affordable(bought):
+            if binding.is_within_limits(bought):
                 outcome = binding.replay(best.maker, bought)
                 if self.rank(outcome) < self.rank(best):
                     return outcome._replace(minimal=True)  # all cheaper purchases were tried before
@@ -203,5 +203,5 @@ class Selection:
         self._progress.tell("proving the bound")
         budget = self._progress.budget.extended_to(_PROOF_WORK)
         return prove_bound(
-            context.problem, placed.astype(np.int64), context.prices, budget, purchase=bought_of(outcome)
+            context.problem, placed.astype(np.int64), context.prices, budget, purchase=draft_nodes(outcome)
         )

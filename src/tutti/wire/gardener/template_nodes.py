@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from tutti.cluster.node_edits import new_node_like
 from tutti.kube.objects import Node, Quantities, Taint
-from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OLD_KEYS, OS, REGION, ZONE, less, template_node
+from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OLD_KEYS, OS, REGION, ZONE, subtract, template_node
 from tutti.market.pool_context import PoolContext
-from tutti.market.pool_membership import best_example
+from tutti.market.pool_labels import best_example
 from tutti.wire.gardener.text import GardenerTemplateText, WorkerPoolText
 
 POOL = "worker.gardener.cloud/pool"
@@ -69,7 +69,7 @@ def from_template(pool: WorkerPoolText, template: GardenerTemplateText, *, kind:
         labels=labels | where,
         taints=_taints(template.taints, pool.taints),
         capacity=_PODS | capacity,
-        allocatable=_PODS | (template.allocatable or less(capacity, _RESERVED)),
+        allocatable=_PODS | (template.allocatable or subtract(capacity, _RESERVED)),
     )
 
 

@@ -26,7 +26,7 @@ from tutti.market.instance_types import (
     REGION,
     ZONE,
     amount_of,
-    less,
+    subtract,
     template_name,
     template_node,
 )
@@ -180,7 +180,7 @@ def _offering(
     whole = machine.capacity if machine is not None else pods | capacity
     left = machine.allocatable if machine is not None else whole
     for reserved in (template.kube_reserved, template.system_reserved):
-        left = less(left, reserved or {})
+        left = subtract(left, reserved or {})
     region = pool.region or region_of(zone) or market.region
     own = {ARCH: template.architecture or "amd64", OS: "linux", INSTANCE_TYPE: kind, REGION: region, ZONE: zone}
     labels = own | (pool.labels or {}) | {POOL: name, TEMPLATE: template.name or kind}

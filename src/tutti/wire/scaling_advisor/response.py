@@ -157,7 +157,7 @@ def _scale_out_items(answer: Recommendation, request: Request) -> Iterator[Scale
     offered = OfferingIndex(request.catalogue)
     there = [_key(obj) for obj in request.objects if isinstance(obj, Node)]
     for each in purchases(answer):
-        node = offered.of(each).node
+        node = offered.find(each).node
         yield ScaleOutItem(
             pool_name=each.pool,
             template_name=_template(node),

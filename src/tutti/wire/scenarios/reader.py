@@ -14,7 +14,7 @@ from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source
 from tutti.market.node_daemons import daemon_sets_of
 from tutti.market.price_book import PriceBook
-from tutti.recommend.build_request import parse_snapshot
+from tutti.recommend.build_request import scheduler_objects
 from tutti.recommend.records.request import RecommendOptions, Request
 from tutti.wire.document import WireDocument
 from tutti.wire.scenarios.recorded_cluster import read_recording
@@ -43,7 +43,7 @@ def read_scenario(
     read = read_recording if "Scenarios" in tree else read_case
     snapshot, catalogue = read(tree, source, book=book)
     return Request(
-        objects=parse_snapshot(snapshot),
+        objects=scheduler_objects(snapshot),
         daemon_sets=daemon_sets_of(snapshot),
         catalogue=catalogue,
         options=options,

@@ -19,7 +19,7 @@ from tutti.kube.objects import Node, NodeSpec, NodeStatus, Object, ObjectMeta, P
 from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
-from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, in_zone, less, template_name, template_node
+from tutti.market.instance_types import INSTANCE_TYPE, REGION, ZONE, in_zone, subtract, template_name, template_node
 from tutti.market.offerings import Catalogue, NodePool, Offering, PoolLimit
 from tutti.market.pool_context import PoolContext, unpriced_note
 from tutti.market.pool_limits import nodes_limit
@@ -124,7 +124,7 @@ def _node(text: _NodeText) -> Node:
 
 
 def _reduced(node: Node, system: Quantities) -> Node:
-    return replace(node, status=replace(node.status, allocatable=less(node.status.allocatable or {}, system)))
+    return replace(node, status=replace(node.status, allocatable=subtract(node.status.allocatable or {}, system)))
 
 
 def _pod_tree(pod: _Pod) -> dict[str, Any]:

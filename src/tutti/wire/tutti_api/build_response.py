@@ -115,12 +115,12 @@ def _scale_down(plan: DownPlan, currency: str) -> ApiScaleDown:
     return ApiScaleDown(
         remove=tuple(map(_removal, plan.removals)),
         replace_by=tuple(map(_scale_up, plan.scale_up)),
-        stay=tuple(map(_stay, plan.stays)),
+        stay=tuple(map(_stay, plan.staying_nodes)),
         steps=tuple(map(_step, plan.steps)),
         counts=ApiDownCounts(
             remove=len(plan.removals),
             replace_by=len(plan.nodes),
-            stay=len(plan.stays),
+            stay=len(plan.staying_nodes),
             moves=plan.moves,
             steps=len(plan.steps),
         ),

@@ -58,10 +58,10 @@ def sample_purchase(binding):
     problem = binding.problem
     bought = list[int]()
     for number in range(0, len(problem.offerings), 3):
-        bought += binding._affordable(bought, [number] * 3)
+        bought += binding._within_limits(bought, [number] * 3)
     order = np.argsort(-problem.free[:, 0], kind="stable").tolist()
     for number in order[:6]:
-        bought += binding._affordable(bought, [number] * 12)
+        bought += binding._within_limits(bought, [number] * 12)
     return bought
 
 
@@ -93,7 +93,7 @@ def test_exchange_never_makes_the_rank_worse(seed, extras, seconds):
     found = exchange_nodes(binding, start, selection.context.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
     assert len(found.left) <= len(start.left)
-    assert binding.is_affordable([number for _, number in found.nodes])
+    assert binding.is_within_limits([number for _, number in found.nodes])
     again = binding.replay("test", sorted(number for _, number in found.nodes))
     assert again.where == found.where
     assert again.nodes == found.nodes
@@ -142,7 +142,7 @@ def test_filling_limits_never_makes_the_rank_worse(seed):
     assert start.left
     found = fill_limits(binding, start, selection.context.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
-    assert binding.is_affordable([number for _, number in found.nodes])
+    assert binding.is_within_limits([number for _, number in found.nodes])
     assert binding.replay("test", sorted(number for _, number in found.nodes)).where == found.where
     assert cluster_state(binding.planning.cluster) == before
 

@@ -15,7 +15,7 @@ from tutti.cluster.columns import CPU, MEMORY, NONZERO_CPU, NONZERO_MEMORY, Bool
 from tutti.cluster.trial import Trial
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.problem import Problem
-from tutti.recommend.records.scale_ups import in_order
+from tutti.recommend.records.scale_ups import scale_up_key
 
 REQUESTED, NONZERO_REQUESTED = [CPU, MEMORY], [NONZERO_CPU, NONZERO_MEMORY]
 """Columns of requested cpu and memory, and of the requests that kube-scheduler scores, which have defaults."""
@@ -64,7 +64,7 @@ class ForecastColumns:
         self._names_by_group: dict[tuple[str, str], list[str]] = {}
         self._name_numbers: dict[str, int] = {}
         offering_of = {number: problem.offerings[number] for number in self._template_row}
-        self._sort_keys = {number: in_order(offering) for number, offering in offering_of.items()}
+        self._sort_keys = {number: scale_up_key(offering) for number, offering in offering_of.items()}
         self._name_group = {number: (offering.pool, offering.zone) for number, offering in offering_of.items()}
         self._read()
 

@@ -1,4 +1,4 @@
-"""Which pool a node is of, and how it was bought, as the clouds' labels tell it."""
+"""The pool and the capacity type of a node, by the labels of the clouds; and the best example of a pool's nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POOL_LABELS = (
     "agentpool",
     "worker.gardener.cloud/pool",
 )
-"""Labels with the name of a node's pool; of several, the first counts."""
+"""Labels with the name of a node's pool; the first one present counts."""
 _CAPACITY_LABELS = {
     "karpenter.sh/capacity-type": {"spot": SPOT, "on-demand": ON_DEMAND, "reserved": "reserved"},
     "eks.amazonaws.com/capacityType": {"SPOT": SPOT, "ON_DEMAND": ON_DEMAND, "CAPACITY_BLOCK": "reserved"},
@@ -27,17 +27,17 @@ _CAPACITY_LABELS = {
     "node-lifecycle": {"spot": SPOT},
     "node.kubernetes.io/lifecycle": {"spot": SPOT, "normal": ON_DEMAND},
 }
-"""What each cloud calls the way in which a node was bought."""
+"""Each cloud's label and values for the capacity type."""
 
 
 def pool_of(node: Node) -> tuple[str, str] | None:
-    """The label with the name of a node's pool, and the name."""
+    """Return the pool label of a node and its value; None without such a label."""
     labels = node.metadata.labels or {}
     return next(((key, labels[key]) for key in POOL_LABELS if labels.get(key)), None)
 
 
 def capacity_type_of(node: Node) -> str:
-    """How a node was bought; on demand when it does not say."""
+    """Return the capacity type of a node; on-demand if no label tells."""
     labels = node.metadata.labels or {}
     for key, words in _CAPACITY_LABELS.items():
         if found := words.get(labels.get(key, "")):
@@ -46,9 +46,9 @@ def capacity_type_of(node: Node) -> str:
 
 
 def capacity_labels(capacity_type: str, nodes: Iterable[Node]) -> dict[str, str]:
-    """The labels that tell how a node was bought, as these nodes bear them; Karpenter's when none does."""
-    there = [node.metadata.labels or {} for node in nodes]
-    keys = [key for key in _CAPACITY_LABELS if any(key in labels for labels in there)]
+    """Return labels for a capacity type, with the keys that these nodes use; Karpenter's key if they use none."""
+    label_sets = [node.metadata.labels or {} for node in nodes]
+    keys = [key for key in _CAPACITY_LABELS if any(key in labels for labels in label_sets)]
     found: dict[str, str] = {}
     for key in keys or ["karpenter.sh/capacity-type"]:
         word = next((word for word, meaning in _CAPACITY_LABELS[key].items() if meaning == capacity_type), None)
@@ -58,15 +58,15 @@ def capacity_labels(capacity_type: str, nodes: Iterable[Node]) -> dict[str, str]
 
 
 def is_ready(node: Node) -> bool:
-    """Whether a node says that it is ready, or says nothing."""
+    """Return whether a node is ready, or has no such condition."""
     return all(each.status == "True" for each in node.status.conditions or () if each.type == "Ready")
 
 
 def best_example(nodes: Iterable[Node]) -> Node:
-    """The node that shows best what a new one would be: ready, with nothing on it that will pass."""
+    """Return the best example of a new node: ready, and without cordon or temporary taints."""
 
     def order(node: Node) -> tuple[bool, bool, str]:
-        troubled = is_cordoned(node) or any(is_transient_taint(taint) for taint in node.spec.taints or ())
-        return not is_ready(node), troubled, node.metadata.name
+        has_passing_state = is_cordoned(node) or any(is_transient_taint(taint) for taint in node.spec.taints or ())
+        return not is_ready(node), has_passing_state, node.metadata.name
 
     return min(nodes, key=order)

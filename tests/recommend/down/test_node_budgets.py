@@ -52,7 +52,7 @@ def plan_of(*pods, budgets=EMPTY, count=12, kind="m5.large", changes=None, **opt
 
 
 def message(plan):
-    (told,) = {stay.message for stay in plan.stays if stay.reason == "DisruptionBudgetReached"}
+    (told,) = {stay.message for stay in plan.staying_nodes if stay.reason == "DisruptionBudgetReached"}
     return told
 
 
@@ -69,10 +69,12 @@ def message(plan):
         ([{"nodes": "0%"}], 0, "pool p lets no node go, by its disruption budget of 0%"),
     ],
 )
-def test_no_more_go_than_a_budget_allows(budgets, number, told):
+def test_a_budget_limits_removals(budgets, number, told):
     plan = plan_of(("db-0", "n0", 900, UNOWNED), budgets=budgets)
     assert len(plan.removals) == number
-    assert stay_reasons(plan) == {stay.node: "DisruptionBudgetReached" for stay in plan.stays} | {"n0": "BlockedByPod"}
+    assert stay_reasons(plan) == {stay.node: "DisruptionBudgetReached" for stay in plan.staying_nodes} | {
+        "n0": "BlockedByPod"
+    }
     assert told in message(plan)
 
 
@@ -101,7 +103,7 @@ def test_the_emptiest_and_dearest_go_first_and_reasons_are_told_apart():
     assert removed_nodes(plan_of(*pods, budgets=both, count=6)) == ["n4", "n5"]
 
 
-def test_nodes_that_are_going_already_take_from_it():
+def test_disrupted_nodes_count_against_the_budget():
     changes = {
         "n1": {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
         "n2": {"spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}},
@@ -121,7 +123,7 @@ def test_a_percentage_is_of_the_nodes_that_have_come_up(labels, number):
     assert len(scale_down(objects, node_pool({"budgets": [{"nodes": "10%"}]}))[1].down.removals) == number
 
 
-def test_consolidation_keeps_to_it():
+def test_consolidation_obeys_the_budget():
     """Six pods that cannot share a node, on nodes of twice the size that they need: each pays to be replaced."""
     apart = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     spec = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}}
@@ -131,18 +133,18 @@ def test_consolidation_keeps_to_it():
     assert (len(free.removals), len(free.nodes)) == (6, 6)
     plan = plan_of(*pods, budgets=[{"nodes": "2"}], **given)
     assert (len(plan.removals), len(plan.nodes)) == (2, 2)
-    assert len(plan.stays) == 4
-    assert all("lets 2 of its 6 nodes go at a time" in stay.message for stay in plan.stays)
+    assert len(plan.staying_nodes) == 4
+    assert all("lets 2 of its 6 nodes go at a time" in stay.message for stay in plan.staying_nodes)
 
 
-def test_a_schedule_is_asked_when_there_is_a_clock():
+def test_a_schedule_needs_a_clock():
     keep, budgets = ("db-0", "n0", 900, UNOWNED), [{"nodes": "0", **OFFICE}]
     assert not removed_nodes(plan_of(keep, budgets=budgets, now=MONDAY))
     assert len(removed_nodes(plan_of(keep, budgets=budgets, now=SUNDAY))) == 11
     without = plan_of(keep, budgets=budgets)
     assert not removed_nodes(without)
     assert without.notes == (
-        "disruption budgets of pool p have a schedule, and nobody says what time it is: they are taken to be in force",
+        "disruption budgets of pool p have a schedule, but the current time is unknown: they count as in force",
     )
     assert message(without).endswith("of 0 nodes with the schedule 0 9 * * mon-fri for 8h")
     assert plan_of(keep, budgets=budgets, now=MONDAY).notes == ()
@@ -195,7 +197,7 @@ def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
         ({"schedule": "@daily", "duration": "long"}, 'duration: "long" is not a duration'),
     ],
 )
-def test_what_karpenter_would_not_take(budget, line):
+def test_invalid_budgets_are_refused(budget, line):
     with pytest.raises(InputError) as caught:
         read_request(karpenter_cluster(), node_pool({"budgets": [budget]}), RecommendOptions())
     assert str(caught.value).startswith(f"pools.json: nodepool p: spec.disruption.budgets[0].{line}")
