@@ -120,7 +120,7 @@ def run_purchase(
         outcome = outcome._replace(placed=ours.placed, cost=ours.cost, nodes=len(ours.nodes))
         if settings.binder is Binder.KUBE_SCHEDULER:
             replay = replayer or _replay
-            outcome = outcome._replace(bound=replay(request, draft_nodes(request, ours)))
+            outcome = outcome._replace(bound=replay(request, bought_offerings(request, ours)))
             if peer.bought or not peer.nodes:
                 cost = sum((offering.price or 0) * count for offering, count in peer.bought)
                 outcome = outcome._replace(peer_bound=replay(request, list(peer.bought)), peer_cost=cost)
@@ -129,7 +129,7 @@ def run_purchase(
     return outcome
 
 
-def draft_nodes(request: Request, answer: Recommendation) -> Bought:
+def bought_offerings(request: Request, answer: Recommendation) -> Bought:
     """Return the offerings of the request that a recommendation buys, with the numbers of nodes."""
     offerings = OfferingIndex(request.catalogue)
     return [(offerings.find(each), each.increment) for each in answer.scale_up]

@@ -28,7 +28,7 @@ from tests.support.wire_bodies import (
     source,
 )
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.conformance.purchase_run import bought_of
+from tutti.conformance.purchase_run import bought_offerings
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
 from tutti.present.report.drawing_data import drawing_data_of
@@ -321,7 +321,7 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     settled = apply_recommendation(told, request)
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
     assert compare(request, told, budget=WorkBudget.of_seconds(5, time.process_time), peers=())[0].kept == 1
-    assert bought_of(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
+    assert bought_offerings(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
     (place,) = drawing_data_of(request, told).places
     assert place.boxes[0].room["cpu"] == 7920
 
