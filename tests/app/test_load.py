@@ -61,7 +61,7 @@ def test_notes_name_ignored_kinds_and_pods_on_unknown_nodes():
     )
     two = load_objects([pod("p", on="gone"), pod("q", on="gone")])
     assert two.notes == ("2 pods are on nodes that are not in the input, and count nowhere",)
-    assert sum(map(len, two.build_cluster().absent.values())) == 2
+    assert sum(map(len, two.build_cluster().pods_on_missing_nodes.values())) == 2
 
 
 def test_errors_name_the_input():

@@ -76,7 +76,7 @@ def recorded() -> Iterator[cases.GangCase]:
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded cases of gangs are not there")
 @pytest.mark.parametrize("case", list(recorded()), ids=lambda case: case.name)
 def test_cures_of_recorded_gangs(case: cases.GangCase) -> None:
-    groups = map(cases._group, case.pod_groups)
+    groups = map(cases._pod_group, case.pod_groups)
     objects: Objects = [*case.nodes, *case.pod_disruption_budgets, *groups, *case.pods]
     for key in Gangs(Cluster(objects)).keys():  # noqa: SIM118 - not a dict
         explained(objects, key)
