@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from tests.support.documents import node, pod
-from tutti.app.load import load_objects, load_sources
+from tutti.app.load import LoadedObjects, load_parsed, load_sources
 from tutti.exceptions import InputError
+from tutti.kube.reading.parsed_file import parsed_trees
 from tutti.kube.reading.sources import Source
+
+
+def load_objects(trees: Any) -> LoadedObjects:
+    return load_parsed([parsed_trees(trees, "objects")], name="objects")
 
 
 def listed(*objects: Any) -> Any:

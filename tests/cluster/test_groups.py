@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from tests.support.cluster_state import cluster_state
 from tests.support.gang_dialects import membership_of
+from tests.support.gang_manifests import read_gangs
 from tests.support.random_gang_clusters import GONE, RandomGangCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Hold, Put, Release, Remove, Unbind
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube import objects as k
-from tutti.kube.gangs.reader import GROUP_KINDS, membership, read_gangs
+from tutti.kube.gangs.reader import GROUP_KINDS, membership
 from tutti.kube.objects import Object
 
 EDITS = 150

@@ -1,10 +1,15 @@
 """Manifests of gangs as users write them, and the gangs that they describe."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Iterable
 from textwrap import dedent
 
 from tests.support.documents import new_pod
-from tutti.kube.gangs.reader import read_gangs
+from tutti.kube.gangs.gang import Gang, Membership
+from tutti.kube.gangs.reader import GROUP_KINDS, membership, read_gang, root_group
+from tutti.kube.objects import Object, Pod, PriorityClass
 from tutti.kube.reading.decode import decode_objects
 from tutti.kube.reading.parsed_file import parse_file
 from tutti.kube.reading.sources import Source
@@ -24,6 +29,27 @@ def objects(*texts):
     """The objects of manifests."""
     text = "\n---\n".join(dedent(text) for text in texts)
     return decode_objects(parse_file(Source("gangs.yaml", text.encode()))).objects
+
+
+def read_gangs(objects: Iterable[Object]) -> dict[str, Gang]:
+    """Return all gangs that pods among the objects name, by key, sorted by key."""
+    known: dict[tuple[str, str], Object] = {}
+    pods: list[tuple[Pod, Membership]] = []
+    for obj in objects:
+        if isinstance(obj, Pod):
+            pod_membership = membership(obj)
+            if pod_membership is not None:
+                pods.append((obj, pod_membership))
+        elif obj.KIND in GROUP_KINDS or isinstance(obj, PriorityClass):
+            known[obj.KIND, obj.key] = obj
+
+    def find(kind: str, key: str) -> Object | None:
+        return known.get((kind, key))
+
+    members: dict[str, list[Pod]] = {}
+    for pod, pod_membership in pods:
+        members.setdefault(root_group(pod_membership.group, find), []).append(pod)
+    return {key: read_gang(key, members[key], find) for key in sorted(members)}
 
 
 def gang(*texts):

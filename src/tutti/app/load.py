@@ -8,18 +8,17 @@ decoded once. Only `build_cluster` builds a cluster.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 
 from tutti.cluster.cluster import Cluster
 from tutti.kube.admission.prepare import prepare_files
 from tutti.kube.admission.unknown_volumes import drop_unknown_volumes
-from tutti.kube.objects import KINDS
 from tutti.kube.reading.loader import load_files
-from tutti.kube.reading.parsed_file import ParsedFile, parse_file, parsed_trees
+from tutti.kube.reading.parsed_file import ParsedFile, parse_file
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
+from tutti.market.planning_cluster import build_cluster
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -36,22 +35,12 @@ class LoadedObjects(msgspec.Struct, frozen=True, kw_only=True):
 
     def build_cluster(self) -> Cluster:
         """Return a new cluster of the schedulable objects."""
-        objects = self.schedulable.objects
-        return Cluster(obj for kind in KINDS for obj in objects.get(kind, ()))
+        return build_cluster(self.schedulable.all_objects())
 
 
 def load_sources(sources: Iterable[Source], *, name: str) -> LoadedObjects:
     """Load the objects of files that were read; `name` stands for all files together in errors."""
     return load_parsed(map(parse_file, sources), name=name)
-
-
-def load_objects(trees: Iterable[Any], *, name: str = "objects") -> LoadedObjects:
-    """Load objects that are dicts with the field names of Kubernetes' JSON.
-
-    Each dict is an object or a list of objects as the API returns it (``PodList``); a Python list of dicts is accepted
-    too. Times may be datetimes.
-    """
-    return load_parsed([parsed_trees(trees, name)], name=name)
 
 
 def load_parsed(files: Iterable[ParsedFile], *, name: str) -> LoadedObjects:

@@ -169,10 +169,6 @@ class Cluster:
             raise ConflictError("a follower cannot be attached between a mark and its rollback")
         self._followers.append(follower)
 
-    def detach(self, follower: Follower) -> None:
-        """Stop calling a follower."""
-        self._followers.remove(follower)
-
     def mark(self) -> int:
         """Return a mark for the current state; the caller must roll back or commit every mark."""
         self._marks.append(self.events.copy())

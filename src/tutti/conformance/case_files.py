@@ -69,12 +69,6 @@ class _Head(msgspec.Struct, rename="camel"):
     detail: str | None = None
 
 
-def read_cases(path: str) -> Iterator[Case]:
-    """Yield the cases of a file."""
-    for number, line in read_lines(path):
-        yield read_case(path, number, line)
-
-
 def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield the non-empty lines of a file, numbered from 1."""
     try:

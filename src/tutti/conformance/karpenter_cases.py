@@ -36,8 +36,6 @@ from tutti.market.offerings import Catalogue, NodePool, Offering
 from tutti.market.pools.karpenter_offerings import karpenter_pool
 from tutti.recommend.records.request import Request
 
-FIELDS = frozenset(("nodePools", "instanceTypes", "pods", "expect"))
-"""The fields that every line has."""
 _CREATED = "2026-01-01T00:00:00Z"
 
 

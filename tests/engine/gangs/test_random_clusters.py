@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from tests.support.cluster_state import cluster_state
+from tests.support.gang_manifests import read_gangs
 from tests.support.random_gang_clusters import RandomGangCluster, node_amounts, pod_amounts, shuffled
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Remove, Unbind
@@ -28,7 +29,7 @@ from tutti.engine.session.schedule import schedule
 from tutti.engine.session.session import session
 from tutti.kube import objects as k
 from tutti.kube.gangs.gang import DisruptionMode, GangPart
-from tutti.kube.gangs.reader import membership, part_of, read_gangs, root_group
+from tutti.kube.gangs.reader import membership, part_of, root_group
 from tutti.kube.objects import Object
 
 SEEDS = [f"{number}" for number in range(100)]

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.support.gang_manifests import gang, objects, pod, pods, problem
+from tests.support.gang_manifests import gang, objects, pod, pods, problem, read_gangs
 from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart, GangTopology
-from tutti.kube.gangs.reader import membership, read_gangs
+from tutti.kube.gangs.reader import membership
 from tutti.kube.times import micros
 
 

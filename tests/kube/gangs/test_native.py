@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.gang_manifests import gang, objects, pods, problem
+from tests.support.gang_manifests import gang, objects, pods, problem, read_gangs
 from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart, GangTopology
-from tutti.kube.gangs.reader import membership, part_of, read_gangs, root_group
+from tutti.kube.gangs.reader import membership, part_of, root_group
 from tutti.kube.times import micros
 
 

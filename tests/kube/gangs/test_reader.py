@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.gang_manifests import gang, objects, pod, pods, problem
+from tests.support.gang_manifests import gang, objects, pod, pods, problem, read_gangs
 from tutti.kube.gangs.gang import DisruptionMode, GangPart, GangTopology, Membership
-from tutti.kube.gangs.reader import DIALECTS, membership, read_gang, read_gangs
+from tutti.kube.gangs.reader import DIALECTS, membership, read_gang
 from tutti.kube.objects import ObjectMeta, Pod, PodSpec, PodStatus, PriorityClass, SchedulingGroup
 from tutti.kube.objects import pod_groups as g
 

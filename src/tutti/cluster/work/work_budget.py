@@ -144,8 +144,3 @@ class WorkBudget:
         """Record that the clock of another program ended its work."""
         if self._clock is not None:
             self._clock.has_cut = True
-
-
-def meter_of(budget: WorkBudget | None) -> Meter | None:
-    """Return the meter of a budget, None without a budget."""
-    return budget.meter if budget is not None else None

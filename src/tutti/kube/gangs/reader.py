@@ -31,10 +31,8 @@ from tutti.kube.objects import (
     CompositePodGroup,
     CoschedulingPodGroup,
     KaiPodGroup,
-    Object,
     Pod,
     PodGroup,
-    PriorityClass,
     VolcanoPodGroup,
     Workload,
 )
@@ -42,7 +40,7 @@ from tutti.kube.objects import (
 GROUP_KINDS: tuple[str, ...] = tuple(
     kind.KIND for kind in (Workload, CompositePodGroup, PodGroup, CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup)
 )
-"""Kinds of group objects; `read_gangs` reads priority classes too."""
+"""Kinds of group objects."""
 DIALECTS: tuple[Dialect, ...] = (
     Native(), Kai(), Volcano(), YuniKorn(), Kueue(), Fluence(), Coscheduling(), PlainAnnotation(),
 )  # fmt: skip
@@ -160,27 +158,6 @@ def _memberships(pods: Iterable[Pod]) -> list[_Member]:
         if result[0] is not None:
             members.append((pod, result[0], result[1]))
     return members
-
-
-def read_gangs(objects: Iterable[Object]) -> dict[str, Gang]:
-    """Return all gangs that pods among the objects name, by key, sorted by key."""
-    known: dict[tuple[str, str], Object] = {}
-    pods: list[tuple[Pod, Membership]] = []
-    for obj in objects:
-        if isinstance(obj, Pod):
-            pod_membership = membership(obj)
-            if pod_membership is not None:
-                pods.append((obj, pod_membership))
-        elif obj.KIND in GROUP_KINDS or isinstance(obj, PriorityClass):
-            known[obj.KIND, obj.key] = obj
-
-    def find(kind: str, key: str) -> Object | None:
-        return known.get((kind, key))
-
-    members: dict[str, list[Pod]] = {}
-    for pod, pod_membership in pods:
-        members.setdefault(root_group(pod_membership.group, find), []).append(pod)
-    return {key: read_gang(key, members[key], find) for key in sorted(members)}
 
 
 def _dialect_of(members: Sequence[_Member]) -> Dialect:
