@@ -1,7 +1,7 @@
 """Scale-down: which nodes a cluster can do without, and in which order they are removed without losing a pod.
 
 - `scale_down`                  how does a recommendation become a scale-down plan, step by step?
-- `candidates`                  which nodes may be removed, and why not the others?
+- `removal_candidates`          which nodes may be removed, and why not the others?
 - `remove_nodes`                which candidates can go because their pods fit on existing nodes?
 - `consolidate`                 which nodes can be replaced by cheaper ones?
 - `bill`                        what does a change save and cost, and does it pay?

@@ -29,8 +29,8 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.objects import Node, Pod
 from tutti.market.offerings import Catalogue, NodePool, PoolMember
 from tutti.recommend.after_purchase import apply_recommendation
-from tutti.recommend.down.candidates import wait_of
 from tutti.recommend.down.node_pods import POD_REASONS
+from tutti.recommend.down.removal_candidates import wait_of
 from tutti.recommend.down.scale_down import missing_controllers
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import DownOptions, Request

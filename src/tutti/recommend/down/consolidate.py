@@ -22,11 +22,11 @@ from tutti.market.planning_cluster import PlanningCluster
 from tutti.market.remaining_limits import catalogue_after_purchase
 from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.down.bill import BillChange, bill_change
-from tutti.recommend.down.candidates import RemovalCandidate
 from tutti.recommend.down.cluster_without import cluster_without
 from tutti.recommend.down.drain import DrainBlocked, Drainer
 from tutti.recommend.down.final_drain import RemovalGroup
 from tutti.recommend.down.pool_sizes import PoolSizes
+from tutti.recommend.down.removal_candidates import RemovalCandidate
 from tutti.recommend.flow import recommend_for
 from tutti.recommend.records.down_plan import ScaleDownStep
 from tutti.recommend.records.new_nodes import NewNode

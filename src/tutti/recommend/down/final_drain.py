@@ -19,9 +19,9 @@ from tutti.cluster.trial import Trial
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.down.bill import bill_change
-from tutti.recommend.down.candidates import RemovalCandidate
 from tutti.recommend.down.drain import DrainBlocked, Drainer
 from tutti.recommend.down.pool_sizes import PoolSizes
+from tutti.recommend.down.removal_candidates import RemovalCandidate
 from tutti.recommend.records.down_plan import ScaleDownStep
 from tutti.recommend.records.new_nodes import NewNode
 from tutti.recommend.records.request import DownOptions

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tutti.market.offerings import EMPTY, UNDERUTILIZED, NodePool, Offering
-from tutti.recommend.down.candidates import RemovalCandidate
 from tutti.recommend.down.node_budgets import AllowedDisruptions
+from tutti.recommend.down.removal_candidates import RemovalCandidate
 from tutti.recommend.records.new_nodes import NewNode
 
 _Place = tuple[str, str | None]

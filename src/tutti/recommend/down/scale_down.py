@@ -1,7 +1,7 @@
 """Scale-down: from the cluster after a purchase to the plan that makes it cheaper.
 
 1. *Purchase*: build the cluster with the new nodes and all pods placed (`recommend.after_purchase`).
-2. *Candidates*: find the nodes that may be removed, and the reason of every other node (`down.candidates`).
+2. *Candidates*: find the nodes that may be removed, and the reason of every other node (`down.removal_candidates`).
 3. *Removal*: remove underused nodes whose pods fit on other nodes, then busier nodes if that pays
    (`down.remove_nodes`).
 4. *Consolidation*: replace nodes by cheaper ones, if that pays (`down.consolidate`).
@@ -28,12 +28,12 @@ from tutti.kube.workloads.owners import controller_of
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.after_purchase import OfferingIndex, apply_recommendation
 from tutti.recommend.down.bill import bill_change, bill_of, count_unpriced
-from tutti.recommend.down.candidates import RemovalCandidate, find_candidates
 from tutti.recommend.down.consolidate import Consolidation
 from tutti.recommend.down.drain import Drainer
 from tutti.recommend.down.final_drain import DrainedGroups, RemovalGroup, drain_groups
 from tutti.recommend.down.node_budgets import allowed_disruptions, schedule_notes
 from tutti.recommend.down.pool_sizes import BUDGET, PoolSizes
+from tutti.recommend.down.removal_candidates import RemovalCandidate, find_candidates
 from tutti.recommend.down.remove_nodes import NodeRemover, staying_node
 from tutti.recommend.records.down_plan import DownPlan, Removal, RemovalReason, ScaleDownStep, StayingNode
 from tutti.recommend.records.recommendation import Recommendation

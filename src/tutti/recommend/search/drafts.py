@@ -25,7 +25,8 @@ from tutti.recommend.records.draft import Draft, DraftNode
 from tutti.recommend.records.request import Objective, Strategy
 from tutti.recommend.request_cluster import bind_edits, copy_cluster
 from tutti.recommend.search.greedy.strategies import greedy_draft
-from tutti.recommend.search.optimal_drafts import is_pure_packing, optimize
+from tutti.recommend.search.lower_bound import is_pure_packing
+from tutti.recommend.search.optimal_drafts import optimize
 from tutti.recommend.search.packing_problem import MAX_EXISTING_NODES
 
 _MAX_NODE_GROUPS = 120

@@ -20,8 +20,9 @@ from tutti.recommend.problem.problem import Problem
 from tutti.recommend.records.draft import Draft, DraftNode
 from tutti.recommend.search.column_generation.packing import Packing
 from tutti.recommend.search.column_generation.packing_input import PackingInput
-from tutti.recommend.search.column_generation.solve import ReportCosts, lower_bound, solve
-from tutti.recommend.search.packing_problem import MAX_EXISTING_NODES, bound_packing_input, packing_input_of_layout
+from tutti.recommend.search.column_generation.solve import ReportCosts, solve
+from tutti.recommend.search.lower_bound import is_pure_packing
+from tutti.recommend.search.packing_problem import packing_input_of_layout
 from tutti.recommend.search.zone_layouts import ZoneLayout, zone_layouts
 
 
@@ -60,28 +61,6 @@ def optimize(
         ranked.append((int(packing.dropped.sum()), packing.cost(inputs), place, draft))
     ranked.sort(key=lambda each: each[:3])
     return BoundedDrafts(tuple(draft for *_, draft in ranked), bound)
-
-
-def is_pure_packing(problem: Problem) -> bool:
-    """Return whether the first layout's packing problem is the whole problem: its bound then holds for every plan."""
-    rules = problem.rules
-    host = rules.host
-    return (
-        not rules.domains
-        and not host.has_spread.any()
-        and not host.affinity
-        and len(problem.node_free) <= MAX_EXISTING_NODES
-    )
-
-
-def prove_bound(
-    problem: Problem, demand: Ints, prices: Floats, budget: WorkBudget, *, purchase: Sequence[DraftNode]
-) -> float:
-    """Return the lower bound on the cost of every plan that places a demand, when one such purchase is known."""
-    if not demand.any() or not len(problem.offerings):
-        return 0.0
-    cost = float(sum(prices[bought.offering] for bought in purchase))
-    return lower_bound(bound_packing_input(problem, demand, prices), budget, cost=cost)
 
 
 def _pack_by_priority(

@@ -24,7 +24,7 @@ from tutti.recommend.search.drafts import draft_without, greedy_drafts, optimal_
 from tutti.recommend.search.exchange.exchange import exchange_nodes
 from tutti.recommend.search.exchange.fill_limits import fill_limits
 from tutti.recommend.search.greedy.strategies import greedy_draft
-from tutti.recommend.search.optimal_drafts import is_pure_packing, prove_bound
+from tutti.recommend.search.lower_bound import is_pure_packing, prove_bound
 
 _FEW_OFFERINGS = 12
 """Up to this many offerings, all of them are used to enumerate cheaper purchases."""
