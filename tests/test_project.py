@@ -156,6 +156,19 @@ def test_links_lead_to_files(document: Path) -> None:
     assert not [t for t in targets if not (document.parent / t).exists()]
 
 
+@pytest.mark.parametrize("document", [pytest.param(d, id=str(d.relative_to(ROOT))) for d in DOCUMENTS])
+def test_modules_that_documents_name_exist(document: Path) -> None:
+    """A path in backticks ends as the path of a module does; packages that are planned are not in backticks."""
+    modules = [
+        path.relative_to(ROOT).as_posix()
+        for path in (
+            each for top in ("src", "tests", "benchmarks", "tools", "oracle") for each in (ROOT / top).rglob("*.py")
+        )
+    ]
+    named = set(re.findall(r"`([\w/]+\.py)`", document.read_text("utf-8")))
+    assert not {name for name in named if not any(f"/{module}".endswith(f"/{name}") for module in modules)}
+
+
 def test_layers_and_purity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert lint_imports(no_cache=True) == 0, "run `make lint` for the import that breaks a contract"

@@ -54,6 +54,7 @@ MASKS = (
     (r"127\.0\.0\.1:(?!8080)\d{4,5}\b", "127.0.0.1:PORT"),  # 8080 is the default
     (r"(x-request-id: |\"requestId\":\"|, id )[0-9a-f]{12}\b", r"\1ID"),
     (r"^content-length: \d+", "content-length: N"),  # the body is there, and its messages may change
+    (r"^allow: [A-Z, ]+$", "allow: METHODS"),  # Litestar keeps them in a set
     (r"\b\d+ millis\b", "N millis"),  # runTime of the service and of scalesim
     (r"(plan-generate-duration\W+)\d+ms", r"\1Nms"),
     (r"\b\d+ ms, pods ", "N ms, pods "),  # the server's log
