@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.paths import VECTORS
-from tutti.conformance.case_files import Case, read_cases, read_lines
+from tests.support.recorded_cases import read_cases
+from tutti.conformance.case_files import Case, read_lines
 from tutti.conformance.gang_cases import read_gang_case, run_gang_case
 from tutti.conformance.scheduler_cases import answers, differences
 

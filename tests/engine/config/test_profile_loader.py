@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.paths import VECTORS
+from tests.support.recorded_cases import read_cases
 from tests.support.scheduler_configs import config, load, profile
-from tutti.conformance.case_files import read_case, read_lines
 from tutti.conformance.scheduler_cases import answers, differences
 from tutti.engine.config.profile_loader import load_profile
 from tutti.engine.placement.profile import Profile
@@ -29,8 +29,7 @@ def filters(loaded):
 @pytest.mark.parametrize("family", ["profile-fit", "profile-points", "profile-args"])
 def test_recorded_answers(family):
     """Compare with kube-scheduler's answers under such a configuration (`oracle/kube-scheduler`)."""
-    every = (read_case(str(RECORDED), number, line) for number, line in read_lines(str(RECORDED)))
-    cases = [case for case in every if case.family == family]
+    cases = [case for case in read_cases(str(RECORDED)) if case.family == family]
     assert len(cases) == 20
     for case in cases:
         results = list(answers(case))
