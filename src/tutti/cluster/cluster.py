@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
+from tutti.cluster.assignments import Assignments
 from tutti.cluster.columns import ResourceNames, RowLog
 from tutti.cluster.counters.label_classes import LabelRegistry
 from tutti.cluster.counters.pod_counters import PodCounters
@@ -32,14 +33,14 @@ from tutti.cluster.edits import (
     Unbind,
 )
 from tutti.cluster.events import Event, is_irrelevant_update, node_change_events, object_change_event
-from tutti.cluster.follower import Follower
-from tutti.cluster.groups import NO_GROUP, GroupIndex
-from tutti.cluster.holds import Holds
+from tutti.cluster.indexes.groups import NO_GROUP, GroupIndex
+from tutti.cluster.indexes.holds import Holds
+from tutti.cluster.indexes.occupancy import Occupancy
+from tutti.cluster.indexes.services import ServiceIndex
 from tutti.cluster.node_table import NodeTable
-from tutti.cluster.occupancy import Occupancy
 from tutti.cluster.pod_table import NOT_STARTED, PodTable, UsageTable
-from tutti.cluster.services import ServiceIndex
 from tutti.cluster.spec_classes import SpecClass, SpecRegistry
+from tutti.cluster.undo_log import Follower, UndoLog
 from tutti.cluster.work.meter import EDIT, OBJECT, Meter
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube.gangs.reader import GROUP_KINDS
@@ -71,11 +72,6 @@ class Cluster:
         self.hold_index = Holds()
         self.holds, self.held_on = self.hold_index.by_pod, self.hold_index.by_node
         """All holds, by pod key; and by node name, then pod key."""
-        self.pods_on_row: list[set[int]] = []
-        """The pod rows on each node row."""
-        self.pods_on_missing_nodes: dict[str, set[int]] = {}
-        """Node name -> rows of pods bound to a node that is not in the cluster. They count nowhere until the node is
-        added."""
         self.touched = RowLog()
         """Node rows where a pod was added or removed, or where the node object changed."""
         self.workloads_version = 0
@@ -87,12 +83,12 @@ class Cluster:
         self.meter = meter or Meter()
         """Counts the work of this cluster; shared with copies."""
         self._spec_usage: dict[int, int] = {}
-        self._undo: list[Edit] = []
-        self._marks: list[list[int]] = []
-        """The event counts at each mark."""
-        self._followers: list[Follower] = []
-        self._edit_start = self._arrivals = 0
-        self._grow_rows()
+        self._undo = UndoLog()
+        self.assignments = self._new_assignments()
+        self.pods_on_row = self.assignments.pods_on_row
+        """The pod rows on each node row."""
+        self.pods_on_missing_nodes = self.assignments.pods_on_missing_nodes
+        """Node name -> rows of pods bound to a node that is not in the cluster."""
         for obj in objects:
             self.meter.count += OBJECT
             self._put(obj)
@@ -110,12 +106,26 @@ class Cluster:
         clone.services, clone.groups = self.services.copy(), self.groups.copy()
         clone.hold_index = self.hold_index.copy()
         clone.holds, clone.held_on = clone.hold_index.by_pod, clone.hold_index.by_node
-        clone.pods_on_row = [set(pods) for pods in self.pods_on_row]
-        clone.pods_on_missing_nodes = {node: set(pods) for node, pods in self.pods_on_missing_nodes.items()}
         clone.touched, clone.events = self.touched.copy(), list(self.events)
-        clone.caches, clone._undo, clone._marks, clone._spec_usage = {}, [], [], dict(self._spec_usage)
-        clone._followers = []
+        clone.caches, clone._undo, clone._spec_usage = {}, UndoLog(), dict(self._spec_usage)
+        clone.assignments = clone._new_assignments()
+        clone.assignments.copy_from(self.assignments)
+        clone.pods_on_row = clone.assignments.pods_on_row
+        clone.pods_on_missing_nodes = clone.assignments.pods_on_missing_nodes
         return clone
+
+    def _new_assignments(self) -> Assignments:
+        return Assignments(
+            self.nodes,
+            self.pods,
+            usages=self.usages,
+            specs=self.specs,
+            pod_counters=self.pod_counters,
+            occupancy=self.occupancy,
+            touched=self.touched,
+            events=self.events,
+            undo=self._undo,
+        )
 
     def edits(self) -> Iterator[Edit]:
         """Yield edits that build the same state in an empty cluster."""
@@ -137,7 +147,7 @@ class Cluster:
 
     def apply(self, edit: Edit) -> None:
         """Apply one edit."""
-        self._edit_start = len(self._undo)
+        self._undo.begin_edit()
         self.meter.count += EDIT
         match edit:
             case Bind():
@@ -165,46 +175,19 @@ class Cluster:
 
     def attach(self, follower: Follower) -> None:
         """Mark, roll back and commit a follower together with this cluster."""
-        if self._marks:
-            raise ConflictError("a follower cannot be attached between a mark and its rollback")
-        self._followers.append(follower)
+        self._undo.attach(follower)
 
     def mark(self) -> int:
         """Return a mark for the current state; the caller must roll back or commit every mark."""
-        self._marks.append(self.events.copy())
-        for follower in self._followers:
-            follower.mark()
-        return len(self._undo)
+        return self._undo.mark(self.events)
 
     def rollback(self, mark: int) -> None:
         """Undo all edits since the mark."""
-        undo = self._undo
-        events = self._marks.pop()
-        while len(undo) > mark:
-            edit = undo.pop()
-            length = len(undo)
-            self.apply(edit)
-            del undo[length:]  # drop the inverse edits that the undo itself logged
-        self.events = events
-        for follower in self._followers:
-            follower.rollback()
+        self.events[:] = self._undo.rollback(mark, self.apply)
 
     def commit(self, mark: int) -> None:
         """Keep the edits since the mark; an outer mark can still undo them."""
-        self._marks.pop()
-        if not self._marks:
-            del self._undo[mark:]
-        for follower in self._followers:
-            follower.commit()
-
-    def _undo_with(self, edit: Edit) -> None:
-        if self._marks:
-            self._undo.append(edit)
-
-    def _undo_last(self, edit: Edit) -> None:
-        """Log an inverse edit that runs after all other inverse edits of the current edit."""
-        self._undo.insert(self._edit_start, edit)
-        self._edit_start += 1
+        self._undo.commit(mark)
 
     # Objects ----------------------------------------------------------------------------------------------------------
 
@@ -216,7 +199,7 @@ class Cluster:
         else:
             kind = obj.KIND
             old = self.objects[kind].get(obj.key)
-            self._undo_with(Put(old) if old is not None else Remove(kind, obj.key))
+            self._undo.add(Put(old) if old is not None else Remove(kind, obj.key))
             self.objects[kind][obj.key] = obj
             self._object_changed(obj, exists=True)
 
@@ -228,7 +211,7 @@ class Cluster:
         else:
             old = self.objects[kind].pop(key, None)
             if old is not None:
-                self._undo_with(Put(old))
+                self._undo.add(Put(old))
                 self._object_changed(old, exists=False)
 
     def _object_changed(self, obj: Object, *, exists: bool) -> None:
@@ -267,20 +250,19 @@ class Cluster:
             if on is False and self.nodes.on[row]:
                 raise ConflictError(f"node {name} already exists and cannot become a template")
             if old is not None:
-                self._undo_with(Put(old))
+                self._undo.add(Put(old))
                 for change in node_change_events(old, obj):
                     self.events[change] += 1
             self.touched.add(self.nodes.put(obj))
             self.fit_resources()
             return
-        self._undo_with(Remove("Node", name))
+        self._undo.add(Remove("Node", name))
         row = self.nodes.put(obj, on=on is not False)
         self.events[Event.NODE_ADDED] += on is not False
         self.touched.add(row)
         self.fit_resources()
-        self._grow_rows()
-        for pod in sorted(self.pods_on_missing_nodes.pop(name, ())):
-            self._add_to_row(pod, row)
+        self.labels.grow(self.nodes.size)
+        self.assignments.node_added(name, row)
 
     def _remove_node(self, name: str) -> None:
         row = self.nodes.row_of.get(name)
@@ -289,18 +271,16 @@ class Cluster:
         node = self.nodes.objects[row]
         if node is not None:
             if not self.nodes.on[row]:
-                self._undo_with(Switch(name, on=False))
-            self._undo_with(Put(node))
-        for pod in sorted(self.pods_on_row[row]):
-            self._remove_from_row(pod)
-            self.pods_on_missing_nodes.setdefault(name, set()).add(pod)
+                self._undo.add(Switch(name, on=False))
+            self._undo.add(Put(node))
+        self.assignments.node_removed(name, row)
         self.touched.add(self.nodes.remove(name))
         self.events[Event.NODE_REMOVED] += 1
 
     def _switch(self, edit: Switch) -> None:
         row = self.node_row(edit.node)
         if bool(self.nodes.on[row]) != edit.on:
-            self._undo_with(Switch(edit.node, on=not edit.on))
+            self._undo.add(Switch(edit.node, on=not edit.on))
             self.nodes.switch(row, on=edit.on)
             self.touched.add(row)
             self.events[Event.NODE_ADDED if edit.on else Event.NODE_REMOVED] += 1
@@ -312,13 +292,6 @@ class Cluster:
             raise NotFoundError(f"node {name!r} is not in the cluster")
         return row
 
-    def _grow_rows(self) -> None:
-        """Grow the per-row state to the size of the node table."""
-        missing = self.nodes.size - len(self.pods_on_row)
-        if missing > 0:
-            self.pods_on_row += [set() for _ in range(missing)]
-            self.labels.grow(self.nodes.size)
-
     # Pods -------------------------------------------------------------------------------------------------------------
 
     def _put_pod(self, pod: Pod) -> None:
@@ -329,7 +302,7 @@ class Cluster:
             self._remove_pod(key)
             return
         if row is None:
-            self._undo_with(Remove("Pod", key))
+            self._undo.add(Remove("Pod", key))
             row = self.pods.take_row(key)
         else:
             self._undo_pod(row)
@@ -345,7 +318,7 @@ class Cluster:
         self._write_pod(row, pod)
         node = pod.spec.node_name
         if node:
-            self._assign_node(row, node)
+            self.assignments.assign(row, node)
         elif pod.status.nominated_node_name:
             self._hold(Hold(key, pod.status.nominated_node_name), undo=False)
 
@@ -361,11 +334,9 @@ class Cluster:
 
     def _undo_pod(self, row: int) -> None:
         """Log edits that restore a pod: its object, its node and its hold."""
-        if not self._marks:
-            return
         old = self.pods.objects[row]
-        if old is not None:
-            self._undo += reversed((Put(old), *self._edits_since_put(row, old)))
+        if self._undo.marks and old is not None:
+            self._undo.add_all(reversed((Put(old), *self._edits_since_put(row, old))))
 
     def _edits_since_put(self, row: int, pod: Pod) -> list[Edit]:
         """Return the edits that changed a pod's node or hold since its object was put."""
@@ -405,62 +376,12 @@ class Cluster:
         pods.group[row] = self.groups.put(row, pod, before=int(pods.group[row]))
         pods.labels[row] = self.labels.class_of(meta.namespace or "default", meta.labels).number
 
-    def _assign_node(self, pod: int, node: str) -> None:
-        self.pods.node_names[pod] = node
-        row = self.nodes.row_of.get(node)
-        if row is None:
-            self.pods_on_missing_nodes.setdefault(node, set()).add(pod)
-        else:
-            self._add_to_row(pod, row)
-
     def _unassign_node(self, pod: int) -> None:
         """Remove a pod from its node, or release its hold."""
-        name = self.pods.node_names[pod]
-        if name is None:
+        if self.pods.node_names[pod] is None:
             self._release(self.pods.keys[pod], undo=False)
-            return
-        if self.pods.node[pod] >= 0:
-            self._remove_from_row(pod)
         else:
-            pods = self.pods_on_missing_nodes[name]
-            pods.discard(pod)
-            if not pods:
-                del self.pods_on_missing_nodes[name]
-        self.pods.node_names[pod] = None
-
-    def _add_to_row(self, pod: int, row: int) -> None:
-        self.pods.node[pod] = row
-        self.pods_on_row[row].add(pod)
-        self._arrivals += 1
-        self.pods.order[pod] = self._arrivals
-        self.events[Event.POD_PLACED] += 1
-        self._count_pod(pod, row, 1)
-
-    def _remove_from_row(self, pod: int) -> None:
-        row = int(self.pods.node[pod])
-        if self._marks:
-            self._undo_last(SetArrivalOrder(self.pods.keys[pod], int(self.pods.order[pod])))
-        self.pods.node[pod] = -1
-        self.events[Event.POD_REMOVED] += 1
-        self.pods_on_row[row].discard(pod)
-        self._count_pod(pod, row, -1)
-
-    def _count_pod(self, pod: int, row: int, number: int) -> None:
-        """Add a pod to (1) or remove it from (-1) all usage sums and counters of a row."""
-        pods = self.pods
-        usage = self.usages.matrix[pods.usage[pod]]
-        if number > 0:
-            self.nodes.used[:, row] += usage
-        else:
-            self.nodes.used[:, row] -= usage
-        self.pod_counters.move(pod, row, number)
-        spec = self.specs.classes[pods.spec[pod]]
-        if spec.ports or spec.volumes:
-            if self._marks and spec.ports:
-                for edit in self.occupancy.port_edits(row, spec):
-                    self._undo_last(edit)
-            self.occupancy.move(row, pod, spec, number)
-        self.touched.add(row)
+            self.assignments.unassign(pod)
 
     # Binding and holding ----------------------------------------------------------------------------------------------
 
@@ -471,11 +392,10 @@ class Cluster:
             raise ConflictError(f"pod {key} is already on node {self.pods.node_names[row]}")
         if key in self.holds:
             self._release(key)
-        if self._marks:
-            self._undo.append(Unbind(key))
+        self._undo.add(Unbind(key))
         if edit.start is not None:
             self.pods.start[row] = edit.start
-        self._assign_node(row, edit.node)
+        self.assignments.assign(row, edit.node)
 
     def _unbind(self, key: str) -> None:
         row = self.pod_row(key)
@@ -483,7 +403,7 @@ class Cluster:
         if name is None:
             return
         start = int(self.pods.start[row])
-        self._undo_with(Bind(key, name, None if start == NOT_STARTED else start))
+        self._undo.add(Bind(key, name, None if start == NOT_STARTED else start))
         self._unassign_node(row)
         pod = self.pods.objects[row]
         assert pod is not None
@@ -495,7 +415,7 @@ class Cluster:
             return
         if undo:
             self.pod_row(hold.pod)
-            self._undo_with(old if old is not None else Release(hold.pod))
+            self._undo.add(old if old is not None else Release(hold.pod))
         self.hold_index.put(hold)
 
     def _release(self, key: str, *, undo: bool = True, announce: bool = True) -> None:
@@ -503,7 +423,7 @@ class Cluster:
         if hold is not None:
             self.events[Event.POD_REMOVED] += announce
             if undo:
-                self._undo_with(hold)
+                self._undo.add(hold)
 
     # Lookups ----------------------------------------------------------------------------------------------------------
 

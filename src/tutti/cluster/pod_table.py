@@ -12,7 +12,7 @@ from copy import copy
 import numpy as np
 
 from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Ints32, ResourceNames, grow_column
-from tutti.cluster.groups import NO_GROUP
+from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.kube.objects import Pod
 from tutti.kube.resources import PlacedRequests
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints32
-from tutti.cluster.groups import NO_GROUP
+from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.kube.gangs.gang import Gang, GangPart, GangTopology
 from tutti.kube.gangs.reader import part_of, read_gang, root_group

@@ -16,7 +16,7 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.cluster.groups import NO_GROUP
+from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import Gangs, names_below
 from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.preemption.disruption_budgets import Budgets

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.groups import NO_GROUP
+from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import Gangs, creation_time
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import NotConsidered, Order, Turn

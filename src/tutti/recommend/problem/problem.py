@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Rows
-from tutti.cluster.groups import NO_GROUP
+from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.cluster.node_edits import node_of
 from tutti.cluster.spec_classes import SpecClass
 from tutti.cluster.trial import Trial

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from tutti.cluster.groups import NO_GROUP
+from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import GangState, names_below
 from tutti.kube.gangs.gang import GangPart, GangTopology
 from tutti.market.planning_cluster import PlanningCluster

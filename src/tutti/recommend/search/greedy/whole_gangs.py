@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tutti.cluster.columns import Bools
-from tutti.cluster.groups import NO_GROUP
+from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import GangState
 from tutti.market.planning_cluster import PlanningCluster
