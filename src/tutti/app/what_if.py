@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from tutti.app.scale_workload import scale_edits
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Edit, Put, Remove
+from tutti.cluster.edits import Edit, Put, Remove, Unbind
 from tutti.cluster.node_edits import belongs_to_node, cordoned, new_node_edits, node_of, pods_on
 from tutti.exceptions import InputError
 from tutti.kube.objects import Pod, PodStatus
@@ -87,6 +87,7 @@ def drain_edits(cluster: Cluster, name: str) -> Iterator[Edit]:
             yield Remove(Pod.KIND, pod.key)
         else:
             metadata = replace(pod.metadata, creation_timestamp=None)
+            yield Unbind(pod.key)
             yield Put(replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=None), status=_PENDING))
 
 

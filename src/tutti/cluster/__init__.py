@@ -9,6 +9,7 @@
 - `assignments`: which pods are on which node, and what do they sum up to?
 - `events`: what happened that may let a waiting pod fit?
 - `node_edits`: which edits add a node like an existing one, cordon or uncordon a node?
+- `pod_updates`: how do edits change a pod? `object_versions`: which updates are old, or change nothing?
 - `undo_log`: what does a rollback undo, and which state outside the cluster follows it?
 - `work`: how much work was done, and how much may a search do?
 """

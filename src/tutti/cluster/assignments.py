@@ -49,6 +49,11 @@ class Assignments:
         self.pods_on_missing_nodes = {node: set(pods) for node, pods in other.pods_on_missing_nodes.items()}
         self._arrivals = other._arrivals
 
+    def fit_resources(self) -> None:
+        """Grow all columns to the number of known resources."""
+        self._nodes.fit_resources()
+        self._usages.fit_resources()
+
     def assign(self, pod: int, node: str) -> None:
         """Put the pod in a row on a node."""
         self._pods.node_names[pod] = node

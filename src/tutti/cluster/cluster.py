@@ -27,26 +27,28 @@ from tutti.cluster.edits import (
     PutTemplate,
     Release,
     Remove,
+    RestorePod,
     SetArrivalOrder,
+    SetFinished,
     SetPortAddresses,
     Switch,
     Unbind,
 )
-from tutti.cluster.events import Event, is_irrelevant_update, node_change_events, object_change_event
-from tutti.cluster.indexes.groups import NO_GROUP, GroupIndex
+from tutti.cluster.events import Event, node_change_events, object_change_event
+from tutti.cluster.indexes.groups import GroupIndex
 from tutti.cluster.indexes.holds import Holds
 from tutti.cluster.indexes.occupancy import Occupancy
 from tutti.cluster.indexes.services import ServiceIndex
 from tutti.cluster.node_table import NodeTable
-from tutti.cluster.pod_table import NOT_STARTED, PodTable, UsageTable
+from tutti.cluster.object_versions import RemovedUids, has_same_content, is_older, version_of
+from tutti.cluster.pod_table import PodTable, UsageTable
+from tutti.cluster.pod_updates import PodUpdates
 from tutti.cluster.spec_classes import SpecClass, SpecRegistry
 from tutti.cluster.undo_log import Follower, UndoLog
 from tutti.cluster.work.meter import EDIT, OBJECT, Meter
-from tutti.exceptions import ConflictError, NotFoundError
+from tutti.exceptions import ConflictError, InputError, NotFoundError
 from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service
-from tutti.kube.resources import placed_requests
-from tutti.kube.times import micros
 
 _CONTROLLER_KINDS = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
 _SINGLE_GROUP_KINDS = frozenset(kind for kind in GROUP_KINDS if kind.startswith("PodGroup"))
@@ -82,9 +84,12 @@ class Cluster:
         """Values of attached caches (`engine.plugins.attached_cache`); a copy of the cluster starts without values."""
         self.meter = meter or Meter()
         """Counts the work of this cluster; shared with copies."""
-        self._spec_usage: dict[int, int] = {}
         self._undo = UndoLog()
         self.assignments = self._new_assignments()
+        self.pod_updates = self._new_pod_updates()
+        self.removed_uids = RemovedUids()
+        self.set_aside: dict[tuple[str, str], str] = {}
+        """Kind and key of objects that `observe` could not read, with the reason."""
         self.pods_on_row = self.assignments.pods_on_row
         """The pod rows on each node row."""
         self.pods_on_missing_nodes = self.assignments.pods_on_missing_nodes
@@ -107,9 +112,12 @@ class Cluster:
         clone.hold_index = self.hold_index.copy()
         clone.holds, clone.held_on = clone.hold_index.by_pod, clone.hold_index.by_node
         clone.touched, clone.events = self.touched.copy(), list(self.events)
-        clone.caches, clone._undo, clone._spec_usage = {}, UndoLog(), dict(self._spec_usage)
+        clone.caches, clone._undo, clone.removed_uids = {}, UndoLog(), self.removed_uids.copy()
+        clone.set_aside = dict(self.set_aside)
         clone.assignments = clone._new_assignments()
         clone.assignments.copy_from(self.assignments)
+        clone.pod_updates = clone._new_pod_updates()
+        clone.pod_updates.copy_from(self.pod_updates)
         clone.pods_on_row = clone.assignments.pods_on_row
         clone.pods_on_missing_nodes = clone.assignments.pods_on_missing_nodes
         return clone
@@ -123,6 +131,19 @@ class Cluster:
             pod_counters=self.pod_counters,
             occupancy=self.occupancy,
             touched=self.touched,
+            events=self.events,
+            undo=self._undo,
+        )
+
+    def _new_pod_updates(self) -> PodUpdates:
+        return PodUpdates(
+            self.pods,
+            self.assignments,
+            specs=self.specs,
+            usages=self.usages,
+            labels=self.labels,
+            groups=self.groups,
+            holds=self.hold_index,
             events=self.events,
             undo=self._undo,
         )
@@ -141,7 +162,9 @@ class Cluster:
             pod = self.pods.objects[row]
             if pod is not None:
                 yield Put(pod)
-                yield from self._edits_since_put(row, pod)
+                yield from self.pod_updates.edits_since_put(row, pod)
+        for key, finished in self.pod_updates.finished.items():
+            yield SetFinished(key, finished)
 
     # Edits ------------------------------------------------------------------------------------------------------------
 
@@ -151,17 +174,21 @@ class Cluster:
         self.meter.count += EDIT
         match edit:
             case Bind():
-                self._bind(edit)
+                self.pod_updates.bind(edit)
             case Put():
                 self._put(edit.obj)
             case Remove():
-                self._remove(edit.kind, edit.key)
+                self._remove(edit)
             case Unbind():
-                self._unbind(edit.pod)
+                self.pod_updates.unbind(edit.pod)
             case Hold():
-                self._hold(edit)
+                self.pod_updates.hold(edit)
             case Release():
-                self._release(edit.pod, announce=edit.announce)
+                self.pod_updates.release(edit.pod, announce=edit.announce)
+            case RestorePod():
+                self.pod_updates.restore(edit)
+            case SetFinished():
+                self.pod_updates.set_finished(edit.pod, edit.finished)
             case Switch():
                 self._switch(edit)
             case PutTemplate():
@@ -172,6 +199,19 @@ class Cluster:
                 self.pods.order[self.pod_row(edit.pod)] = edit.order
             case _:
                 raise TypeError(f"{edit!r} is not an edit")
+
+    def observe(self, edit: Put | Remove) -> None:
+        """Apply an edit that a watch reports; an object that cannot be read is set aside with the reason.
+
+        The cluster keeps the last version of the object that it could read, until a readable version or its removal.
+        """
+        name = (edit.obj.KIND, edit.obj.key) if isinstance(edit, Put) else (edit.kind, edit.key)
+        try:
+            self.apply(edit)
+        except InputError as error:
+            self.set_aside[name] = str(error)
+        else:
+            self.set_aside.pop(name, None)
 
     def attach(self, follower: Follower) -> None:
         """Mark, roll back and commit a follower together with this cluster."""
@@ -192,20 +232,39 @@ class Cluster:
     # Objects ----------------------------------------------------------------------------------------------------------
 
     def _put(self, obj: Object) -> None:
+        if obj.metadata.uid is not None and obj.metadata.uid in self.removed_uids and not self._undo.is_undoing:
+            return
         if isinstance(obj, Pod):
-            self._put_pod(obj)
+            self.pod_updates.put(obj)
         elif isinstance(obj, Node):
             self._put_node(obj, on=None)
         else:
-            kind = obj.KIND
-            old = self.objects[kind].get(obj.key)
-            self._undo.add(Put(old) if old is not None else Remove(kind, obj.key))
-            self.objects[kind][obj.key] = obj
+            self._put_other(obj)
+
+    def _put_other(self, obj: Object) -> None:
+        objects = self.objects[obj.KIND]
+        old = objects.get(obj.key)
+        if self._is_outdated(old, obj):
+            return
+        self._undo.add(Put(old) if old is not None else Remove(obj.KIND, obj.key))
+        objects[obj.key] = obj
+        if old is None or not has_same_content(old, obj):
             self._object_changed(obj, exists=True)
 
-    def _remove(self, kind: str, key: str) -> None:
+    def _is_outdated(self, old: Object | None, obj: Object) -> bool:
+        """Return whether an update is older than the known object; an undo restores older objects on purpose."""
+        return old is not None and not self._undo.is_undoing and is_older(obj.metadata, version_of(old.metadata))
+
+    def _remove(self, edit: Remove) -> None:
+        kind, key, uid = edit.kind, edit.key, edit.uid
+        if uid is not None:
+            if not self._undo.marks:  # a rollback must not leave a trace
+                self.removed_uids.add(uid)
+            known_uid = self._uid_of(kind, key)
+            if known_uid is not None and known_uid != uid:
+                return
         if kind == "Pod":
-            self._remove_pod(key)
+            self.pod_updates.remove(key)
         elif kind == "Node":
             self._remove_node(key)
         else:
@@ -213,6 +272,22 @@ class Cluster:
             if old is not None:
                 self._undo.add(Put(old))
                 self._object_changed(old, exists=False)
+
+    def _uid_of(self, kind: str, key: str) -> str | None:
+        """Return the uid of an object in the cluster, if it has one."""
+        known: Object | None
+        if kind == "Pod":
+            row = self.pods.row_of.get(key)
+            known = self.pods.objects[row] if row is not None else None
+            if known is None:
+                finished = self.pod_updates.finished.get(key)
+                return finished.uid if finished is not None else None
+        elif kind == "Node":
+            row = self.nodes.row_of.get(key)
+            known = self.nodes.objects[row] if row is not None else None
+        else:
+            known = self.objects[kind].get(key)
+        return known.metadata.uid if known is not None else None
 
     def _object_changed(self, obj: Object, *, exists: bool) -> None:
         self.events[object_change_event(kind := obj.KIND)] += 1
@@ -249,15 +324,16 @@ class Cluster:
             old = self.nodes.objects[row]
             if on is False and self.nodes.on[row]:
                 raise ConflictError(f"node {name} already exists and cannot become a template")
-            if old is not None:
-                self._undo.add(Put(old))
-                for change in node_change_events(old, obj):
-                    self.events[change] += 1
+            if old is None or self._is_outdated(old, obj):
+                return
             self.touched.add(self.nodes.put(obj))
+            self._undo.add(Put(old))
+            for change in node_change_events(old, obj):
+                self.events[change] += 1
             self.fit_resources()
             return
-        self._undo.add(Remove("Node", name))
         row = self.nodes.put(obj, on=on is not False)
+        self._undo.add(Remove("Node", name))
         self.events[Event.NODE_ADDED] += on is not False
         self.touched.add(row)
         self.fit_resources()
@@ -292,147 +368,11 @@ class Cluster:
             raise NotFoundError(f"node {name!r} is not in the cluster")
         return row
 
-    # Pods -------------------------------------------------------------------------------------------------------------
-
-    def _put_pod(self, pod: Pod) -> None:
-        key = pod.key
-        row = self.pods.row_of.get(key)
-        if pod.status.phase in ("Succeeded", "Failed"):
-            # kube-scheduler ignores finished pods.
-            self._remove_pod(key)
-            return
-        if row is None:
-            self._undo.add(Remove("Pod", key))
-            row = self.pods.take_row(key)
-        else:
-            self._undo_pod(row)
-            old = self.pods.objects[row]
-            if (
-                old is not None
-                and self.pods.node_names[row] == (pod.spec.node_name or None)
-                and is_irrelevant_update(old, pod)
-            ):
-                self.pods.objects[row], self.pods.start[row] = pod, _start_time(pod)
-                return
-            self._unassign_node(row)
-        self._write_pod(row, pod)
-        node = pod.spec.node_name
-        if node:
-            self.assignments.assign(row, node)
-        elif pod.status.nominated_node_name:
-            self._hold(Hold(key, pod.status.nominated_node_name), undo=False)
-
-    def _remove_pod(self, key: str) -> None:
-        row = self.pods.row_of.get(key)
-        if row is None:
-            return
-        self._undo_pod(row)
-        self._unassign_node(row)
-        if self.pods.group[row] != NO_GROUP:
-            self.groups.drop(row, int(self.pods.group[row]))
-        self.pods.drop_row(row)
-
-    def _undo_pod(self, row: int) -> None:
-        """Log edits that restore a pod: its object, its node and its hold."""
-        old = self.pods.objects[row]
-        if self._undo.marks and old is not None:
-            self._undo.add_all(reversed((Put(old), *self._edits_since_put(row, old))))
-
-    def _edits_since_put(self, row: int, pod: Pod) -> list[Edit]:
-        """Return the edits that changed a pod's node or hold since its object was put."""
-        key, node, hold = self.pods.keys[row], self.pods.node_names[row], self.holds.get(self.pods.keys[row])
-        start = int(self.pods.start[row])
-        edits: list[Edit] = []
-        if node != (pod.spec.node_name or None) or start != _start_time(pod):
-            if pod.spec.node_name:
-                edits.append(Unbind(key))
-            if node:
-                edits.append(Bind(key, node, None if start == NOT_STARTED else start))
-        if not node and hold != self._nominated_hold(pod):
-            edits.append(hold if hold is not None else Release(key))
-        return edits
-
-    @staticmethod
-    def _nominated_hold(pod: Pod) -> Hold | None:
-        """Return the hold that `status.nominatedNodeName` of a pending pod asks for."""
-        nominated = pod.status.nominated_node_name
-        return Hold(pod.key, nominated) if nominated and not pod.spec.node_name else None
-
-    def _write_pod(self, row: int, pod: Pod) -> None:
-        pods, meta = self.pods, pod.metadata
-        spec = self.specs.class_of(pod)
-        usage = self._spec_usage.get(spec.number)
-        if usage is None:
-            usage = self._spec_usage[spec.number] = self.usages.number(placed_requests(spec.pod))
-            self.fit_resources()
-        pods.objects[row] = pod
-        pods.spec[row], pods.usage[row] = spec.number, usage
-        pods.priority[row] = pod.spec.priority or 0
-        pods.start[row] = _start_time(pod)
-        terminating = meta.deletion_timestamp is not None
-        if terminating and not pods.terminating[row]:
-            self.events[Event.POD_REMOVED] += 1
-        pods.terminating[row] = terminating
-        pods.group[row] = self.groups.put(row, pod, before=int(pods.group[row]))
-        pods.labels[row] = self.labels.class_of(meta.namespace or "default", meta.labels).number
-
-    def _unassign_node(self, pod: int) -> None:
-        """Remove a pod from its node, or release its hold."""
-        if self.pods.node_names[pod] is None:
-            self._release(self.pods.keys[pod], undo=False)
-        else:
-            self.assignments.unassign(pod)
-
-    # Binding and holding ----------------------------------------------------------------------------------------------
-
-    def _bind(self, edit: Bind) -> None:
-        key = edit.pod
-        row = self.pod_row(key)
-        if self.pods.node_names[row] is not None:
-            raise ConflictError(f"pod {key} is already on node {self.pods.node_names[row]}")
-        if key in self.holds:
-            self._release(key)
-        self._undo.add(Unbind(key))
-        if edit.start is not None:
-            self.pods.start[row] = edit.start
-        self.assignments.assign(row, edit.node)
-
-    def _unbind(self, key: str) -> None:
-        row = self.pod_row(key)
-        name = self.pods.node_names[row]
-        if name is None:
-            return
-        start = int(self.pods.start[row])
-        self._undo.add(Bind(key, name, None if start == NOT_STARTED else start))
-        self._unassign_node(row)
-        pod = self.pods.objects[row]
-        assert pod is not None
-        self.pods.start[row] = _start_time(pod)
-
-    def _hold(self, hold: Hold, *, undo: bool = True) -> None:
-        old = self.holds.get(hold.pod)
-        if old == hold:
-            return
-        if undo:
-            self.pod_row(hold.pod)
-            self._undo.add(old if old is not None else Release(hold.pod))
-        self.hold_index.put(hold)
-
-    def _release(self, key: str, *, undo: bool = True, announce: bool = True) -> None:
-        hold = self.hold_index.take(key)
-        if hold is not None:
-            self.events[Event.POD_REMOVED] += announce
-            if undo:
-                self._undo.add(hold)
-
     # Lookups ----------------------------------------------------------------------------------------------------------
 
     def pod_row(self, key: str) -> int:
         """Return the row of a pod; raise `NotFoundError` for an unknown key."""
-        row = self.pods.row_of.get(key)
-        if row is None:
-            raise NotFoundError(f"pod {key!r} is not in the cluster")
-        return row
+        return self.pod_updates.row(key)
 
     def pod(self, key: str) -> Pod:
         """Return a pod's object, as it was put."""
@@ -442,15 +382,9 @@ class Cluster:
 
     def fit_resources(self) -> None:
         """Grow all columns to the number of known resources."""
-        self.nodes.fit_resources()
-        self.usages.fit_resources()
+        self.assignments.fit_resources()
 
     def spec_of(self, pod: int) -> SpecClass:
         """Return the spec class of the pod in a row."""
         spec: SpecClass = self.specs.classes[self.pods.spec[pod]]
         return spec
-
-
-def _start_time(pod: Pod) -> int:
-    """Return a pod's start time in microseconds, `NOT_STARTED` if it has none."""
-    return micros(pod.status.start_time) if pod.status.start_time else NOT_STARTED

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tutti.kube.gangs.gang import Membership
 from tutti.kube.objects import Object
 
 
@@ -20,9 +21,10 @@ class Edit(msgspec.Struct, frozen=True, tag=True, gc=False):
 class Put(Edit, frozen=True, gc=False):
     """Create an object, or replace the object of the same kind and key.
 
-    The object of a pod decides where the pod is: an update without a node name removes the pod from its node. The
-    update also releases the pod's hold, unless the update changes nothing that the scheduler reads. A template node
-    stays inactive.
+    An update that is older than the known object, or that belongs to a removed object, changes nothing
+    (`object_versions`). A pod that was bound with `Bind` stays on its node until `Unbind`, or until an update names a
+    node or is of another pod of the same name. A hold stays until an update changes `status.nominatedNodeName` to
+    another node than that of the hold. A template node stays inactive.
     """
 
     obj: Object
@@ -35,10 +37,14 @@ class PutTemplate(Edit, frozen=True, gc=False):
 
 
 class Remove(Edit, frozen=True, gc=False):
-    """Delete an object; as with a watch, a missing object is not an error."""
+    """Delete an object; as with a watch, a missing object is not an error.
+
+    With a uid, only the object with that uid is deleted, and later updates of it change nothing.
+    """
 
     kind: str
     key: str
+    uid: str | None = None
 
 
 class Bind(Edit, frozen=True, gc=False):
@@ -50,7 +56,7 @@ class Bind(Edit, frozen=True, gc=False):
 
 
 class Unbind(Edit, frozen=True, gc=False):
-    """Remove a pod from its node; the pod is pending again."""
+    """Remove a pod from its node; the pod is pending again, whatever its object says."""
 
     pod: str
 
@@ -101,3 +107,30 @@ class SetArrivalOrder(Edit, frozen=True, gc=False):
 
     pod: str
     order: int
+
+
+class FinishedPod(msgspec.Struct, frozen=True, gc=False):
+    """A pod that has succeeded or failed: only its identity and its group matter."""
+
+    succeeded: bool
+    uid: str | None = None
+    version: int | None = None
+    """The resourceVersion as a number."""
+    membership: Membership | None = None
+
+
+class SetFinished(Edit, frozen=True, gc=False):
+    """Record that a pod has finished, or forget that it had. Only undo and copies by edits need this edit."""
+
+    pod: str
+    finished: FinishedPod | None
+
+
+class RestorePod(Edit, frozen=True, gc=False):
+    """Restore a pod as it was: its object, node, start time, arrival order and hold. Only undo needs this edit."""
+
+    obj: Object
+    node: str | None
+    start: int
+    order: int
+    hold: Hold | None

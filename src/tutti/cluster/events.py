@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from tutti.kube.objects import Node, Pod
+from tutti.kube.objects import Node
 
 
 class Event(IntEnum):
@@ -48,21 +48,6 @@ def node_change_events(old: Node, new: Node) -> list[Event]:
     if old.spec.taints != new.spec.taints or old.spec.unschedulable != new.spec.unschedulable:
         changes.append(Event.NODE_TAINTS)
     return changes
-
-
-def is_irrelevant_update(old: Pod, new: Pod) -> bool:
-    """Return whether an update of a pod changes nothing that the scheduler reads, such as a status update."""
-    old_meta, new_meta = old.metadata, new.metadata
-    same_termination = (old_meta.deletion_timestamp is None) == (new_meta.deletion_timestamp is None)
-    same_metadata = old_meta.labels == new_meta.labels and old_meta.annotations == new_meta.annotations
-    same_nomination = old.status.nominated_node_name == new.status.nominated_node_name
-    return (
-        same_termination
-        and same_metadata
-        and same_nomination
-        and old.spec == new.spec
-        and old_meta.owner_references == new_meta.owner_references
-    )
 
 
 def object_change_event(kind: str) -> Event:

@@ -151,15 +151,16 @@ class NodeTable:
         """Write a node into its row, a new row for a new name, and return the row."""
         name = node.metadata.name
         row = self.row_of.get(name)
+        offered = allocatable(node)  # first: a quantity that cannot be read must change nothing
         if row is None:
             row = self._take_row()
             self.row_of[name], self.names[row] = row, name
             self._rank(name, row)
-            self._write(row, node, None)
+            self._write(row, node, None, offered)
             self.switch(row, on=on)
         else:
             old = self.objects[row]
-            self._write(row, node, old)
+            self._write(row, node, old, offered)
             if self.on[row]:
                 self._set_images(row, old.status.images if old else None, node.status.images)
         self.touched.add(row)
@@ -251,8 +252,7 @@ class NodeTable:
 
     # Reading node objects ---------------------------------------------------------------------------------------------
 
-    def _write(self, row: int, node: Node, old: Node | None) -> None:
-        offered = allocatable(node)
+    def _write(self, row: int, node: Node, old: Node | None, offered: dict[str, int]) -> None:
         for name in offered:
             if name not in FIXED:
                 self.resources.index(name)

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 import msgspec
 
 from tutti.cluster.counters.pod_terms import PodTerm, WeightedTerm, parse_term
+from tutti.cluster.object_versions import resized_amounts
 from tutti.kube.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint, Volume
 from tutti.kube.resources import host_ports, incoming_requests, placed_requests, score_requests
 from tutti.kube.selectors import (
@@ -76,6 +77,17 @@ class SpecClass:
         self.namespace = pod.metadata.namespace or "default"
         self.pod = pod
         self.spec = pod.spec
+
+    def check(self) -> None:
+        """Parse every field that can be malformed; raise `InputError` for the first that is."""
+        spec, affinity = self.spec, self.spec.affinity
+        _ = self.requests
+        if spec.node_selector or affinity is not None:
+            _ = self.node_labels, self.node_terms, self.preferred_nodes
+        if affinity is not None:
+            _ = self.affinity, self.anti_affinity, self.preferred_pods
+        if spec.topology_spread_constraints:
+            _ = self.spread
 
     @lazy
     def requests(self) -> dict[str, int]:
@@ -200,7 +212,9 @@ class SpecRegistry:
         key = spec_key(pod)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = SpecClass(len(self.classes), pod)
+            known = SpecClass(len(self.classes), pod)
+            known.check()  # before the class gets its number: a malformed spec must change nothing
+            self._known[key] = known
             self.classes.append(known)
         return known
 
@@ -221,19 +235,5 @@ def spec_key(pod: Pod) -> bytes:
         host_network=None, scheduling_group=None, termination_grace_period_seconds=None,
     )  # fmt: skip
     key = _encode(relevant_spec) + (pod.metadata.namespace or "").encode()
-    status = pod.status
-    if name or status.container_statuses or status.resources or status.allocated_resources:
-        statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        sizes = [c for c in statuses if has_resources(c)]
-        if name or sizes or status.resources or status.allocated_resources:
-            key += _encode((name, sizes, status.allocated_resources, status.resources, _resize(pod)))
-    return key
-
-
-def has_resources(status: object) -> bool:
-    """Return whether a container status has resources of its own."""
-    return getattr(status, "allocated_resources", None) is not None or getattr(status, "resources", None) is not None
-
-
-def _resize(pod: Pod) -> str:
-    return next((c.reason or "" for c in pod.status.conditions or () if c.type == "PodResizePending"), "")
+    amounts = resized_amounts(pod)
+    return key + _encode((name, amounts)) if name or amounts is not None else key

@@ -33,6 +33,8 @@ class GroupIndex:
         """The numbers of groups whose own objects have changed."""
         self.membership_by_row: dict[int, Membership] = {}
         """The group membership that each pod declares, by pod row."""
+        self.finished: dict[int, dict[str, Membership]] = {}
+        """The memberships of pods that have succeeded, by group number and pod key."""
 
     def put(self, row: int, pod: Pod, *, before: int) -> int:
         """Record the group that the pod in a row names, and return the group's number."""
@@ -41,16 +43,35 @@ class GroupIndex:
             self.drop(row, before)
         if pod_membership is None:
             return NO_GROUP
-        number = self.number_of.get(pod_membership.group)
-        if number is None:
-            number = self.number_of[pod_membership.group] = len(self.keys)
-            self.keys.append(pod_membership.group)
-            self.members.append(set())
-            self.version.append(0)
+        number = self._number(pod_membership.group)
         self.members[number].add(row)
         self._touch(number)
         self.membership_by_row[row] = pod_membership
         return number
+
+    def _number(self, group: str) -> int:
+        number = self.number_of.get(group)
+        if number is None:
+            number = self.number_of[group] = len(self.keys)
+            self.keys.append(group)
+            self.members.append(set())
+            self.version.append(0)
+        return number
+
+    def put_finished(self, pod: str, declared: Membership) -> None:
+        """Record that a member has succeeded."""
+        number = self._number(declared.group)
+        self.finished.setdefault(number, {})[pod] = declared
+        self._touch(number)
+
+    def drop_finished(self, pod: str, declared: Membership) -> None:
+        """Forget a member that had succeeded."""
+        number = self._number(declared.group)
+        members = self.finished.get(number, {})
+        if members.pop(pod, None) is not None:
+            self._touch(number)
+        if not members:
+            self.finished.pop(number, None)
 
     def object_changed(self, key: str) -> None:
         """Record a change of a group's own object."""
@@ -76,4 +97,5 @@ class GroupIndex:
         clone.touched, clone.objects_touched = self.touched.copy(), self.objects_touched.copy()
         clone.members = [set(rows) for rows in self.members]
         clone.number_of, clone.membership_by_row = dict(self.number_of), dict(self.membership_by_row)
+        clone.finished = {number: dict(members) for number, members in self.finished.items()}
         return clone

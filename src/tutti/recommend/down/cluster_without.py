@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Edit, Put, Remove
+from tutti.cluster.edits import Edit, Put, Remove, Unbind
 from tutti.kube.objects import Node, Pod
 from tutti.recommend.request_cluster import copy_cluster
 
@@ -31,6 +31,7 @@ def _edits(cluster: Cluster, removed_nodes: Collection[str], moving_pods: Collec
             yield Remove(Pod.KIND, key)
         elif node in removed_nodes:
             status = replace(pod.status, nominated_node_name=None) if pod.spec.node_name else pod.status
+            yield Unbind(key)
             yield Put(replace(pod, spec=replace(pod.spec, node_name=None), status=status))
     for name in removed_nodes:
         yield Remove(Node.KIND, name)
