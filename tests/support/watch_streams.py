@@ -198,11 +198,11 @@ class WatchStream:
             self.edits.append(Unbind(key))
 
     def _hold(self, hold: Hold) -> None:
-        self.expected_hold[hold.pod] = hold
+        self.expected_hold[hold.owner] = hold
         self.edits.append(hold)
         if self.random.random() < 0.2:
-            del self.expected_hold[hold.pod]
-            self.edits.append(Release(hold.pod))
+            del self.expected_hold[hold.owner]
+            self.edits.append(Release(hold.owner))
 
     def _finish(self, key: str, old: k.Pod) -> None:
         phase = self.random.choice(("Succeeded", "Failed"))

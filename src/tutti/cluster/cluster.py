@@ -71,9 +71,9 @@ class Cluster:
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
         self.services = ServiceIndex()
         self.groups = GroupIndex()
-        self.hold_index = Holds()
-        self.holds, self.held_on = self.hold_index.by_pod, self.hold_index.by_node
-        """All holds, by pod key; and by node name, then pod key."""
+        self.hold_index = Holds(self.nodes, self.pods, self.usages)
+        self.holds, self.held_on = self.hold_index.by_owner, self.hold_index.by_node
+        """All holds, by owner; and by node name, then owner."""
         self.touched = RowLog()
         """Node rows where a pod was added or removed, or where the node object changed."""
         self.workloads_version = 0
@@ -109,8 +109,8 @@ class Cluster:
         clone.pod_counters = self.pod_counters.copy(clone.nodes, clone.pods, labels=clone.labels)
         clone.occupancy = self.occupancy.copy()
         clone.services, clone.groups = self.services.copy(), self.groups.copy()
-        clone.hold_index = self.hold_index.copy()
-        clone.holds, clone.held_on = clone.hold_index.by_pod, clone.hold_index.by_node
+        clone.hold_index = self.hold_index.copy(clone.nodes, clone.pods, clone.usages)
+        clone.holds, clone.held_on = clone.hold_index.by_owner, clone.hold_index.by_node
         clone.touched, clone.events = self.touched.copy(), list(self.events)
         clone.caches, clone._undo, clone.removed_uids = {}, UndoLog(), self.removed_uids.copy()
         clone.set_aside = dict(self.set_aside)
@@ -165,6 +165,7 @@ class Cluster:
                 yield from self.pod_updates.edits_since_put(row, pod)
         for key, finished in self.pod_updates.finished.items():
             yield SetFinished(key, finished)
+        yield from (hold for hold in self.holds.values() if hold.amounts)
 
     # Edits ------------------------------------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class Cluster:
             case Hold():
                 self.pod_updates.hold(edit)
             case Release():
-                self.pod_updates.release(edit.pod, announce=edit.announce)
+                self.pod_updates.release(edit.owner, announce=edit.announce)
             case RestorePod():
                 self.pod_updates.restore(edit)
             case SetFinished():
@@ -339,6 +340,7 @@ class Cluster:
         self.fit_resources()
         self.labels.grow(self.nodes.size)
         self.assignments.node_added(name, row)
+        self.hold_index.node_changed(name)
 
     def _remove_node(self, name: str) -> None:
         row = self.nodes.row_of.get(name)
@@ -351,6 +353,7 @@ class Cluster:
             self._undo.add(Put(node))
         self.assignments.node_removed(name, row)
         self.touched.add(self.nodes.remove(name))
+        self.hold_index.node_changed(name)
         self.events[Event.NODE_REMOVED] += 1
 
     def _switch(self, edit: Switch) -> None:

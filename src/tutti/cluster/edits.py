@@ -62,13 +62,19 @@ class Unbind(Edit, frozen=True, gc=False):
 
 
 class Hold(Edit, frozen=True, gc=False):
-    """Keep room on a node for a pending pod until it is bound or released, or until a time in microseconds."""
+    """Keep room on a node until the owner is bound or released, or until a time in microseconds.
 
-    pod: str
+    The owner is a pending pod, whose usage is held, or another name with amounts of its own: a reservation, or a node
+    that is coming. An owner has at most one hold.
+    """
+
+    owner: str
     node: str
     until: int | None = None
     priority: int | None = None
     """The priority of the hold; None stands for the pod's own priority."""
+    amounts: tuple[tuple[str, int], ...] = ()
+    """What is held, by resource in base units, for an owner that is not a pod."""
 
     def effective_priority(self, pod_priority: int) -> int:
         """Return the hold's priority, or the given priority of its pod."""
@@ -76,13 +82,13 @@ class Hold(Edit, frozen=True, gc=False):
 
 
 class Release(Edit, frozen=True, gc=False):
-    """Release the hold of a pod.
+    """Release the hold of an owner.
 
     Without `announce` the release counts as no event: pods that wait for room are not retried because of it. A session
     uses this for holds that it restores at once.
     """
 
-    pod: str
+    owner: str
     announce: bool = True
 
 

@@ -143,6 +143,7 @@ class PodUpdates:
             self._free_hold(pod.key)
             self._assignments.assign(row, node)
         else:
+            self._holds.owner_changed(pod.key)
             self._update_nomination(old, pod)
 
     def _rewrite_on_node(self, row: int, pod: Pod, columns: _PodColumns) -> None:
@@ -162,7 +163,7 @@ class PodUpdates:
 
     def _update_nomination(self, old: Pod, pod: Pod) -> None:
         """Change the hold of a pending pod if its nomination has changed to another node than that of the hold."""
-        nominated, hold = pod.status.nominated_node_name, self._holds.by_pod.get(pod.key)
+        nominated, hold = pod.status.nominated_node_name, self._holds.by_owner.get(pod.key)
         if nominated == old.status.nominated_node_name or (hold is not None and nominated == hold.node):
             return
         if nominated:
@@ -238,7 +239,7 @@ class PodUpdates:
 
     def _log_restore(self, row: int, old: Pod) -> None:
         if self._undo.marks:
-            pods, hold = self._pods, self._holds.by_pod.get(old.key)
+            pods, hold = self._pods, self._holds.by_owner.get(old.key)
             self._undo.add(RestorePod(old, pods.node_names[row], int(pods.start[row]), int(pods.order[row]), hold))
 
     def restore(self, edit: RestorePod) -> None:
@@ -270,7 +271,7 @@ class PodUpdates:
         row = self.row(edit.pod)
         if self._pods.node_names[row] is not None:
             raise ConflictError(f"pod {edit.pod} is already on node {self._pods.node_names[row]}")
-        if edit.pod in self._holds.by_pod:
+        if edit.pod in self._holds.by_owner:
             self.release(edit.pod)
         self._undo.add(Unbind(edit.pod))
         if edit.start is not None:
@@ -291,16 +292,17 @@ class PodUpdates:
         self._pods.start[row] = _start_time(pod)
 
     def hold(self, hold: Hold) -> None:
-        """Keep room for a pod."""
-        old = self._holds.by_pod.get(hold.pod)
+        """Keep room for an owner."""
+        old = self._holds.by_owner.get(hold.owner)
         if old == hold:
             return
-        self.row(hold.pod)
-        self._undo.add(old if old is not None else Release(hold.pod))
+        if not hold.amounts:
+            self.row(hold.owner)
+        self._undo.add(old if old is not None else Release(hold.owner))
         self._holds.put(hold)
 
     def release(self, key: str, *, announce: bool = True) -> None:
-        """Release the hold of a pod."""
+        """Release the hold of an owner."""
         hold = self._holds.take(key)
         if hold is not None:
             self._events[Event.POD_REMOVED] += announce
@@ -321,7 +323,7 @@ class PodUpdates:
     def edits_since_put(self, row: int, pod: Pod) -> list[Edit]:
         """Return the edits that changed a pod's node, start time or hold since its object was put."""
         pods, key = self._pods, self._pods.keys[row]
-        node, start, hold = pods.node_names[row], int(pods.start[row]), self._holds.by_pod.get(key)
+        node, start, hold = pods.node_names[row], int(pods.start[row]), self._holds.by_owner.get(key)
         edits: list[Edit] = []
         if node != (pod.spec.node_name or None) or start != _start_time(pod):
             if pod.spec.node_name:

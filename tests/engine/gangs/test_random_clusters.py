@@ -518,5 +518,5 @@ def test_sessions_end_without_incomplete_gangs(seed: str) -> None:
                 cluster.apply(Remove("Pod", pod.key))
         quiet = quiet + 1 if not plan.binds and not plan.evictions else 0
     assert quiet >= 3
-    held = {hold.pod for hold in queue.reservation.holds} if queue.reservation is not None else set()
+    held = {hold.owner for hold in queue.reservation.holds} if queue.reservation is not None else set()
     assert set(cluster.holds) <= held

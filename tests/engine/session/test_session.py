@@ -424,11 +424,11 @@ def test_a_plan_names_turns_holds_and_what_a_binder_needs() -> None:
     plan = run(queue, START)
     assert [turn.name for turn in plan.turns] == ["default/small", "gang/default/high", _SURPLUS]
     assert [(each.pod, each.node, each.uid) for each in plan.binds] == [("default/small", "c", "uid-small")]
-    assert {hold.pod for hold in plan.holds} == {each.pod for each in plan.nominated} != set()
+    assert {hold.owner for hold in plan.holds} == {each.pod for each in plan.nominated} != set()
     assert all(isinstance(each.change, Put) for each in plan.evictions)
     assert not plan.released
     later = run(queue, START + 2 * 3_600 * SECOND)  # the victims never left
-    assert set(later.released) | {hold.pod for hold in later.holds} >= {"default/high-0", "default/high-1"}
+    assert set(later.released) | {hold.owner for hold in later.holds} >= {"default/high-0", "default/high-1"}
 
 
 _SURPLUS = "gang/default/high above its minimum"

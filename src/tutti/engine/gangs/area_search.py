@@ -200,14 +200,11 @@ class AreaSearch:
         """Return the free amounts on a node, less the room held for other pods of at least the same priority."""
         nodes, pods = self._cluster.nodes, self._cluster.pods
         free = nodes.alloc[resources, node_row] - nodes.used[resources, node_row]
-        held_pods = self._cluster.held_on.get(nodes.names[node_row])
-        if held_pods:
-            own_keys = {pods.keys[row] for alike in alike_pods for row in alike.kind.rows}
-            priority = min(int(pods.priority[row]) for alike in alike_pods for row in alike.kind.rows)
-            for key, hold in held_pods.items():
-                other = pods.row_of[key]
-                if key not in own_keys and hold.effective_priority(int(pods.priority[other])) >= priority:
-                    free = free - self._cluster.usages.matrix[pods.usage[other], resources]
+        own_keys = {pods.keys[row] for alike in alike_pods for row in alike.kind.rows}
+        priority = min(int(pods.priority[row]) for alike in alike_pods for row in alike.kind.rows)
+        for owner in self._cluster.held_on.get(nodes.names[node_row], ()):
+            if owner not in own_keys and self._cluster.hold_index.priority_of(owner) >= priority:
+                free = free - self._cluster.hold_index.amounts_of(owner)[resources]
         listed: list[int] = free.tolist()
         return listed
 

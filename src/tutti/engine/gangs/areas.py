@@ -156,8 +156,9 @@ class Areas:
                 requested[resource] = requested.get(resource, 0) + amount * len(kind.rows)
         on = nodes.on if outer is None else nodes.on & outer.mask
         lacks = np.zeros(len(domains.nodes_in), dtype=bool)
+        all_free = self._capacity.free(kind.incoming for kind in kinds)
         for resource, amount in requested.items():
-            free = np.where(on, np.maximum(nodes.alloc[resource] - nodes.used[resource], 0), 0)
+            free = np.where(on, np.maximum(all_free[resource], 0), 0)
             lacks |= sum_by(domains.indices, free, len(lacks)) < amount
         return lacks
 

@@ -1,15 +1,19 @@
 """How many more copies of a pod fit, per node and per domain: arithmetic on columns.
 
 Contract: a count is never lower than the number of copies that truly fit. Node plugins (selectors, taints) and free
-resources are counted; rules between pods (affinity, spreading) and holds are not. Counts are kept per spec class and
-updated from the log of touched rows, so a repeated query costs only what has changed.
+resources are counted, less the room that is held for other pods of at least the same priority; rules between pods
+(affinity, spreading) are not. Counts are kept per spec class and updated from the log of touched rows, so a repeated
+query costs only what has changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Rows
+from tutti.cluster.indexes.holds import HeldRoom
 from tutti.engine.placement.evaluator import Evaluator
 from tutti.engine.plugins.base import IncomingPod, Selection
 from tutti.engine.plugins.verdict import Reason
@@ -41,7 +45,35 @@ class Capacity:
 
     def copies(self, incoming: IncomingPod) -> Ints:
         """Return for each row the number of copies that fit."""
-        return self._synced_counts(incoming).column
+        column = self._synced_counts(incoming).column
+        held = self._held_room(incoming)
+        if held is None:
+            return column
+        column = column.copy()
+        column[held.rows] = self._copies_beside(incoming, held)
+        return column
+
+    def free(self, pods: Iterable[IncomingPod]) -> Ints:
+        """Return the free amounts of every row, by resource and row, less the room that is held for others.
+
+        Of several pods, the one with the highest priority counts, from which the least room is held.
+        """
+        first = max(pods, key=lambda incoming: incoming.pod.spec.priority or 0)
+        nodes, held = self._evaluator.cluster.nodes, self._held_room(first)
+        free: Ints = nodes.alloc - nodes.used
+        return free if held is None else np.subtract(free, held.amounts, out=free)
+
+    def _held_room(self, incoming: IncomingPod) -> HeldRoom | None:
+        """Return the room held for others; pods of the same group may use each other's room."""
+        cluster, pod = self._evaluator.cluster, incoming.pod
+        group = int(cluster.pods.group[incoming.row])
+        return cluster.hold_index.room(pod.spec.priority or 0, owner=pod.key, group=group)
+
+    def _copies_beside(self, incoming: IncomingPod, held: HeldRoom) -> Ints:
+        """Return the number of copies that fit each row with holds."""
+        nodes, rows = self._evaluator.cluster.nodes, held.rows
+        free = nodes.alloc[:, rows] - nodes.used[:, rows] - held.amounts[:, rows]
+        return self.copies_with_free(incoming, free, rows)
 
     def copies_by_domain(self, incoming: IncomingPod, key: str) -> Ints:
         """Return the number of copies that fit in each domain of a label, numbered as in `Domains`.
@@ -55,7 +87,13 @@ class Capacity:
         if entry is None or entry[0] != version:
             domain_sums = sum_by(domains.indices, counts.column, len(domains.nodes_in))
             entry = counts.domain_sums[key] = (version, domain_sums)
-        return entry[1]
+        held = self._held_room(incoming)
+        if held is None:
+            return entry[1]
+        sums: Ints = entry[1].copy()
+        delta = self._copies_beside(incoming, held) - counts.column[held.rows]
+        np.add.at(sums, domains.indices[held.rows], delta)
+        return sums
 
     def _synced_counts(self, incoming: IncomingPod) -> _CopyCounts:
         """Return the counts of the pod's spec class, updated to the current state of the cluster."""

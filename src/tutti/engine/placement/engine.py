@@ -18,7 +18,7 @@ from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Bind, Edit
 from tutti.cluster.node_table import RANK_BITS
 from tutti.engine.placement.batch import pick_rows
-from tutti.engine.placement.evaluator import Evaluator
+from tutti.engine.placement.evaluator import Evaluator, States
 from tutti.engine.placement.node_plugin_cache import INFEASIBLE
 from tutti.engine.placement.profile import Profile
 from tutti.engine.plugins.base import Area, IncomingPod, controller
@@ -152,23 +152,30 @@ class Engine:
 
         A row with holds is feasible only if the pod also fits beside the held pods.
         """
-        keys, area = self.evaluator.row_cache(incoming).keys(incoming.spec), incoming.area
-        held_on = self.cluster.held_on
-        held_rows = {self.cluster.nodes.row_of.get(name) for name in held_on} if held_on else ()
+        evaluator, area = self.evaluator, incoming.area
+        keys = evaluator.row_cache(incoming).keys(incoming.spec)
+        rows_with_rules: set[int] = set()
+        states: States = [None] * len(incoming.applicable_plugins)
+        if self.cluster.hold_index:
+            without_room = evaluator.rows_without_held_room(incoming)
+            if len(without_room):
+                keys = keys.copy()
+                keys[without_room] = INFEASIBLE
+            rows_with_rules = evaluator.rows_with_pod_rules(incoming, states)
         while True:
             row = int(keys.argmax()) if area is None else best_row_in_area(keys, area)
             key = int(keys[row]) if row >= 0 else INFEASIBLE
-            if key < 0 or row not in held_rows:
+            if key < 0 or row not in rows_with_rules:
                 return row, key
-            # Only the current best row is filtered again with holds: filtering all rows with holds is far slower.
-            if self.evaluator.filter_row_with_holds(incoming, [None] * len(incoming.applicable_plugins), row) == PASS:
+            # Only the current best row is filtered with held pods bound: filtering all such rows is far slower.
+            if evaluator.filter_row_with_holds(incoming, states, row) == PASS:
                 return row, key
             keys = keys.copy()
             keys[row] = INFEASIBLE
 
     def is_plain(self, incoming: IncomingPod) -> bool:
         """Return whether each node's filters and scores depend only on that node and its pods, and no room is held."""
-        return not self.cluster.held_on and self._uses_row_plugins_only(incoming)
+        return not self.cluster.hold_index and self._uses_row_plugins_only(incoming)
 
     def _uses_row_plugins_only(self, incoming: IncomingPod) -> bool:
         """Return whether filters and scores of each node depend only on that node and the pods on it."""

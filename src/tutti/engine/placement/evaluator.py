@@ -16,6 +16,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.edits import Bind
 from tutti.cluster.events import ALL_EVENTS, Event
+from tutti.cluster.indexes.holds import HeldRoom
 from tutti.cluster.node_table import RANK_BITS
 from tutti.cluster.work.meter import POD_PASS, POD_PASS_NODE
 from tutti.engine.placement.node_plugin_cache import NodePluginCache
@@ -42,13 +43,16 @@ States = list[PreFilterState | None]
 """What each cluster plugin of the profile prepared for a pod; None for a plugin that filters nothing."""
 
 
+_NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
+
+
 class FilterResult(NamedTuple):
     """The feasible rows for a pod, and what later steps need: prepared plugins and reasons."""
 
     feasible: Bools
     states: States
     reasons: dict[int, Reason]
-    """Reasons for refused rows with holds; `verdicts` cannot compute these later."""
+    """Reasons for rows that are refused because of holds with more than resources; `verdicts` cannot compute these."""
     nominated_only: bool = False
     """Whether only the pod's nominated node was filtered."""
     excluded: Bools | None = None
@@ -148,7 +152,7 @@ class Evaluator:
             excluded = np.ones(len(feasible), dtype=bool)
             excluded[[row for row in map(self.cluster.nodes.row_of.get, only_nodes) if row is not None]] = False
             feasible &= ~excluded
-        reasons = self._filter_held_rows(incoming, states, feasible) if self.cluster.held_on else {}
+        reasons = self._filter_held_rows(incoming, states, feasible) if self.cluster.hold_index else {}
         if excluded is not None:
             reasons = {row: reason for row, reason in reasons.items() if not excluded[row]}
         return FilterResult(feasible, states, reasons, excluded=excluded)
@@ -163,9 +167,13 @@ class Evaluator:
             states.append(prepared)
         return states
 
-    def filter_rows(self, incoming: IncomingPod, states: States, rows: Rows) -> Verdicts:
-        """Return the verdicts of all filters on some rows as they are now, without cached results."""
-        window, specs = NodeRows(self.cluster, rows), SpecColumns(incoming.spec)
+    def filter_rows(self, incoming: IncomingPod, states: States, rows: Rows, *, held: bool = False) -> Verdicts:
+        """Return the verdicts of all filters on some rows as they are now, without cached results.
+
+        With `held`, the room that is held for others (`IncomingPod.held`) counts as in use.
+        """
+        window = incoming.node_rows(rows) if held else NodeRows(self.cluster, rows)
+        specs = SpecColumns(incoming.spec)
         verdict = np.full(len(rows), PASS, dtype=np.int16)
         for index, (plugin, _, filters) in enumerate(self.profile.plugins):
             variants: StatusCodes | None = None
@@ -203,15 +211,58 @@ class Evaluator:
         feasible[row] = True
         return FilterResult(feasible, states, {}, nominated_only=True)
 
+    def rows_without_held_room(self, incoming: IncomingPod) -> Rows:
+        """Return the rows with too little room beside what is held for others, among the rows with holds.
+
+        Sets `IncomingPod.held`. Holds count only by their resources; `rows_with_pod_rules` returns the other rows.
+        """
+        held = incoming.held = self._held_room(incoming)
+        if held is None:
+            return _NO_ROWS
+        nodes, rows = self.cluster.nodes, held.rows
+        lacking = np.zeros(len(rows), dtype=bool)
+        for resource, amount in self.resource_requests(incoming):
+            free = nodes.alloc[resource, rows] - nodes.used[resource, rows] - held.amounts[resource, rows]
+            lacking |= free < amount
+        return rows[lacking]
+
+    def _held_room(self, incoming: IncomingPod) -> HeldRoom | None:
+        priority = incoming.pod.spec.priority or 0
+        return self.cluster.hold_index.room(priority, owner=incoming.pod.key)
+
+    def rows_with_pod_rules(self, incoming: IncomingPod, states: States) -> set[int]:
+        """Return the rows where a held pod affects the incoming pod by more than its resources.
+
+        These are host ports, volumes, and rules between pods; such rows are filtered with the held pods bound.
+        """
+        held, spec = incoming.held, incoming.spec
+        if held is None or not (spec.ports or spec.volumes or any(state is not None for state in states)):
+            return set()
+        cluster, pods, nodes = self.cluster, self.cluster.pods, self.cluster.nodes
+        affects: dict[tuple[int, int], bool] = {}
+        rows = set()
+        for pod in held.pods:
+            kind = int(pods.spec[pod]), int(pods.labels[pod])
+            if kind not in affects:
+                other, obj = cluster.spec_of(pod), pods.objects[pod]
+                assert obj is not None
+                affects[kind] = bool(
+                    (spec.ports and other.ports)
+                    or (spec.volumes and other.volumes)
+                    or any(state is not None and state.is_affected_by(obj, other) for state in states)
+                )
+            if affects[kind]:
+                row = nodes.row_of.get(cluster.holds[pods.keys[pod]].node)
+                if row is not None:
+                    rows.add(row)
+        return rows
+
     def _filter_held_rows(self, incoming: IncomingPod, states: States, feasible: Bools) -> dict[int, Reason]:
-        """Filter rows with holds again, held pods included; clear refused rows in `feasible`, return their reasons."""
-        nodes = self.cluster.nodes
+        """Clear rows in `feasible` that are refused because of holds; return the reasons of rows with pod rules."""
+        feasible[self.rows_without_held_room(incoming)] = False
         reasons: dict[int, Reason] = {}
-        for name in list(self.cluster.held_on):
-            row = nodes.row_of.get(name)
-            if row is not None and nodes.on[row]:
-                if incoming.area is not None and not incoming.area.mask[row]:
-                    continue
+        for row in sorted(self.rows_with_pod_rules(incoming, states)):
+            if self.cluster.nodes.on[row] and (incoming.area is None or incoming.area.mask[row]):
                 _, reason = self._filter_row_with_held_pods(incoming, states, row)
                 if reason is not None:
                     feasible[row], reasons[row] = False, reason
@@ -219,21 +270,23 @@ class Evaluator:
 
     def filter_row_with_holds(self, incoming: IncomingPod, states: States, row: int) -> int:
         """Return the verdict on one row, first with the held pods on it and, if that passes, without them."""
+        incoming.held = self._held_room(incoming)
+        if row not in self.rows_with_pod_rules(incoming, states):
+            return int(self.filter_rows(incoming, states, np.array([row]), held=True)[0])
         verdict_with_held, _ = self._filter_row_with_held_pods(incoming, states, row)
         if verdict_with_held != PASS:
             return verdict_with_held
         return int(self.filter_rows(incoming, states, np.array([row]))[0])
 
     def _filter_row_with_held_pods(self, incoming: IncomingPod, states: States, row: int) -> tuple[int, Reason | None]:
-        """Return the verdict and reason for one row as if held pods of equal or higher priority were already bound."""
-        cluster, pods = self.cluster, self.cluster.pods
-        pod_key, priority = incoming.pod.key, incoming.pod.spec.priority or 0
+        """Return the verdict and reason for one row as if held pods of equal or higher priority were already bound.
+
+        Holds with amounts of their own count as in use.
+        """
+        cluster, pods, held = self.cluster, self.cluster.pods, incoming.held
         name = cluster.nodes.names[row]
-        held_keys = [
-            key
-            for key, hold in cluster.held_on.get(name, {}).items()
-            if key != pod_key and hold.effective_priority(int(pods.priority[pods.row_of[key]])) >= priority
-        ]
+        held_keys = [pods.keys[pod] for pod in held.pods] if held is not None else []
+        held_keys = [key for key in held_keys if cluster.holds[key].node == name]
         if not held_keys:
             return PASS, None
         forked_states = [state.clone() if state is not None else None for state in states]
@@ -245,10 +298,12 @@ class Evaluator:
                     if state is not None:
                         state.update_with_pod(cluster.pod(key), cluster.spec_of(other), row, 1)
                 cluster.apply(Bind(key, name))
-            verdict = int(self.filter_rows(incoming, forked_states, np.array([row]))[0])
+            incoming.held = self._held_room(incoming)  # the bound pods no longer hold room
+            verdict = int(self.filter_rows(incoming, forked_states, np.array([row]), held=True)[0])
             return verdict, None if verdict == PASS else self.reason(incoming, row, verdict)
         finally:
             cluster.rollback(mark)
+            incoming.held = held
 
     # Scores -----------------------------------------------------------------------------------------------------------
 
@@ -299,7 +354,7 @@ class Evaluator:
 
     def verdicts(self, incoming: IncomingPod, filtered: FilterResult) -> Verdicts:
         """Return the verdict of every row: that of the first plugin that refuses the row."""
-        verdict = self.filter_rows(incoming, filtered.states, np.arange(self.cluster.nodes.length))
+        verdict = self.filter_rows(incoming, filtered.states, np.arange(self.cluster.nodes.length), held=True)
         if filtered.excluded is not None:
             verdict[filtered.excluded] = EXCLUDED_BY_PRE_FILTER
         return verdict

@@ -19,6 +19,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import MEMORY, STORAGE, Bools, Floats, Ints, Rows
 from tutti.cluster.counters.label_classes import LabelClass
 from tutti.cluster.events import ALL_EVENTS, Event
+from tutti.cluster.indexes.holds import HeldRoom
 from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.verdict import Reason, Refusal, StatusCodes
 from tutti.kube.objects import Pod
@@ -51,7 +52,7 @@ class Area:
 class IncomingPod:
     """The pod to schedule, with its classes."""
 
-    __slots__ = ("applicable_plugins", "area", "cluster", "labels", "pod", "row", "spec")
+    __slots__ = ("applicable_plugins", "area", "cluster", "held", "labels", "pod", "row", "spec")
 
     def __init__(self, cluster: Cluster, row: int, pod: Pod) -> None:
         self.cluster, self.row, self.pod = cluster, row, pod
@@ -61,6 +62,12 @@ class IncomingPod:
         """For each cluster plugin of the profile, whether the plugin applies to the pod."""
         self.area: Area | None = None
         """The nodes to which the search is limited; None stands for all nodes."""
+        self.held: HeldRoom | None = None
+        """The room that is held for others, once the evaluator has looked; reasons count it as in use."""
+
+    def node_rows(self, rows: Selection) -> NodeRows:
+        """Return some rows, with the room that is held for others counted as in use."""
+        return NodeRows(self.cluster, rows, self.held)
 
     @property
     def own_labels(self) -> dict[str, str]:
@@ -103,12 +110,12 @@ class Plugin:
 
 
 class NodeRows:
-    """Some rows of the node columns, gathered once for all plugins that read them."""
+    """Some rows of the node columns, gathered once for all plugins that read them; held room counts as in use."""
 
-    __slots__ = ("_alloc", "_floats", "_used", "cluster", "nodes", "rows")
+    __slots__ = ("_alloc", "_floats", "_held", "_used", "cluster", "nodes", "rows")
 
-    def __init__(self, cluster: Cluster, rows: Selection) -> None:
-        self.cluster, self.nodes, self.rows = cluster, cluster.nodes, rows
+    def __init__(self, cluster: Cluster, rows: Selection, held: HeldRoom | None = None) -> None:
+        self.cluster, self.nodes, self.rows, self._held = cluster, cluster.nodes, rows, held
         self._alloc: Ints | None = None
         self._used: Ints | None = None
         self._floats: tuple[Floats, Floats] | bool | None = False
@@ -130,6 +137,8 @@ class NodeRows:
         if self._used is None:
             used, rows = self.nodes.used, self.rows
             self._used = used[:, rows] if isinstance(rows, slice) else used.take(rows, axis=1)
+            if self._held is not None:
+                self._used = self._used + self._held.amounts[:, rows]
         return self._used
 
     @property
@@ -260,6 +269,10 @@ class PreFilterState:
 
     def update_with_pod(self, pod: Pod, spec: SpecClass, row: int, number: int) -> None:
         """Add a pod to (1) or remove it from (-1) a row of the state: PreFilter's AddPod and RemovePod."""
+
+    def is_affected_by(self, pod: Pod, spec: SpecClass) -> bool:
+        """Return whether `update_with_pod` would change the state for this pod."""
+        return False
 
 
 class ClusterPlugin(Plugin):

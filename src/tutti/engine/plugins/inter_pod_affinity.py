@@ -214,6 +214,20 @@ class _AffinityState(PreFilterState):
             if _term_matches(incoming, term, pod, namespace):
                 self._count(self._anti_affinity, term.topology_key, row, number)
 
+    def is_affected_by(self, pod: Pod, spec: SpecClass) -> bool:
+        """Return whether a term of the pod selects the incoming pod, or a term of the incoming pod selects the pod."""
+        incoming, own, namespace = self._incoming, self._incoming.spec, spec.namespace
+        namespace_labels = incoming.cluster.namespace_labels(incoming.labels.namespace)
+        return (
+            any(
+                term.selector.matches(incoming.own_labels)
+                and term.scope.contains(incoming.labels.namespace, namespace_labels)
+                for term in spec.anti_affinity
+            )
+            or any(_term_matches(incoming, term, pod, namespace) for term in own.anti_affinity)
+            or (bool(own.affinity) and all(_term_matches(incoming, term, pod, namespace) for term in own.affinity))
+        )
+
     def _count(self, counts: Counts, key: str, row: int, number: int) -> None:
         column = self._incoming.cluster.nodes.column(key)
         domain = column.ids[row]

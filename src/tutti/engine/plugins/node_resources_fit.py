@@ -115,7 +115,7 @@ class NodeResourcesFit(PodPlugin):
 
     def _shortages(self, incoming: IncomingPod, rows: Rows) -> list[tuple[str, Bools]]:
         """Return the message of each checked resource, with a mask of the rows that have too little."""
-        node_rows, specs = NodeRows(incoming.cluster, rows), SpecColumns(incoming.spec)
+        node_rows, specs = incoming.node_rows(rows), SpecColumns(incoming.spec)
         lacking = self._lacking(node_rows, specs)[:, :, 0]
         names = incoming.cluster.resources.names
         numbers = np.arange(len(names))[self._requested(node_rows, specs)[0]].tolist()

@@ -197,3 +197,10 @@ class _SpreadState(PreFilterState):
             view = counted.view
             if view.mask[row] and counted.constraint.selector.matches(labels):
                 counted.counts[view.domain[row]] += number
+
+    def is_affected_by(self, pod: Pod, spec: SpecClass) -> bool:
+        """Return whether a constraint counts the pod."""
+        labels = pod.metadata.labels or {}
+        return spec.namespace == self._incoming.labels.namespace and any(
+            counted.constraint.selector.matches(labels) for counted in self._counted
+        )

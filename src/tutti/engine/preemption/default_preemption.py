@@ -121,9 +121,9 @@ class _DryRuns:
         rows_with_lower_pods = np.flatnonzero(has_lower_pods)
         if len(rows_with_lower_pods) < len(rows):
             self._fail((NO_VICTIMS,), len(rows) - len(rows_with_lower_pods))
-        # If only free resources decide and no room is held, arithmetic replaces the dry runs.
+        # If only free resources decide, arithmetic replaces the dry runs.
         only_room = not any(self._filtered.states) and not self._incoming.spec.ports
-        room = _RoomArithmetic(self._evaluator, self._incoming) if only_room and not self._cluster.held_on else None
+        room = _RoomArithmetic(self._evaluator, self._incoming) if only_room else None
         accepting = self._evaluator.row_cache(self._incoming).node_cache.base_keys >= 0
         if room is not None:
             without_room = accepting & room.rows_without_room(pods, rows_with_lower_pods, self._fail, accepting)
@@ -233,6 +233,10 @@ class _RoomArithmetic:
 
     def __init__(self, evaluator: Evaluator, incoming: IncomingPod) -> None:
         self._cluster = evaluator.cluster
+        nodes = self._cluster.nodes
+        self._free = nodes.alloc - nodes.used
+        if incoming.held is not None:
+            self._free -= incoming.held.amounts
         requests = evaluator.resource_requests(incoming)
         self._resources = [resource for resource, _ in requests]
         self._amounts = [amount for _, amount in requests]
@@ -255,7 +259,7 @@ class _RoomArithmetic:
         for resource, amount in zip(self._resources, self._amounts, strict=True):
             freed = np.zeros(nodes.size, dtype=np.int64)
             np.add.at(freed, cluster.pods.node[pods], cluster.usages.matrix[cluster.pods.usage[pods], resource])
-            free = nodes.alloc[resource, rows] - nodes.used[resource, rows] + freed[rows]
+            free = self._free[resource, rows] + freed[rows]
             short_rows = rows[free < amount]
             if len(short_rows):
                 without_room[short_rows] = True
@@ -264,8 +268,7 @@ class _RoomArithmetic:
 
     def candidate(self, row: int, lower: list[int], budgets: Budgets) -> Candidate | tuple[str, ...]:
         """Return the victims on a node, or the resources that it lacks even without all lower pods."""
-        nodes = self._cluster.nodes
-        free = (nodes.alloc[self._resources, row] - nodes.used[self._resources, row]).tolist()
+        free = self._free[self._resources, row].tolist()
         usages = {pod: self._usage(pod) for pod in lower}
         for usage in usages.values():
             free = [a + b for a, b in zip(free, usage, strict=True)]

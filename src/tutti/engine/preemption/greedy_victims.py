@@ -23,9 +23,12 @@ _MAX_ALTERNATIVES = 3
 class GreedyVictims:
     """Shortlists of victims for one gang in one area."""
 
-    def __init__(self, placer: GangPlacer, candidates: EvictionUnits, numbers: Rows, area: Area | None) -> None:
+    def __init__(
+        self, placer: GangPlacer, candidates: EvictionUnits, numbers: Rows, area: Area | None, *, free: Ints
+    ) -> None:
         cluster = self._cluster = placer.engine.cluster
         self._capacity, self._evaluator, self._candidates = placer.capacity, placer.engine.evaluator, candidates
+        self._free = free
         self._in_area: Bools = cluster.nodes.on if area is None else cluster.nodes.on & area.mask
         self._units = [candidates.units[n] for n in numbers.tolist()]
         position = np.full(len(candidates), -1)
@@ -54,8 +57,7 @@ class GreedyVictims:
 
         A few alternatives to the first unit are included.
         """
-        nodes = self._cluster.nodes
-        free = nodes.alloc - nodes.used
+        nodes, free = self._cluster.nodes, self._free.copy()
         pairs, pair_of = np.unique(self._unit_of_pod * nodes.size + self._rows, return_inverse=True)
         unit, row = np.divmod(pairs, nodes.size)
         freed = np.zeros((len(pairs), self._usage.shape[1]), dtype=np.int64)
@@ -87,8 +89,7 @@ class GreedyVictims:
 
     def one_by_one(self, pods_to_place: Sequence[tuple[PodKind, int]]) -> list[EvictionUnit] | None:
         """Return the units to evict if each pod goes to the node with the smallest loss; None if a pod fits nowhere."""
-        nodes = self._cluster.nodes
-        free = nodes.alloc - nodes.used
+        free = self._free.copy()
         # Pods by row, the least important first: a prefix of a row holds the pods that the node would lose.
         order = np.lexsort((self._loss_rank[self._unit_of_pod], self._rows))
         rows, unit_of_pod, usage = self._rows[order], self._unit_of_pod[order], self._usage[order].copy()

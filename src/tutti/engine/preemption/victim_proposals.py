@@ -37,6 +37,8 @@ class VictimProposals:
         self.has_no_pod_rules = not any(any(kind.incoming.applicable_plugins) for kind in self._kinds)
         """Whether no cluster plugin concerns the gang's pods: no rules between pods, no volumes."""
         self._pods, self._unit_of_pod = candidates.pods, candidates.unit_of_pod
+        self._free = placer.capacity.free(kind.incoming for kind in self._kinds)
+        """The free amounts before any eviction, less the room that is held for others."""
 
     @staticmethod
     def _pods_and_units(units: Sequence[EvictionUnit]) -> tuple[Rows, Rows]:
@@ -50,7 +52,7 @@ class VictimProposals:
     def _free_without(self, evicted: Rows) -> Ints:
         """Return the free amounts of every row without some pods."""
         cluster = self._cluster
-        free = cluster.nodes.alloc - cluster.nodes.used
+        free = self._free.copy()
         is_evicted = np.zeros(cluster.pods.length, dtype=bool)
         is_evicted[evicted] = True  # a pod may belong to two units: count it once
         evicted = np.flatnonzero(is_evicted)
@@ -103,7 +105,7 @@ class VictimProposals:
         rows, position = np.unique(cluster.pods.node[pods], return_inverse=True)
         freed = np.zeros((len(units), len(rows), len(cluster.resources)), dtype=np.int64)
         np.add.at(freed, (unit_of_pod, position), cluster.usages.matrix[cluster.pods.usage[pods]])
-        free = (cluster.nodes.alloc - cluster.nodes.used).copy()
+        free = self._free
         digits, _, allowed = self._domains()
         # Only domains with pods of these units make a difference.
         affected = np.unique(digits[rows])
@@ -198,14 +200,14 @@ class VictimProposals:
         is_listed = np.zeros(len(self._candidates.units), dtype=bool)
         is_listed[numbers] = True
         is_possible = self._surplus_by_domain(self._free_without(self._pods[is_listed[self._unit_of_pod]])) >= 0
-        surplus_now = self._surplus_by_domain(self._cluster.nodes.alloc - self._cluster.nodes.used)
+        surplus_now = self._surplus_by_domain(self._free)
         order = np.lexsort((self._placer.areas.domain_ranks(key), -surplus_now))
         for digit in order[is_possible[order]][:_MAX_DOMAINS].tolist():
             yield self._placer.areas.domain(key, digit)
 
     def _shortlists_in_area(self, numbers: Rows, area: Area | None) -> Iterator[list[EvictionUnit]]:
         """Yield the shortlists for one area."""
-        greedy = GreedyVictims(self._placer, self._candidates, numbers, area)
+        greedy = GreedyVictims(self._placer, self._candidates, numbers, area, free=self._free)
         pods_to_place = self._pods_to_place()
         if len(pods_to_place) == 1:
             by_gain = greedy.by_gain(*pods_to_place[0])

@@ -169,7 +169,7 @@ class Evictor:
         cluster = self._cluster
         node_of_pod = {d.pod: d.node or "" for d in decisions}
         for node in sorted(set(node_of_pod.values())):
-            for held_pod, hold in list(cluster.held_on.get(node, {}).items()):
-                if held_pod not in node_of_pod and hold.effective_priority(self._priority(held_pod)) < priority:
-                    cluster.apply(Release(held_pod))
-                    self._plan.remove_nomination(held_pod, preemptor)
+            for owner in list(cluster.held_on.get(node, ())):
+                if owner not in node_of_pod and cluster.hold_index.priority_of(owner) < priority:
+                    cluster.apply(Release(owner))
+                    self._plan.remove_nomination(owner, preemptor)

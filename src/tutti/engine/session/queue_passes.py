@@ -48,7 +48,7 @@ class QueuePasses(Passes):
     def _release_expired_holds(self) -> None:
         for hold in list(self.cluster.holds.values()):
             if hold.until is not None and hold.until <= self._now:
-                self.cluster.apply(Release(hold.pod))
+                self.cluster.apply(Release(hold.owner))
 
     # Which turns are due ----------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class QueuePasses(Passes):
         if reservation is None or until is None or duration is None or self._now + duration > until:
             return self.attempt([turn])
         for hold in reservation.holds:
-            self.cluster.apply(Release(hold.pod, announce=False))
+            self.cluster.apply(Release(hold.owner, announce=False))
         try:
             return self.attempt([turn])
         finally:
@@ -176,8 +176,8 @@ class QueuePasses(Passes):
         reservation = self._queue.reservation
         assert reservation is not None
         for hold in reservation.holds:
-            if self.cluster.holds.get(hold.pod) == hold:
-                self.cluster.apply(Release(hold.pod, announce=False))
+            if self.cluster.holds.get(hold.owner) == hold:
+                self.cluster.apply(Release(hold.owner, announce=False))
         self._queue.reservation = None
 
     def _reserve(self, turn: Turn, entry: WaitingTurn, previous: Reservation | None) -> None:
@@ -200,7 +200,7 @@ class QueuePasses(Passes):
         if self._queue.reservation is not None:
             self._release_reservation()
         holds, until = planned
-        with_priority = tuple(Hold(hold.pod, hold.node, None, turn.priority) for hold in holds)
+        with_priority = tuple(Hold(hold.owner, hold.node, None, turn.priority) for hold in holds)
         self._hold_reservation(Reservation(turn.name, since, with_priority, until))
 
     def _hold_reservation(self, reservation: Reservation) -> None:
@@ -212,7 +212,7 @@ class QueuePasses(Passes):
         """Announce the event that the room of a reservation that is not renewed is free."""
         for hold in previous.holds[:1]:
             self.cluster.apply(hold)
-            self.cluster.apply(Release(hold.pod))
+            self.cluster.apply(Release(hold.owner))
 
     def _need(self, turn: Turn) -> Need:
         rows = tuple(map(self.cluster.pod_row, turn.pods))
