@@ -31,7 +31,7 @@ from scenario_instances import BEST, scenarios
 
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.money import a_month, dollars
-from tutti.recommend.flow import recommend
+from tutti.recommend.pipeline import recommend
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request, Strategy
 

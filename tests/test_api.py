@@ -269,11 +269,11 @@ def test_importing_tutti_imports_nothing_else() -> None:
     assert run("import tutti; print(*(name for name in tutti.__all__ if name not in dir(tutti)))") == ""
 
 
-@pytest.mark.parametrize("first", ["", "import tutti.recommend.flow", "from tutti import recommend", "tutti.load"])
+@pytest.mark.parametrize("first", ["", "import tutti.recommend.pipeline", "from tutti import recommend", "tutti.load"])
 def test_recommend_is_a_function_and_a_package(first: str) -> None:
     code = f"import tutti\n{first}\nc = tutti.load({{'kind': 'Node', 'apiVersion': 'v1', 'metadata': {{'name': 'a'}}}})"
     assert (
-        run(f"{code}\nprint(tutti.recommend(c))\nfrom tutti.recommend.flow import recommend")
+        run(f"{code}\nprint(tutti.recommend(c))\nfrom tutti.recommend.pipeline import recommend")
         == "No pending pods found."
     )
 

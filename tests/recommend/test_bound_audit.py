@@ -7,7 +7,7 @@ import pytest
 from tests.support.brute_force.purchase_instances import bought, instance, placed, request
 from tests.support.brute_force.purchase_search import cheapest, faults, solve
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.recommend.flow import recommend
+from tutti.recommend.pipeline import recommend
 
 BLOCKS, SIZE = 4, 50
 """Of drawn instances: one test each, so that they spread over cores."""

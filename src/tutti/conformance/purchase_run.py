@@ -136,7 +136,7 @@ def bought_offerings(request: Request, answer: Recommendation) -> Bought:
 
 
 def _recommend(request: Request, budget: WorkBudget) -> Recommendation:
-    from tutti.recommend.flow import recommend
+    from tutti.recommend.pipeline import recommend
 
     return recommend(request, budget)
 

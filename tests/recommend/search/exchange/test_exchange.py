@@ -13,7 +13,7 @@ from tests.support.builders import offering, pod
 from tests.support.paths import ROOT
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue, NodePool, PoolLimit
-from tutti.recommend.flow import recommend
+from tutti.recommend.pipeline import recommend
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import build_problem
 from tutti.recommend.problem.search_context import Progress, SearchContext
