@@ -154,7 +154,7 @@ def _running_recommender(url: str | None, prices: Source | None, *, token: str) 
     if url is not None:
         yield endpoint(url), token
         return
-    from tutti.serve.embedded import running_server
+    from tutti.serve.background_server import running_server
     from tutti.serve.settings import ServerSettings
 
     with running_server(ServerSettings(workers=1, prices=prices)) as address:
