@@ -16,7 +16,7 @@ from tutti.market.pools.reader import catalogue_of
 from tutti.market.price_book import PriceBook, check_region
 from tutti.wire.document import without_byte_order_mark
 from tutti.wire.scaling_advisor.request import constraint_catalogue
-from tutti.wire.scaling_advisor.text import ConstraintText, find_constraint, parse_constraint
+from tutti.wire.scaling_advisor.schema import ConstraintText, find_constraint, parse_constraint
 
 
 class PoolsRead(NamedTuple):

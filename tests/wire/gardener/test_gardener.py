@@ -42,7 +42,7 @@ from tutti.wire.document import WireFormat
 from tutti.wire.field_names import checker
 from tutti.wire.formats import identify, parse_request
 from tutti.wire.gardener.response import gardener_answer, gardener_error
-from tutti.wire.gardener.text import GardenerSnapshotText
+from tutti.wire.gardener.schema import GardenerSnapshotText
 
 EXAMPLE = EXAMPLES / "recommend" / "gardener-snapshot.json"
 _AT = "AutoscalerConfig.NodeTemplates.g-a"

@@ -43,7 +43,7 @@ from tutti.wire.formats import identify, parse_request, read_request
 from tutti.wire.merged_scale_ups import purchases
 from tutti.wire.scaling_advisor.request import constraint_of_request
 from tutti.wire.scaling_advisor.response import advisor_answer, advisor_error, scaling_advice
-from tutti.wire.scaling_advisor.text import ConstraintText, PlannerText
+from tutti.wire.scaling_advisor.schema import ConstraintText, PlannerText
 
 EXAMPLE = EXAMPLES / "recommend" / "scaling-advisor.json"
 POOL, TEMPLATE = "sa.gardener.cloud/node-pool-name", "sa.gardener.cloud/node-template-name"

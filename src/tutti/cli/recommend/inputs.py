@@ -26,7 +26,7 @@ from tutti.wire.scaling_advisor.request import constraint_of_request
 
 if TYPE_CHECKING:
     from tutti.recommend.records.request import RecommendOptions, Request
-    from tutti.wire.scaling_advisor.text import ConstraintText
+    from tutti.wire.scaling_advisor.schema import ConstraintText
 
 _FORMAT_NAMES = {
     WireFormat.GARDENER: "a Gardener snapshot",

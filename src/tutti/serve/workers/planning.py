@@ -38,7 +38,7 @@ from tutti.wire.document import WireFormat, has_kubernetes_fields
 from tutti.wire.formats import ParsedRequest, identify, parse_request
 from tutti.wire.gardener.response import gardener_answer
 from tutti.wire.scaling_advisor.response import advisor_answer
-from tutti.wire.scaling_advisor.text import PlannerText, reference_of
+from tutti.wire.scaling_advisor.schema import PlannerText, reference_of
 from tutti.wire.tutti_api.build_response import recommendation_answer
 from tutti.wire.tutti_api.request import UndecodedBody
 

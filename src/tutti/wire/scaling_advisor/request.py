@@ -41,7 +41,7 @@ from tutti.wire.document import WireDocument
 from tutti.wire.kubernetes_objects import read_snapshot
 from tutti.wire.scaling_advisor.cluster import read_cluster
 from tutti.wire.scaling_advisor.planner_options import planner_options
-from tutti.wire.scaling_advisor.text import (
+from tutti.wire.scaling_advisor.schema import (
     ConstraintPoolText,
     ConstraintTemplateText,
     ConstraintText,

@@ -1,4 +1,4 @@
-"""The text of Gardener's ClusterSnapshot: its records, and how they are decoded.
+"""The schema of Gardener's ClusterSnapshot: its records, and how they are decoded.
 
 Contract: pure. `parse_snapshot` returns the records of a document or raises `InputError` with the path of the field.
 Names are those of Go and Kubernetes, in any case; unknown names are ignored; a null is an absent field. A document with

@@ -1,4 +1,4 @@
-"""The text of gardener/scaling-advisor: its planner request, its snapshot, and its ScalingConstraint.
+"""The schema of gardener/scaling-advisor: its planner request, its snapshot, and its ScalingConstraint.
 
 Contract: pure. `parse_planner` and `parse_constraint` return records or raise `InputError` with the path of the field.
 Names may be in any case, as in Go and in older samples; unknown names are ignored; a null is an absent field.
