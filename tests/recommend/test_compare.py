@@ -16,7 +16,7 @@ from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
 from tutti.recommend.compare import NO_PRICES, OURS, PEERS, PeerModel, compare
 from tutti.recommend.records.request import Binder, RecommendOptions, Strategy
-from tutti.wire.formats import read_request
+from tutti.wire.request_formats import read_request
 
 FOLDER = SCENARIOS
 WASTE, ORIGINAL = "cluster-autoscaler/least-waste", "original-recommender"

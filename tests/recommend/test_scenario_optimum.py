@@ -11,7 +11,7 @@ from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
 from tutti.recommend.pipeline import recommend
 from tutti.recommend.records.request import Binder, Objective, RecommendOptions
-from tutti.wire.formats import read_request
+from tutti.wire.request_formats import read_request
 
 FOLDER = SCENARIOS
 

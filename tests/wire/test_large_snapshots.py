@@ -11,8 +11,8 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.wire_bodies import BOOK, nodes_of, pods_of
 from tutti.kube.reading.sources import Source
-from tutti.wire.formats import read_request
 from tutti.wire.gardener import schema as gardener_schema
+from tutti.wire.request_formats import read_request
 
 FILE = ROOT / "benchmarks" / "snapshots.py"
 

@@ -38,11 +38,11 @@ from tutti.recommend.records.down_plan import DownPlan, Removal, RemovalReason, 
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.recommendation import LeftPod, Recommendation
 from tutti.recommend.records.request import DownOptions, RecommendOptions, Request
-from tutti.wire.document import WireFormat
 from tutti.wire.field_names import checker
-from tutti.wire.formats import identify, parse_request
 from tutti.wire.gardener.response import gardener_answer, gardener_error
 from tutti.wire.gardener.schema import GardenerSnapshotText
+from tutti.wire.request_formats import identify, parse_request
+from tutti.wire.wire_document import WireFormat
 
 EXAMPLE = EXAMPLES / "recommend" / "gardener-snapshot.json"
 _AT = "AutoscalerConfig.NodeTemplates.g-a"

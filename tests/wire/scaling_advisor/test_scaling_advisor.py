@@ -39,8 +39,8 @@ from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, RecommendOptions, Strategy
 from tutti.recommend.records.scale_ups import merge
-from tutti.wire.formats import identify, parse_request, read_request
 from tutti.wire.merged_scale_ups import purchases
+from tutti.wire.request_formats import identify, parse_request, read_request
 from tutti.wire.scaling_advisor.request import constraint_of_request
 from tutti.wire.scaling_advisor.response import advisor_answer, advisor_error, scaling_advice
 from tutti.wire.scaling_advisor.schema import ConstraintText, PlannerText

@@ -18,7 +18,7 @@ from tutti.serve.http.middleware import RequestMiddleware, log_of
 from tutti.serve.http.plan_requests import PlanRequests
 from tutti.serve.http.refusals import INTERNAL, RefusedError, internal_error, refusal_body, route_of
 from tutti.serve.http.routes import HANDLERS, PLAN_REQUESTS
-from tutti.serve.openapi.document import openapi_config
+from tutti.serve.openapi.openapi_document import openapi_config
 
 _LOG = logging.getLogger("tutti.serve")
 _Request = Request[Any, Any, State]

@@ -11,10 +11,10 @@ from tutti.exceptions import InputError
 from tutti.market.price_book import PriceBook
 from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import RecommendOptions, Request
-from tutti.wire.document import WireDocument, has_kubernetes_fields, has_planner_fields
 from tutti.wire.gardener.cluster import read_cluster
 from tutti.wire.gardener.schema import GardenerSnapshotText, parse_snapshot
 from tutti.wire.gardener.worker_pools import read_catalogue
+from tutti.wire.wire_document import WireDocument, has_kubernetes_fields, has_planner_fields
 
 _DEFAULT = RecommendOptions()
 _FIELDS = {"autoscalerconfig", "workerpools", "priorityclasses", "pods", "nodes"}

@@ -35,7 +35,7 @@ from tutti.kube.objects import (
 from tutti.kube.reading.parsed_file import ParsedFile, kind_and_version, parse_file
 from tutti.kube.reading.sources import Source
 from tutti.wire.case_folding import fault_at, fold, tree_of
-from tutti.wire.document import WireDocument
+from tutti.wire.wire_document import WireDocument
 
 GROUP = "sa.gardener.cloud"
 _KINDS = ("ScalingConstraint", "ClusterScalingConstraint")
