@@ -51,8 +51,14 @@ def _refused(request: _Request, refusal: RefusedError) -> Response[bytes]:
 
 
 def _http_error(request: _Request, error: HTTPException) -> Response[bytes]:
-    """Return the refusal for an error of Litestar itself: no such route, no such method."""
-    return _refused(request, RefusedError(error.status_code, error.detail, headers=error.headers))
+    """Return the refusal for an error of Litestar itself: no such route, no such method.
+
+    Litestar lists the allowed methods in no fixed order.
+    """
+    headers = dict(error.headers or {})
+    if "allow" in headers:
+        headers["allow"] = ", ".join(sorted(headers["allow"].split(", ")))
+    return _refused(request, RefusedError(error.status_code, error.detail, headers=headers))
 
 
 def _internal_error(request: _Request, error: Exception) -> Response[bytes]:
