@@ -45,7 +45,9 @@ _COMBINED_CODES = {
     frozenset((_NODE_CONFLICT, _BIND_CONFLICT)): 5,
     frozenset((_NODE_CONFLICT, _NOT_ENOUGH_SPACE)): 6,
     frozenset((_PV_NOT_EXIST, _BIND_CONFLICT)): 7,
+    frozenset((_PV_NOT_EXIST, _NOT_ENOUGH_SPACE)): 8,
 }
+"""All pairs: bound claims have at most one refusal on a node, and so have waiting claims."""
 _MESSAGES = {
     _NODE_CONFLICT: "node(s) didn't match PersistentVolume's node affinity",
     _BIND_CONFLICT: "node(s) didn't find available persistent volumes to bind",
@@ -439,7 +441,7 @@ class _ClaimsState(PreFilterState):
 def _status_code(refusals: frozenset[int]) -> int:
     if len(refusals) < 2:
         return next(iter(refusals), 0)
-    return _COMBINED_CODES.get(refusals, 7)
+    return _COMBINED_CODES[refusals]
 
 
 def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
