@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import tutti
 from tests.support.command_line import Run
 from tests.support.documents import Document, node, pod
 from tests.support.paths import EXAMPLES
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.work.work_budget import WorkBudget
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -261,6 +265,21 @@ def test_options_of_a_recommendation_are_checked(asked: Any, message: str) -> No
 
 def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_a_recommendation_uses_the_loaded_cluster(built: list[Cluster], down: bool) -> None:
+    folder = EXAMPLES / "recommend"
+    cluster = tutti.load(folder / "cluster.json")
+    before = places(cluster)
+    result = tutti.recommend(cluster, pools=folder / "pools.yaml", time_limit=1, down=down)
+    assert result.scale_up
+    assert tutti.compare(result, time_limit=1).purchases
+    assert len(built) == 1
+    again = replace(result.request, built_cluster=None)
+    assert make_recommendation(again, WorkBudget.of_seconds(1, lambda: 0.0)) == result.recommendation
+    assert len(built) == 2
+    assert places(cluster) == before
 
 
 def test_importing_tutti_imports_nothing_else() -> None:
