@@ -170,7 +170,7 @@ class Selection:
 
     def rank(self, outcome: BoundPurchase) -> tuple[float, ...]:
         """Return how good an outcome is; the least is best."""
-        return self._rank(outcome.where, [number for _, number in outcome.nodes])
+        return self._rank(outcome.node_of_pod, [number for _, number in outcome.nodes])
 
     def _draft_rank(self, draft: Draft) -> tuple[float, ...]:
         """Return how good a draft is if the binder places all pods as drafted."""
@@ -196,7 +196,7 @@ class Selection:
         context = self.context
         if not outcome.nodes or context.strategy is not Strategy.OPTIMAL:
             return 0.0
-        placed = np.array([sum(pod in outcome.where for pod in each.pods) for each in context.problem.classes])
+        placed = np.array([sum(pod in outcome.node_of_pod for pod in each.pods) for each in context.problem.classes])
         cost = float(sum(context.prices[number] for _, number in outcome.nodes))
         if self._proved_bound and bool((placed == self._demand).all()) and is_pure_packing(context.problem):
             return min(self._proved_bound, cost)
