@@ -32,8 +32,8 @@ class KubeSchedulerBinder(DraftBinder):
 
     def buy_until_placed(self, draft: Draft, purchase: BoundPurchase, progress: Progress) -> BoundPurchase:
         """Add nodes to a draft until kube-scheduler places every pod that the draft places."""
-        wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
-        numbers = [each.offering for each in draft.bought]
+        wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.nodes))
+        numbers = [each.offering for each in draft.nodes]
         missing, times = len(wanted) + 1, 1
         more: list[int] | None = None
         for _ in range(MAX_EXTRA_PURCHASES):
@@ -78,7 +78,7 @@ class KubeSchedulerBinder(DraftBinder):
             nodes = self._join_and_schedule(numbers)
             purchase = self.bound_purchase(maker, nodes, None)
             missing = [pod for pod in purchase.left if pod in wanted]
-            more = self.buy(self.after_purchase(nodes), missing).bought if missing else ()
+            more = self.buy(self.after_purchase(nodes), missing).nodes if missing else ()
             return purchase, [each.offering for each in more]
 
     def _join_and_schedule(self, numbers: Sequence[int]) -> list[tuple[str, int]]:

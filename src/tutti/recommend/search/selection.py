@@ -96,9 +96,9 @@ class Selection:
         binding = KubeSchedulerBinder(self.context.planning, self.context.problem, buy=self._buy_for_unplaced)
         replayed: dict[tuple[int, ...], tuple[Draft, BoundPurchase]] = {}
         best: BoundPurchase | None = None
-        fewest_nodes = min(drafts, key=lambda draft: (len(draft.left), len(draft.bought)))  # few large nodes waste less
+        fewest_nodes = min(drafts, key=lambda draft: (len(draft.left), len(draft.nodes)))  # few large nodes waste less
         for place, draft in enumerate((drafts[0], fewest_nodes, *drafts[1:])):
-            purchase = tuple(sorted(each.offering for each in draft.bought))
+            purchase = tuple(sorted(each.offering for each in draft.nodes))
             is_promising = best is None or self._draft_rank(draft) < self.rank(best)
             # A replay is cheap, and the result must not be worse than any draft.
             reserve = 0.2 if is_promising else _SEARCH_SHARE
@@ -130,10 +130,10 @@ class Selection:
         The cheapest purchases come first.
         """
         prices = self.context.prices
-        offerings = sorted({each.offering for draft in drafts for each in draft.bought})
+        offerings = sorted({each.offering for draft in drafts for each in draft.nodes})
         if len(self.context.problem.offerings) <= _FEW_OFFERINGS:
             offerings = list(range(len(self.context.problem.offerings)))
-        min_cost = float(sum(prices[each.offering] for each in drafts[0].bought))
+        min_cost = float(sum(prices[each.offering] for each in drafts[0].nodes))
         max_cost = float(sum(prices[number] for _, number in best.nodes))
         purchases = purchases_between(
             prices[offerings], min_cost * (1 - 1e-9), max_cost * (1 - 1e-9), limit=_MAX_PURCHASES
@@ -174,8 +174,8 @@ class Selection:
 
     def _draft_rank(self, draft: Draft) -> tuple[float, ...]:
         """Return how good a draft is if the binder places all pods as drafted."""
-        placed = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
-        return self._rank(placed, [each.offering for each in draft.bought])
+        placed = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.nodes))
+        return self._rank(placed, [each.offering for each in draft.nodes])
 
     def _rank(self, placed: Collection[str], bought: Sequence[int]) -> tuple[float, ...]:
         """Return unplaced pods by priority, then cost and node count; the objective pods puts sizes before cost."""
