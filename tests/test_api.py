@@ -187,7 +187,7 @@ def test_scaled_workloads_have_pods_that_can_be_explained(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"drain": ["z"]}, "node 'z'"),
         ({"add": {"a": -1}}, "--add: a: want a whole number that is not negative, got -1"),
@@ -195,9 +195,9 @@ def test_scaled_workloads_have_pods_that_can_be_explained(write: Write) -> None:
         ({"scale": {"web": 1}}, "--scale: want KIND/NAME=COUNT"),
     ],
 )
-def test_invalid_what_ifs(asked: Any, message: str) -> None:
+def test_invalid_what_ifs(arguments: Any, message: str) -> None:
     cluster = tutti.load(listed(*SMALL))
-    with pytest.raises(tutti.TuttiError) as fault, cluster.what_if(**asked):
+    with pytest.raises(tutti.TuttiError) as fault, cluster.what_if(**arguments):
         pass
     assert str(fault.value).startswith(message)
 
@@ -245,7 +245,7 @@ def test_profile_and_options_that_exclude_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"weights": {"cpu": 5000}}, "options.weights.cpu: want an integer <= 1000"),
         ({"objective": "fun"}, "options.objective: "),
@@ -254,9 +254,9 @@ def test_profile_and_options_that_exclude_each_other() -> None:
         ({"region": "mars"}, "region: "),
     ],
 )
-def test_options_of_a_recommendation_are_checked(asked: Any, message: str) -> None:
+def test_options_of_a_recommendation_are_checked(arguments: Any, message: str) -> None:
     with pytest.raises(tutti.TuttiError) as fault:
-        tutti.recommend(tutti.load(CLUSTER), **asked)
+        tutti.recommend(tutti.load(CLUSTER), **arguments)
     assert str(fault.value).startswith(message)
 
 

@@ -41,8 +41,8 @@ def body(**fields: Any) -> dict[str, Any]:
 def test_a_list_of_objects_and_a_kubectl_list_are_the_same():
     listed = read(body())
     assert listed == read(body(cluster={"apiVersion": "v1", "kind": "List", "items": [pod()]}))
-    told = answer(listed)
-    assert [(each.pool, each.increment, each.price) for each in told.scale_up] == [
+    recommendation = answer(listed)
+    assert [(each.pool, each.increment, each.price) for each in recommendation.scale_up] == [
         ("x", 1, BOOK.price("m5.large", "eu-west-1"))
     ]
 
