@@ -42,13 +42,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         large = Path(folder) / "pods.json"
         write_pods(large, options.pods)
-        told = json.loads(run([sys.executable, __file__, "--load", str(large)]))
+        report = json.loads(run([sys.executable, __file__, "--load", str(large)]))
         show(
             f"load {options.pods:,} pods, {large.stat().st_size >> 20} MiB of JSON, into a cluster",
             "6 s",
-            f"{told['seconds']:.2f} s",
+            f"{report['seconds']:.2f} s",
         )
-        show("  peak memory of the process", "900 MB", f"{told['memory']} MB")
+        show("  peak memory of the process", "900 MB", f"{report['memory']} MB")
         large.unlink()
         program = str(Path(sys.executable).parent / "tutti")
         helps = [timed(lambda: run([program, "--help"])) for _ in range(15)]
@@ -123,8 +123,8 @@ def warm(shape: str, file: Path, pods: int) -> None:
         if decision.node is not None:
             cluster.apply(Bind(key, decision.node))
     times.sort()
-    told = f"{times[len(times) // 2] * 1e3:.2f} median {times[int(len(times) * 0.99)] * 1e3:.2f} ms p99"
-    show(f"one decision, {shape}, {len(cluster.nodes.row_of):,} nodes, {pods:,} pods", "2 ms p99", told)
+    measured = f"{times[len(times) // 2] * 1e3:.2f} median {times[int(len(times) * 0.99)] * 1e3:.2f} ms p99"
+    show(f"one decision, {shape}, {len(cluster.nodes.row_of):,} nodes, {pods:,} pods", "2 ms p99", measured)
     template(shape, cluster, engine, queue[-1])
     edits(shape, cluster, snapshot)
 

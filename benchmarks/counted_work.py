@@ -74,10 +74,10 @@ def main() -> int:
     print(f"{'BINDER':15} {'INSTANCE':45} {'COUNTED':>8} {'CPU':>8} {'RATIO':>6}  AGAIN, BESIDE OTHERS")
     for binder in options.binder:
         for name, request in instances(options.instances):
-            asked = replace(request, options=replace(request.options, binder=Binder(binder), down=DownOptions()))
-            plan, counted, took = planned(asked, options.seconds)
+            down_request = replace(request, options=replace(request.options, binder=Binder(binder), down=DownOptions()))
+            plan, counted, took = planned(down_request, options.seconds)
             with busy():
-                again, *_ = planned(asked, options.seconds)
+                again, *_ = planned(down_request, options.seconds)
             ratios.append(counted / took)
             differing += plan != again
             same = "the same" if plan == again else "DIFFERENT"

@@ -142,8 +142,8 @@ def make_gang(
     at: int = 0,
 ) -> list[Object]:  # fmt: skip
     """Make a PodGroup that goes whole, with a pod of each shape; on nodes if it runs."""
-    said = {DISRUPTION: "whole"} | ({REQUIRED: "rack"} if rack else {})
-    meta = ObjectMeta(name=name, namespace="default", annotations=said, creation_timestamp=stamp(at))
+    annotations = {DISRUPTION: "whole"} | ({REQUIRED: "rack"} if rack else {})
+    meta = ObjectMeta(name=name, namespace="default", annotations=annotations, creation_timestamp=stamp(at))
     where = nodes or (None,) * len(shapes)
     return [
         CoschedulingPodGroup(metadata=meta, spec=CoschedulingSpec(min_member=len(shapes))),
@@ -273,8 +273,8 @@ def preempt(watch: Watch) -> Iterator[Line]:
             f"{started} of {len(new)} gangs started, {len(plan.evictions):,} pods evicted; "
             f"longest {1000 * times[-1]:.0f} ms"
         )
-        told = f"p50 {p50:.1f}, p99 {p99:.1f} ms"
-        yield Line(f"1,000 gangs of 10 run, 100 preempt: {what}", "p99 <= 30 ms", told, p99 <= 30, outcome)
+        measured = f"p50 {p50:.1f}, p99 {p99:.1f} ms"
+        yield Line(f"1,000 gangs of 10 run, 100 preempt: {what}", "p99 <= 30 ms", measured, p99 <= 30, outcome)
 
 
 def all_there(watch: Watch, new: Sequence[Sequence[Object]]) -> tuple[list[float], SessionContext]:
@@ -404,8 +404,8 @@ def main() -> None:
     for name in [options.profile] if options.profile else options.only:
         for line in ROWS[name](watch):
             verdict = "" if line.met is None else "met" if line.met else "MISSED"
-            told = f"{line.what:66} {line.bar:>16}  {line.measured:>22}  {verdict:7}  {line.outcome}"
-            print(told.rstrip(), flush=True)
+            text = f"{line.what:66} {line.bar:>16}  {line.measured:>22}  {verdict:7}  {line.outcome}"
+            print(text.rstrip(), flush=True)
     if profile is not None:
         stats = pstats.Stats(profile)
         for order in ("cumulative", "tottime"):

@@ -253,8 +253,8 @@ def limited(
 ) -> NodePool:
     """A pool with a limit: on nodes if it is one of several, else on cpus, a half more than the pods ask for."""
     if len({offering.instance_type for offering in each.offerings}) > 1:
-        asked = sum(int(asks["cpu"][:-1]) * count for asks, count in zip(sizes, counts, strict=True))
-        left = asked * 3 // 2
+        requested = sum(int(asks["cpu"][:-1]) * count for asks, count in zip(sizes, counts, strict=True))
+        left = requested * 3 // 2
         limit = PoolLimit(what="cpu", left=left, reason=f"pool {each.name} has 0 of at most {left // 1000} cpu")
         return NodePool(name=each.name, offerings=each.offerings, limits=(limit,))
     if chance.random() < 0.5:

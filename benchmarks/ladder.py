@@ -82,7 +82,7 @@ def render(shape: str, nodes: int, pods: int, row: dict[str, Any]) -> str:
     return (
         f"{shape:20} {nodes:6} {pods:7} {row['placed']:7} {row['rate']:9,.0f} {row['peer']:8,.0f} "
         f"{row['rate'] / row['peer']:7.1f}x {row['memory']:6} M {row['peer_memory']:5} M {row['load']:6.2f}s  "
-        f"{row['again']} of {row['asked']} the same"
+        f"{row['again']} of {row['repeated']} the same"
     )
 
 
@@ -108,15 +108,15 @@ def place(file: str) -> dict[str, Any]:
     decisions = Engine(cluster).place(queue)
     took = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    again = asked = 0
+    again = repeated = 0
     length = max(1, len(queue) // (100 * BLOCKS))
     for block in range(BLOCKS):
         first = (len(queue) - length) * block // max(1, BLOCKS - 1)
         same, number = ask_again(snapshot, decisions, first, length)
-        again, asked = again + same, asked + number
+        again, repeated = again + same, repeated + number
     placed = sum(decision.node is not None for decision in decisions)
     rate = len(queue) / took
-    return {"placed": placed, "rate": rate, "load": loaded, "memory": memory, "again": again, "asked": asked}
+    return {"placed": placed, "rate": rate, "load": loaded, "memory": memory, "again": again, "repeated": repeated}
 
 
 def ask_again(snapshot: Any, decisions: list[Any], first: int, length: int) -> tuple[int, int]:
@@ -133,8 +133,8 @@ def ask_again(snapshot: Any, decisions: list[Any], first: int, length: int) -> t
             obj = msgspec.structs.replace(obj, spec=msgspec.structs.replace(obj.spec, node_name=node))
         objects.append(obj)
     engine = Engine(Cluster(objects))
-    asked = decisions[first : first + length]
-    return sum(engine.place([decision.pod])[0].node == decision.node for decision in asked), len(asked)
+    repeated = decisions[first : first + length]
+    return sum(engine.place([decision.pod])[0].node == decision.node for decision in repeated), len(repeated)
 
 
 if __name__ == "__main__":

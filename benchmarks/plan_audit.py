@@ -32,20 +32,24 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
 
 
-def problems(request: Request, told: Recommendation) -> list[str]:
+def problems(request: Request, answer: Recommendation) -> list[str]:
     """Return a line for every error in a plan."""
     return [
-        *_pods(request, told), *_gangs(request, told), *_nodes(request, told), *_limits(request, told), *_money(told)
-    ]  # fmt: skip
+        *_pods(request, answer),
+        *_gangs(request, answer),
+        *_nodes(request, answer),
+        *_limits(request, answer),
+        *_money(answer),
+    ]
 
 
-def _pods(request: Request, told: Recommendation) -> Iterator[str]:
+def _pods(request: Request, answer: Recommendation) -> Iterator[str]:
     waiting = {pod.key for pod in _pods_of(request) if pod.spec.node_name is None}
-    seen = Counter(pod for node in told.nodes for pod in node.pods)
-    seen.update(each.pod for each in told.on_existing)
-    if told.placed != sum(seen.values()):
-        yield f"{told.placed} pods are placed, it says; {sum(seen.values())} are"
-    seen.update(each.pod for each in told.left)
+    seen = Counter(pod for node in answer.nodes for pod in node.pods)
+    seen.update(each.pod for each in answer.on_existing)
+    if answer.placed != sum(seen.values()):
+        yield f"{answer.placed} pods are placed, it says; {sum(seen.values())} are"
+    seen.update(each.pod for each in answer.left)
     for pod, times in seen.items():
         if pod not in waiting:
             yield f"{pod} does not wait"
@@ -55,8 +59,8 @@ def _pods(request: Request, told: Recommendation) -> Iterator[str]:
         yield f"{pod} is lost"
 
 
-def _gangs(request: Request, told: Recommendation) -> Iterator[str]:
-    placed = _where(told)
+def _gangs(request: Request, answer: Recommendation) -> Iterator[str]:
+    placed = _where(answer)
     members: dict[str, list[str]] = {}
     for pod in _pods_of(request):
         if (gang := (pod.metadata.labels or {}).get(LABEL)) is not None:
@@ -68,26 +72,26 @@ def _gangs(request: Request, told: Recommendation) -> Iterator[str]:
                 yield f"gang {group.key}: {number} of {group.spec.min_member} pods are placed"
 
 
-def _nodes(request: Request, told: Recommendation) -> Iterator[str]:
+def _nodes(request: Request, answer: Recommendation) -> Iterator[str]:
     by_name = {pod.key: pod for pod in _pods_of(request)}
     there = {node.metadata.name: node for node in request.objects if isinstance(node, Node)}
-    names = Counter(node.name for node in told.nodes)
+    names = Counter(node.name for node in answer.nodes)
     yield from (f"node {name} is bought {n} times" for name, n in names.items() if n > 1)
     yield from (f"node {name} is there already" for name in names if name in there)
-    ups = Counter(name for up in told.scale_up for name in up.node_names)
-    if ups != names or any(up.increment != len(up.node_names) for up in told.scale_up):
+    ups = Counter(name for up in answer.scale_up for name in up.node_names)
+    if ups != names or any(up.increment != len(up.node_names) for up in answer.scale_up):
         yield "the increments are not the nodes"
-    for new in told.nodes:
+    for new in answer.nodes:
         if not new.pods:
             yield f"node {new.name} has no pods"
         node = new_node_like(offering_of(request, new).node, new.name)
         daemons = daemons_on(request, node)
         yield from _room(new.name, node, [*daemons, *(by_name[pod] for pod in new.pods if pod in by_name)])
-    users: dict[str, list[Pod]] = {each.node: [] for each in told.on_existing}
+    users: dict[str, list[Pod]] = {each.node: [] for each in answer.on_existing}
     for pod in by_name.values():
         if pod.spec.node_name in users:
             users[pod.spec.node_name].append(pod)
-    for each in told.on_existing:
+    for each in answer.on_existing:
         users[each.node].append(by_name[each.pod])
     for name, pods in users.items():
         yield from _room(name, there[name], pods)
@@ -106,11 +110,11 @@ def _room(name: str, node: Node, pods: Iterable[Pod]) -> Iterator[str]:
             yield f"node {name}: {amount} of {has.get(what, 0)} {what}"
 
 
-def _limits(request: Request, told: Recommendation) -> Iterator[str]:
+def _limits(request: Request, answer: Recommendation) -> Iterator[str]:
     pools = request.catalogue.pools
     limits = [(pool.name, limit) for pool in pools for limit in pool.limits]
     for pool, limit in [*limits, *((None, limit) for limit in request.catalogue.limits)]:
-        bought = [node for node in told.nodes if pool in (None, node.pool) and limit.zone in (None, node.zone)]
+        bought = [node for node in answer.nodes if pool in (None, node.pool) and limit.zone in (None, node.zone)]
         used = sum(_takes(limit, offering_of(request, node)) for node in bought)
         if used > limit.left:
             yield f"{used} {limit.what} are bought: {limit.reason}"
@@ -122,26 +126,31 @@ def _takes(limit: PoolLimit, offering: Offering) -> int:
     return 1 if limit.what == NODES else amount_of(limit.what, amounts.get(limit.what, 0))
 
 
-def _money(told: Recommendation) -> Iterator[str]:
-    prices = [node.price for node in told.nodes]
+def _money(answer: Recommendation) -> Iterator[str]:
+    prices = [node.price for node in answer.nodes]
     cost = None if None in prices else sum(price for price in prices if price is not None)
-    if cost != told.cost:
-        yield f"the cost is {cost}, not {told.cost}"
-    if told.objective == "cost" and told.cost is not None and told.bound is not None and told.bound > told.cost:
-        yield f"the bound {told.bound} is above the cost {told.cost}"
+    if cost != answer.cost:
+        yield f"the cost is {cost}, not {answer.cost}"
+    if (
+        answer.objective == "cost"
+        and answer.cost is not None
+        and answer.bound is not None
+        and answer.bound > answer.cost
+    ):
+        yield f"the bound {answer.bound} is above the cost {answer.cost}"
 
 
 # The engine's word ----------------------------------------------------------------------------------------------------
 
 
-def unreachable(request: Request, told: Recommendation) -> list[str]:
+def unreachable(request: Request, answer: Recommendation) -> list[str]:
     """The pods that cannot come to be where a plan puts them.
 
     They are bound in rounds, each as soon as the engine allows its node. For spreads over the pod's own kind and for
     affinity that finds an order if there is one; where pods spread by counting others, it may miss one.
     """
-    where = _where(told)
-    cluster = _cluster(request, told, dict.fromkeys(where))
+    where = _where(answer)
+    cluster = _cluster(request, answer, dict.fromkeys(where))
     evaluator = Engine(cluster).evaluator
     todo = list(where)
     while todo:
@@ -158,24 +167,24 @@ def unreachable(request: Request, told: Recommendation) -> list[str]:
     return todo
 
 
-def needless(request: Request, told: Recommendation, times: int) -> list[str]:
+def needless(request: Request, answer: Recommendation, times: int) -> list[str]:
     """The nodes, of so many drawn ones, without which all that is placed has a node just as well."""
-    chosen = random.Random(0).sample(told.nodes, min(times, len(told.nodes)))
-    return [node.name for node in chosen if _does_without(request, told, node)]
+    chosen = random.Random(0).sample(answer.nodes, min(times, len(answer.nodes)))
+    return [node.name for node in chosen if _does_without(request, answer, node)]
 
 
-def _does_without(request: Request, told: Recommendation, gone: NewNode) -> bool:
+def _does_without(request: Request, answer: Recommendation, gone: NewNode) -> bool:
     """Whether the pods of a plan have nodes without one of the nodes it buys.
 
     Where kube-scheduler places pods, all are placed again; where Tutti does, those of the node find other places.
     """
-    where = _where(told)
-    moving = set(where) if told.binder == Binder.KUBE_SCHEDULER else set(gone.pods)
-    cluster = _cluster(request, told, {p: None if p in moving else node for p, node in where.items()}, gone.name)
+    where = _where(answer)
+    moving = set(where) if answer.binder == Binder.KUBE_SCHEDULER else set(gone.pods)
+    cluster = _cluster(request, answer, {p: None if p in moving else node for p, node in where.items()}, gone.name)
     return len(schedule(cluster, moving, preemption=False).binds) == len(moving)
 
 
-def _cluster(request: Request, told: Recommendation, pods: Mapping[str, str | None], gone: str = "") -> Cluster:
+def _cluster(request: Request, answer: Recommendation, pods: Mapping[str, str | None], gone: str = "") -> Cluster:
     """The cluster with what is bought, all but one node, and with these pods of those that waited, where they are."""
     by_kind: dict[str, list[Object]] = {kind: [] for kind in KINDS}
     for obj in request.objects:
@@ -184,7 +193,7 @@ def _cluster(request: Request, told: Recommendation, pods: Mapping[str, str | No
                 continue
             obj = replace(obj, spec=replace(obj.spec, node_name=pods[obj.key]))
         by_kind[obj.KIND].append(obj)
-    for new in told.nodes:
+    for new in answer.nodes:
         if new.name != gone:
             node = new_node_like(offering_of(request, new).node, new.name)
             by_kind[Node.KIND].append(node)
@@ -195,10 +204,10 @@ def _cluster(request: Request, told: Recommendation, pods: Mapping[str, str | No
 # Help -----------------------------------------------------------------------------------------------------------------
 
 
-def _where(told: Recommendation) -> dict[str, str]:
+def _where(answer: Recommendation) -> dict[str, str]:
     """The node of every pod that a plan places."""
-    return {pod: node.name for node in told.nodes for pod in node.pods} | {
-        each.pod: each.node for each in told.on_existing
+    return {pod: node.name for node in answer.nodes for pod in node.pods} | {
+        each.pod: each.node for each in answer.on_existing
     }
 
 

@@ -31,7 +31,7 @@ from scenario_instances import BEST, scenarios
 
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.money import a_month, dollars
-from tutti.recommend.flow import recommend
+from tutti.recommend.pipeline import recommend
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request, Strategy
 
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 class Result(NamedTuple):
     """One plan, with how long it took and what is wrong with it."""
 
-    told: Recommendation
+    answer: Recommendation
     seconds: float
     wrong: tuple[str, ...]
 
@@ -94,15 +94,15 @@ class Bench:
 def planned(request: Request, seconds: float, check_minimal: int) -> Result:
     """Make and audit one plan; the audit is not timed."""
     begin = time.perf_counter()
-    told = recommend(request, WorkBudget.of_seconds(seconds, time.process_time))
+    answer = recommend(request, WorkBudget.of_seconds(seconds, time.process_time))
     took = time.perf_counter() - begin
-    wrong = problems(request, told)
-    if not wrong and len(told.nodes) <= REPLAYED:
-        stuck = unreachable(request, told)
+    wrong = problems(request, answer)
+    if not wrong and len(answer.nodes) <= REPLAYED:
+        stuck = unreachable(request, answer)
         wrong += [f"{len(stuck)} pods cannot come to their nodes: {', '.join(stuck[:3])} ..."] if stuck else []
-    if check_minimal and not wrong and told.minimal is not False:
-        wrong += [f"node {name} is not needed" for name in needless(request, told, check_minimal)]
-    return Result(told, took, tuple(wrong))
+    if check_minimal and not wrong and answer.minimal is not False:
+        wrong += [f"node {name} is not needed" for name in needless(request, answer, check_minimal)]
+    return Result(answer, took, tuple(wrong))
 
 
 def drawn_plan(work: tuple[str, int, tuple[str, ...], float, argparse.Namespace]) -> Result:
@@ -121,15 +121,17 @@ def gaps(bench: Bench, family: str, extras: tuple[str, ...], number: int) -> Ite
     with_ = f" with {', '.join(extras)}" if extras else ""
     for seconds in bench.options.seconds:
         results = bench.drawn(family, extras, seconds, number)
-        known = [100 * result.told.gap for result in results if result.told.gap is not None]
-        left = sum(len(result.told.left) for result in results)
+        known = [100 * result.answer.gap for result in results if result.answer.gap is not None]
+        left = sum(len(result.answer.left) for result in results)
         outcome = f"slowest {max(result.seconds for result in results):.1f} s, {left} pods left"
         if len(known) < len(results):
             outcome += f", {len(results) - len(known)} without a gap"
-        told = "no gap"
+        measured = "no gap"
         if known:
-            told = f"mean {statistics.mean(known):.2f}, median {statistics.median(known):.2f}, max {max(known):.2f} %"
-        yield Line(f"{number} x {family}{with_}, {seconds:g} s: gap", "", told, None, outcome)
+            measured = (
+                f"mean {statistics.mean(known):.2f}, median {statistics.median(known):.2f}, max {max(known):.2f} %"
+            )
+        yield Line(f"{number} x {family}{with_}, {seconds:g} s: gap", "", measured, None, outcome)
 
 
 def ten_pools(bench: Bench) -> Iterator[Line]:
@@ -155,18 +157,18 @@ def large(bench: Bench) -> Iterator[Line]:
     """Plan for 4,500 pods, greedily and as well as can be."""
     request = mixed()
     for strategy in (Strategy.LEAST_COST, Strategy.OPTIMAL):
-        told, took, _ = bench.plan(f"mixed, {strategy}", request, LONG, strategy)
+        answer, took, _ = bench.plan(f"mixed, {strategy}", request, LONG, strategy)
         what = f"4,500 pods of 100 shapes, 400 nodes, 30 pools x 3 zones: {strategy}"
-        yield Line(what, "", f"{took:.2f} s", None, summary(told))
+        yield Line(what, "", f"{took:.2f} s", None, summary(answer))
     yield Line("  Cluster Autoscaler (2026-08) needs 40-47 CPU s for one like it: another machine, so no ratio")
 
 
 def estimate(bench: Bench) -> Iterator[Line]:
     """Plan for 51,000 pods of two shapes on one pool."""
-    told, took, _ = bench.plan("two shapes", two_shapes(), LONG)
-    met = len(told.nodes) <= 2595 and not told.left and took < 5
-    measured = f"{len(told.nodes):,} nodes, {took:.2f} s"
-    yield Line("51,000 pods of two shapes, one pool", "2,595 nodes, < 5 s", measured, met, summary(told))
+    answer, took, _ = bench.plan("two shapes", two_shapes(), LONG)
+    met = len(answer.nodes) <= 2595 and not answer.left and took < 5
+    measured = f"{len(answer.nodes):,} nodes, {took:.2f} s"
+    yield Line("51,000 pods of two shapes, one pool", "2,595 nodes, < 5 s", measured, met, summary(answer))
 
 
 def beside_karpenter(bench: Bench) -> Iterator[Line]:
@@ -177,39 +179,39 @@ def beside_karpenter(bench: Bench) -> Iterator[Line]:
     best = None
     if bench.options.oracle:
         command = [str(bench.options.oracle.resolve()), "-bench", "-workers", "1", "-runs", "1"]
-        asked = subprocess.run(command, input=line, check=True, capture_output=True, text=True).stdout
-        best = json.loads(asked.splitlines()[-1])
+        output = subprocess.run(command, input=line, check=True, capture_output=True, text=True).stdout
+        best = json.loads(output.splitlines()[-1])
         outcome = f"{best['nodes']:,} nodes, ${best['costPerHour']:,.2f} an hour, {best['unscheduled']} pods left"
         measured = f"{best['podsPerSecondWithSetup']:,.0f} pods/s"
         yield Line(f"{pods:,} diverse pods, 400 types: Karpenter", "", measured, None, outcome)
     for strategy in (Strategy.LEAST_COST, Strategy.OPTIMAL):
-        told, took, _ = bench.plan(f"diverse, {strategy}", request, LONG, strategy)
-        rate = told.placed / took
+        answer, took, _ = bench.plan(f"diverse, {strategy}", request, LONG, strategy)
+        rate = answer.placed / took
         ratio = f", {rate / best['podsPerSecondWithSetup']:.1f} x" if best else ""
         met = None
-        if best and told.cost is not None:
-            met = dollars(told.cost) <= best["costPerHour"] and len(told.left) <= best["unscheduled"]
+        if best and answer.cost is not None:
+            met = dollars(answer.cost) <= best["costPerHour"] and len(answer.left) <= best["unscheduled"]
         what = f"{pods:,} diverse pods, 400 types: {strategy}"
-        yield Line(what, "<= Karpenter's cost", f"{rate:,.0f} pods/s{ratio}", met, summary(told))
+        yield Line(what, "<= Karpenter's cost", f"{rate:,.0f} pods/s{ratio}", met, summary(answer))
 
 
 def known(bench: Bench) -> Iterator[Line]:
     """Plan for the scenarios whose least cost is known."""
     for name, request in scenarios():
-        told, took, _ = bench.plan(name, request, min(bench.options.seconds))
-        assert told.cost is not None
-        month, best = a_month(told.cost), BEST.get(name)
-        met = None if best is None else month <= best + 0.01 and not told.left
+        answer, took, _ = bench.plan(name, request, min(bench.options.seconds))
+        assert answer.cost is not None
+        month, best = a_month(answer.cost), BEST.get(name)
+        met = None if best is None else month <= best + 0.01 and not answer.left
         bar = "" if best is None else f"<= ${best:.2f} a month"
-        yield Line(f"scenario {name}", bar, f"${month:.2f}, {took:.2f} s", met, summary(told))
+        yield Line(f"scenario {name}", bar, f"${month:.2f}, {took:.2f} s", met, summary(answer))
 
 
-def summary(told: Recommendation) -> str:
+def summary(answer: Recommendation) -> str:
     """What a plan comes to."""
-    cost = f"${dollars(told.cost):,.4f} an hour" if told.cost is not None else "unknown cost"
-    gap = f", gap {100 * told.gap:.2f} %" if told.gap is not None else ""
-    minimal = {True: "", False: ", not minimal", None: ", not checked to be minimal"}[told.minimal]
-    return f"{len(told.nodes):,} nodes, {cost}{gap}, {len(told.left)} of {told.pods:,} pods left{minimal}"
+    cost = f"${dollars(answer.cost):,.4f} an hour" if answer.cost is not None else "unknown cost"
+    gap = f", gap {100 * answer.gap:.2f} %" if answer.gap is not None else ""
+    minimal = {True: "", False: ", not minimal", None: ", not checked to be minimal"}[answer.minimal]
+    return f"{len(answer.nodes):,} nodes, {cost}{gap}, {len(answer.left)} of {answer.pods:,} pods left{minimal}"
 
 
 ROWS: dict[str, Callable[[Bench], Iterator[Line]]] = {
@@ -243,8 +245,8 @@ def main() -> int:
     for name in options.only:
         for line in ROWS[name](bench):
             verdict = "" if line.met is None else "met" if line.met else "MISSED"
-            told = f"{line.what:66} {line.bar:>20}  {line.measured:>40}  {verdict:7}  {line.outcome}"
-            print(told.rstrip(), flush=True)
+            text = f"{line.what:66} {line.bar:>20}  {line.measured:>40}  {verdict:7}  {line.outcome}"
+            print(text.rstrip(), flush=True)
     for each in bench.wrong:
         print(f"WRONG {each}")
     return 1 if bench.wrong else 0

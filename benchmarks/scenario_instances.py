@@ -39,9 +39,9 @@ def scenarios() -> Iterator[tuple[str, Request]]:
         yield name, _request(json.loads((FOLDER / f"{name}.json").read_text()), types)
 
 
-def _request(said: Mapping[str, Any], types: Mapping[str, Mapping[str, str]]) -> Request:
+def _request(scenario: Mapping[str, Any], types: Mapping[str, Mapping[str, str]]) -> Request:
     pools = []
-    for each in said["nodePools"]:
+    for each in scenario["nodePools"]:
         name, kind = each["name"], each["instanceType"]
         price = nano_dollars(float(types[kind]["usd_month"]) / HOURS_A_MONTH)
         offerings = tuple(
@@ -58,9 +58,9 @@ def _request(said: Mapping[str, Any], types: Mapping[str, Mapping[str, str]]) ->
             )
         )  # fmt: skip
     nodes: list[Object] = [
-        _node(each["name"], types[each["labels"][INSTANCE_TYPE]], each["labels"]) for each in said["nodes"]
+        _node(each["name"], types[each["labels"][INSTANCE_TYPE]], each["labels"]) for each in scenario["nodes"]
     ]
-    pods = [pod for each in said["pods"] for pod in _pods(each)]
+    pods = [pod for each in scenario["pods"] for pod in _pods(each)]
     return Request(objects=(*nodes, *pods), catalogue=Catalogue(pools=tuple(pools)))
 
 
@@ -69,15 +69,15 @@ def _node(name: str, kind: Mapping[str, str], labels: Mapping[str, str]) -> Node
     return template_node(name, labels=labels, capacity=has, allocatable=has)
 
 
-def _pods(said: Mapping[str, Any]) -> Iterator[Pod]:
-    node = said.get("scheduledOn", {}).get("name")
-    for i in range(said["count"]):
+def _pods(pod_group: Mapping[str, Any]) -> Iterator[Pod]:
+    node = pod_group.get("scheduledOn", {}).get("name")
+    for i in range(pod_group["count"]):
         spec = {
-            "containers": [{"name": "main", "resources": {"requests": said["requests"]}}],
-            "topologySpreadConstraints": said.get("topologySpreadConstraints"),
+            "containers": [{"name": "main", "resources": {"requests": pod_group["requests"]}}],
+            "topologySpreadConstraints": pod_group.get("topologySpreadConstraints"),
             "schedulerName": "default-scheduler",
             "nodeName": node,
         }
-        metadata = {"name": f"{said['namePrefix']}{i}", "namespace": "default", "labels": said.get("labels")}
+        metadata = {"name": f"{pod_group['namePrefix']}{i}", "namespace": "default", "labels": pod_group.get("labels")}
         status = {"phase": "Running" if node else "Pending"}
         yield msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)

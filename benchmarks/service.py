@@ -330,16 +330,16 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=2_000)
     parser.add_argument("--snapshots", type=int, default=10_000)
     parser.add_argument("--pods", type=int, default=4_500)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     lines: list[Line] = []
-    if "large" in asked.only:
+    if "large" in options.only:
         lines += to_first_byte()
-    if "together" in asked.only:
-        lines += together(asked.pods)
-    if "OpenAPI" in asked.only:
-        lines += openapi(asked.cases)
-    if "mutations" in asked.only:
-        lines += mutations(asked.snapshots)
+    if "together" in options.only:
+        lines += together(options.pods)
+    if "OpenAPI" in options.only:
+        lines += openapi(options.cases)
+    if "mutations" in options.only:
+        lines += mutations(options.snapshots)
     width = max(len(line[0]) for line in lines)
     print(f"\n{'WHAT':{width}}  {'BAR':10}  MEASURED")
     for what, bar, measured, holds in lines:

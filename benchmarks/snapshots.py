@@ -186,7 +186,7 @@ def _time(data: bytes) -> None:
     """Print how long it takes until a snapshot is a request."""
     from tutti.kube.reading.sources import Source
     from tutti.market.price_book import PriceBook
-    from tutti.wire.formats import read_request
+    from tutti.wire.request_formats import read_request
 
     book = PriceBook()
     book.regions  # noqa: B018 - the packaged book is read once a process, not once a request

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,7 @@ from tests.support.command_line import Run
 from tests.support.documents import Document
 from tests.support.paths import EXAMPLES
 from tutti.cli.main import main
+from tutti.cluster.cluster import Cluster
 
 SLOW_IS_FINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 
@@ -54,3 +56,17 @@ def write(tmp_path: Path) -> Callable[..., str]:
 @pytest.fixture
 def example() -> str:
     return str(EXAMPLES / "getting-started" / "cluster.json")
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Cluster]:
+    """The clusters that were built from objects."""
+    found: list[Cluster] = []
+    build = Cluster.__init__
+
+    def counted(self: Cluster, *objects: Any, **more: Any) -> None:
+        found.append(self)
+        build(self, *objects, **more)
+
+    monkeypatch.setattr(Cluster, "__init__", counted)
+    return found

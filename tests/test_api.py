@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import tutti
 from tests.support.command_line import Run
 from tests.support.documents import Document, node, pod
 from tests.support.paths import EXAMPLES
+from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.work.work_budget import WorkBudget
 
 Tutti = Callable[..., Run]
 Write = Callable[..., str]
@@ -183,7 +187,7 @@ def test_scaled_workloads_have_pods_that_can_be_explained(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"drain": ["z"]}, "node 'z'"),
         ({"add": {"a": -1}}, "--add: a: want a whole number that is not negative, got -1"),
@@ -191,9 +195,9 @@ def test_scaled_workloads_have_pods_that_can_be_explained(write: Write) -> None:
         ({"scale": {"web": 1}}, "--scale: want KIND/NAME=COUNT"),
     ],
 )
-def test_invalid_what_ifs(asked: Any, message: str) -> None:
+def test_invalid_what_ifs(arguments: Any, message: str) -> None:
     cluster = tutti.load(listed(*SMALL))
-    with pytest.raises(tutti.TuttiError) as fault, cluster.what_if(**asked):
+    with pytest.raises(tutti.TuttiError) as fault, cluster.what_if(**arguments):
         pass
     assert str(fault.value).startswith(message)
 
@@ -241,7 +245,7 @@ def test_profile_and_options_that_exclude_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"weights": {"cpu": 5000}}, "options.weights.cpu: want an integer <= 1000"),
         ({"objective": "fun"}, "options.objective: "),
@@ -250,9 +254,9 @@ def test_profile_and_options_that_exclude_each_other() -> None:
         ({"region": "mars"}, "region: "),
     ],
 )
-def test_options_of_a_recommendation_are_checked(asked: Any, message: str) -> None:
+def test_options_of_a_recommendation_are_checked(arguments: Any, message: str) -> None:
     with pytest.raises(tutti.TuttiError) as fault:
-        tutti.recommend(tutti.load(CLUSTER), **asked)
+        tutti.recommend(tutti.load(CLUSTER), **arguments)
     assert str(fault.value).startswith(message)
 
 
@@ -263,17 +267,32 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.parametrize("down", [False, True])
+def test_a_recommendation_uses_the_loaded_cluster(built: list[Cluster], down: bool) -> None:
+    folder = EXAMPLES / "recommend"
+    cluster = tutti.load(folder / "cluster.json")
+    before = places(cluster)
+    result = tutti.recommend(cluster, pools=folder / "pools.yaml", time_limit=1, down=down)
+    assert result.scale_up
+    assert tutti.compare(result, time_limit=1).purchases
+    assert len(built) == 1
+    again = replace(result.request, built_cluster=None)
+    assert make_recommendation(again, WorkBudget.of_seconds(1, lambda: 0.0)) == result.recommendation
+    assert len(built) == 2
+    assert places(cluster) == before
+
+
 def test_importing_tutti_imports_nothing_else() -> None:
     heavy = "{'numpy', 'msgspec', 'yaml', 'click', 'tutti.api', 'tutti.recommend'}"
     assert run(f"import sys, tutti; print(sorted({heavy} & set(sys.modules)))") == "[]"
     assert run("import tutti; print(*(name for name in tutti.__all__ if name not in dir(tutti)))") == ""
 
 
-@pytest.mark.parametrize("first", ["", "import tutti.recommend.flow", "from tutti import recommend", "tutti.load"])
+@pytest.mark.parametrize("first", ["", "import tutti.recommend.pipeline", "from tutti import recommend", "tutti.load"])
 def test_recommend_is_a_function_and_a_package(first: str) -> None:
     code = f"import tutti\n{first}\nc = tutti.load({{'kind': 'Node', 'apiVersion': 'v1', 'metadata': {{'name': 'a'}}}})"
     assert (
-        run(f"{code}\nprint(tutti.recommend(c))\nfrom tutti.recommend.flow import recommend")
+        run(f"{code}\nprint(tutti.recommend(c))\nfrom tutti.recommend.pipeline import recommend")
         == "No pending pods found."
     )
 

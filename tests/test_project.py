@@ -116,7 +116,7 @@ def test_documented_make_targets_exist(line: str) -> None:
 
 @pytest.mark.parametrize("line", commands_with("curl"))
 def test_documented_requests_are_answered(line: str) -> None:
-    from tutti.serve.embedded import running_server
+    from tutti.serve.background_server import running_server
 
     with running_server() as url:
         command = line.replace("http://127.0.0.1:8080", url).replace("curl ", "curl --silent --show-error --fail ")

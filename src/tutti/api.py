@@ -35,8 +35,8 @@ from tutti.exceptions import InputError, TuttiError
 from tutti.kube.reading.parsed_file import ParsedFile, parse_file, parsed_trees
 from tutti.kube.reading.sources import Source, read_sources
 from tutti.recommend.records.request import DownOptions, RecommendOptions, Strategy
-from tutti.wire.document import without_byte_order_mark
 from tutti.wire.tutti_api.request import read_options
+from tutti.wire.wire_document import without_byte_order_mark
 
 __all__ = [
     "ComparisonResult",

@@ -37,8 +37,11 @@ def test_owners_and_services(tutti: Tutti, write: Write) -> None:
 def test_namespaces(tutti: Tutti, write: Write) -> None:
     term = {"topologyKey": "zone", "namespaceSelector": {"matchLabels": {"team": "x"}}, "labelSelector": {}}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    run = tutti("schedule", "-f", write(node("a"), pod("p", affinity=affinity)))
-    assert notes(run) == ["note: there are no Namespaces in the input: 1 pod select namespaces by label"]
+    objects = [node("a"), pod("p", affinity=affinity)]
+    prefix = "note: there are no Namespaces in the input: "
+    assert notes(tutti("schedule", "-f", write(*objects))) == [f"{prefix}1 pod selects namespaces by label"]
+    objects.append(pod("q", affinity=affinity))
+    assert notes(tutti("schedule", "-f", write(*objects))) == [f"{prefix}2 pods select namespaces by label"]
 
 
 def test_pods_are_placed_without_regard_to_missing_volumes(tutti: Tutti, write: Write) -> None:

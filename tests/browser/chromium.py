@@ -117,8 +117,8 @@ class Chromium:
 
     def requests(self) -> list[str]:
         """What was asked for, the page itself included."""
-        asked = (each for each in self.events if each.get("method") == "Network.requestWillBeSent")
-        return [each["params"]["request"]["url"] for each in asked]
+        request_events = (each for each in self.events if each.get("method") == "Network.requestWillBeSent")
+        return [each["params"]["request"]["url"] for each in request_events]
 
     def screenshot(self, path: Path, *, scale: float = 1.0, whole: bool = False) -> Image:
         """What the window shows, or all of the page, also as a file."""

@@ -29,9 +29,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "plan.html"
-    asked = ["recommend", "-f", str(EXAMPLE / "cluster.json"), "--pools", str(EXAMPLE / "pools.yaml")]
+    arguments = ["recommend", "-f", str(EXAMPLE / "cluster.json"), "--pools", str(EXAMPLE / "pools.yaml")]
     with pytest.raises(SystemExit) as left:
-        main([*asked, "--report", str(path)])
+        main([*arguments, "--report", str(path)])
     assert not left.value.code
     return path
 

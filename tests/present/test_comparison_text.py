@@ -81,16 +81,16 @@ def test_the_table_follows_the_answer(tutti: Tutti, cluster: str, pools: str) ->
     ],
 )
 def test_scenarios(tutti: Tutti, name: str, cost: str, original: str) -> None:
-    asked = ("recommend", "-f", str(SCENARIOS / f"{name}.json"), "--prices", str(SCENARIOS / "templates.csv"))
-    run = tutti(*asked, "--binder", "tutti", "--compare")
+    arguments = ("recommend", "-f", str(SCENARIOS / f"{name}.json"), "--prices", str(SCENARIOS / "templates.csv"))
+    run = tutti(*arguments, "--binder", "tutti", "--compare")
     table = table_of(run)
     assert (table["Tutti"][1], table["original recommender"][2]) == (cost, original)
     assert ("the saving is too small for the extra nodes" in run.out) == (name == "s1")
 
 
 def test_data(tutti: Tutti, cluster: str, pools: str) -> None:
-    asked = ("recommend", "-f", cluster, "--pools", pools, "--compare")
-    run = tutti(*asked, "-o", "json")
+    arguments = ("recommend", "-f", cluster, "--pools", pools, "--compare")
+    run = tutti(*arguments, "-o", "json")
     ours, *peers = run.json["comparison"]
     assert [each["name"] for each in peers] == [
         "cluster-autoscaler/least-waste", "cluster-autoscaler/most-pods", "cluster-autoscaler/price", "karpenter",
@@ -104,8 +104,8 @@ def test_data(tutti: Tutti, cluster: str, pools: str) -> None:
     assert [each["modelAgreement"] is None for each in (ours, *peers)] == [True, False, False, False, False, True]
     assert peers[3]["modelAgreement"]["agree"] >= 0.95 * peers[3]["modelAgreement"]["cases"]
     assert (peers[1]["costToOurs"], peers[1]["betterThanOurs"]) == (0.666667, False)
-    assert yaml.safe_load(tutti(*asked, "-o", "yaml").out) == run.json
-    assert tutti(*asked, "-o", "json").out == run.out
+    assert yaml.safe_load(tutti(*arguments, "-o", "yaml").out) == run.json
+    assert tutti(*arguments, "-o", "json").out == run.out
     assert "comparison" not in tutti("recommend", "-f", cluster, "--pools", pools, "-o", "json").json
 
 
@@ -155,18 +155,18 @@ def test_a_better_peer_is_told_first() -> None:
     peer = ComparedPurchase(
         who="karpenter", bought=((offering(), 2),), cost=2 * 10**8, placed=9, kept=9, change=-1 / 3, better=True
     )
-    said = comparison_text((ours, peer), answer(cost=3 * 10**8))
+    text = comparison_text((ours, peer), answer(cost=3 * 10**8))
     line = "Karpenter is better here: as many pods for $73.00 a month less; a longer --time-limit may find that, too"
-    assert said.split("\n\n")[1].splitlines()[0] == line
+    assert text.split("\n\n")[1].splitlines()[0] == line
     more = ComparedPurchase(who="karpenter", bought=((offering(), 2),), cost=10**8, placed=10, kept=10, better=True)
     assert "Karpenter is better here: 1 pod more gets a node" in comparison_text((ours, more), answer())
 
 
 def test_a_plan_that_only_tutti_can_bind_says_so() -> None:
     ours = ComparedPurchase(who="tutti", bought=((offering(), 3),), cost=3, placed=9, kept=8, change=0.0, follows=True)
-    said = comparison_text((ours,), answer(binder="tutti"))
-    assert "8 of 9" in said
-    assert "with --binder tutti pods go where the plan says" in said
+    text = comparison_text((ours,), answer(binder="tutti"))
+    assert "8 of 9" in text
+    assert "with --binder tutti pods go where the plan says" in text
 
 
 def test_a_plan_that_may_be_far_from_the_best_says_so() -> None:
@@ -179,8 +179,8 @@ def test_a_plan_that_may_be_far_from_the_best_says_so() -> None:
 
 def test_many_types_are_not_all_named() -> None:
     bought = tuple((offering(f"t{number}"), 9 - number) for number in range(6))
-    said = comparison_text((ComparedPurchase(who="tutti", bought=bought, cost=1, placed=9, kept=9),), answer())
-    assert "9 t0, 8 t1, 7 t2, 6 t3, 9 others" in said
+    text = comparison_text((ComparedPurchase(who="tutti", bought=bought, cost=1, placed=9, kept=9),), answer())
+    assert "9 t0, 8 t1, 7 t2, 6 t3, 9 others" in text
 
 
 @pytest.mark.parametrize(

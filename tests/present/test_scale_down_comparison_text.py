@@ -113,9 +113,9 @@ def test_remarks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said"),
+    ("ours", "theirs", "expected"),
     [(None, 10**8, "<unknown>"), (10**8, None, "<unknown>"), (0, 0, "same"), (0, 10**8, "<unknown>")],
 )
-def test_prices_that_are_not_known(ours: int | None, theirs: int | None, said: str) -> None:
+def test_prices_that_are_not_known(ours: int | None, theirs: int | None, expected: str) -> None:
     text = scale_down_comparison_text(DownPlan(saving=ours), PeerScaleDown(saving=theirs))
-    assert said in text.splitlines()[2]
+    assert expected in text.splitlines()[2]

@@ -16,7 +16,7 @@ from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
 from tutti.recommend.compare import NO_PRICES, OURS, PEERS, PeerModel, compare
 from tutti.recommend.records.request import Binder, RecommendOptions, Strategy
-from tutti.wire.formats import read_request
+from tutti.wire.request_formats import read_request
 
 FOLDER = SCENARIOS
 WASTE, ORIGINAL = "cluster-autoscaler/least-waste", "original-recommender"
@@ -185,8 +185,8 @@ def without_prices(request, *, of=lambda offering: True):
 
 def test_without_prices_peers_that_need_prices_report_a_problem():
     found = compared(without_prices(scenario("s1")))
-    said = {who: each.problem for who, each in found.items() if each.problem}
-    assert said == {"cluster-autoscaler/price": NO_PRICES, ORIGINAL: NO_PRICES}
+    problems = {who: each.problem for who, each in found.items() if each.problem}
+    assert problems == {"cluster-autoscaler/price": NO_PRICES, ORIGINAL: NO_PRICES}
     assert {each.cost for each in found.values()} == {None}
     assert {each.change for who, each in found.items() if who != OURS} == {None}
     assert found[WASTE].nodes >= found[OURS].nodes

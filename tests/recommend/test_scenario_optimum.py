@@ -9,9 +9,9 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.kube.reading.sources import read_sources
 from tutti.market.money import a_month
 from tutti.recommend.build_request import price_book
-from tutti.recommend.flow import recommend
+from tutti.recommend.pipeline import recommend
 from tutti.recommend.records.request import Binder, Objective, RecommendOptions
-from tutti.wire.formats import read_request
+from tutti.wire.request_formats import read_request
 
 FOLDER = SCENARIOS
 

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.serve.conftest import PATIENCE, SLOW, START, Server, case, children, is_running, wait_until
-from tutti.serve.embedded import running_server
+from tutti.serve.background_server import running_server
 from tutti.serve.settings import ServerSettings
 
 

@@ -87,14 +87,14 @@ def test_too_little_memory_is_a_500(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_messages_come_out_as_they_went_in() -> None:
     pipe = io.BytesIO()
-    said = [
+    sent = [
         (Ready(7), b""),
         (PlanJob(id="a", route=Route.TUTTI, options=QueryOptions(down=True), is_gzip=True), b"body"),
     ]
-    for message, body in said:
+    for message, body in sent:
         messages.write(pipe, message, body)
     pipe.seek(0)
-    assert [messages.read(pipe), messages.read(pipe)] == said
+    assert [messages.read(pipe), messages.read(pipe)] == sent
     with pytest.raises(EOFError):
         messages.read(pipe)
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from tutti.wire.gardener import text as gardener_text
+from tutti.wire.gardener import schema as gardener_schema
 
 _Decoder = msgspec.json.Decoder
 
@@ -36,12 +36,12 @@ class DecodeCounter:
         for name, module in list(sys.modules.items()):
             if name.startswith("tutti."):
                 self._wrap_decoders_of(module, patch)
-        gardener_text._field_decoders.cache_clear()
+        gardener_schema._field_decoders.cache_clear()
         made = {
             name: each._replace(value=_Counting(self, each.value), names=each.names and _NameCheck(self, each.names))
-            for name, each in gardener_text._field_decoders().items()
+            for name, each in gardener_schema._field_decoders().items()
         }
-        patch.setattr(gardener_text, "_field_decoders", lambda: made)
+        patch.setattr(gardener_schema, "_field_decoders", lambda: made)
         decode, load_all = msgspec.json.decode, yaml.load_all
 
         def counting_decode(data: Any, **options: Any) -> Any:

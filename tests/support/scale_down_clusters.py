@@ -178,8 +178,8 @@ def scale_down(
     **down: Any,
 ) -> tuple[Request, Recommendation]:
     """The request of a cluster, and the answer to it."""
-    asked = read_request(objects, pools, RecommendOptions(down=DownOptions(**down), binder=binder))
-    return asked, make_recommendation(asked, WorkBudget.of_seconds(seconds, time.process_time))
+    request = read_request(objects, pools, RecommendOptions(down=DownOptions(**down), binder=binder))
+    return request, make_recommendation(request, WorkBudget.of_seconds(seconds, time.process_time))
 
 
 def removed_nodes(plan: DownPlan) -> list[str]:

@@ -17,7 +17,7 @@ from tutti.market.price_book import PriceBook
 from tutti.market.price_csv import read_price_table
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import RecommendOptions, Request
-from tutti.wire.formats import read_request
+from tutti.wire.request_formats import read_request
 
 Data = dict[str, Any]
 ZERO = "0001-01-01T00:00:00Z"

@@ -11,8 +11,8 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.wire_bodies import BOOK, nodes_of, pods_of
 from tutti.kube.reading.sources import Source
-from tutti.wire.formats import read_request
-from tutti.wire.gardener import text as gardener_text
+from tutti.wire.gardener import schema as gardener_schema
+from tutti.wire.request_formats import read_request
 
 FILE = ROOT / "benchmarks" / "snapshots.py"
 
@@ -34,7 +34,7 @@ def test_the_same_numbers_and_seed_give_the_same_bytes(snapshots: ModuleType):
 
 def test_most_pods_are_bound_and_fit(snapshots: ModuleType, monkeypatch: pytest.MonkeyPatch):
     data = msgspec.json.encode(snapshots.snapshot(nodes=50, pods=500, waiting=20))
-    monkeypatch.setattr(gardener_text, "_in_any_case", None)  # the usual names go the fast way
+    monkeypatch.setattr(gardener_schema, "_in_any_case", None)  # the usual names go the fast way
     request = read_request(Source("s.json", data), BOOK)
     pods = pods_of(request).values()
     assert (len(pods), len(nodes_of(request))) == (500, 50)

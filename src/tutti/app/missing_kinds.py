@@ -81,7 +81,7 @@ def _for_spreading(pods: list[Pod]) -> Iterator[_MissingKind]:
     if count := sum(bool(pod.metadata.labels) for pod in unconstrained):
         yield Service, f"{_count_text(count, 'pod')} may be spread differently"
     if count := sum(any(term.namespace_selector for term in _terms(pod)) for pod in pods):
-        yield Namespace, f"{_count_text(count, 'pod')} select namespaces by label"
+        yield Namespace, f"{_count_text(count, 'pod')} {'selects' if count == 1 else 'select'} namespaces by label"
 
 
 def _for_volumes(snapshot: Snapshot, pods: list[Pod]) -> Iterator[_MissingKind]:

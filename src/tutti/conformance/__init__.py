@@ -1,7 +1,7 @@
 """Conformance: does Tutti give the recorded answers of real programs?
 
 - `case_files`                how is a file of cases read?
-- `formats`                   which format is a line, and how is its case run?
+- `case_formats`              which format is a line, and how is its case run?
 - `scheduler_cases`           does Tutti decide as kube-scheduler did?
 - `gang_cases`                does Tutti meet the acceptance cases of gang schedulers?
 - `purchase_cases`            the records of a case with a purchase

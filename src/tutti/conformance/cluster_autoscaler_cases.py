@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from tutti.autoscalers.cluster_autoscaler.orchestrator import EXPENDABLE_BELOW
 from tutti.conformance.purchase_cases import PeerPurchase, PurchaseCase
 from tutti.exceptions import InputError
 from tutti.kube.admission.defaults import with_defaults
@@ -26,8 +27,6 @@ from tutti.market.offerings import Catalogue, NodePool, Offering, PoolLimit
 from tutti.recommend.records.request import Request
 
 NAME = "cluster-autoscaler"
-EXPENDABLE_BELOW = -10
-"""Cluster Autoscaler's default for ``expendable-pods-priority-cutoff``."""
 _HOSTNAME, _ZONE, _TYPE = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 
 

@@ -19,12 +19,11 @@ from tutti.autoscalers.karpenter.provisioner import KarpenterOptions, karpenter
 from tutti.autoscalers.shared.purchase import Purchase
 from tutti.conformance.karpenter_cases import KarpenterCase, SettledPurchase, read_karpenter
 from tutti.conformance.models import KARPENTER, PURCHASE, ModelCheck
+from tutti.conformance.purchase_cases import ROUNDING
 from tutti.exceptions import InputError
 from tutti.market.money import nano_dollars
 
 CLAIMS, SETTLED = "claims", "settled"
-ROUNDING = 1_000
-"""In nano-dollars: recorded costs are rounded to a millionth of a dollar."""
 _COMPARABLE = ("all", "zones")
 
 

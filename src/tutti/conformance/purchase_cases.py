@@ -11,6 +11,9 @@ import msgspec
 from tutti.market.offerings import Offering
 from tutti.recommend.records.request import Request
 
+ROUNDING = 1_000
+"""In nano-dollars: recorded costs are rounded to a millionth of a dollar, so smaller differences are ignored."""
+
 
 class PeerPurchase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The peer's result for a case."""

@@ -16,15 +16,12 @@ from msgspec.structs import replace
 
 from tutti.autoscalers.karpenter.state import is_provisionable
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.conformance.purchase_cases import PurchaseCase
+from tutti.conformance.purchase_cases import ROUNDING, PurchaseCase
 from tutti.kube.objects import Pod
 from tutti.market.offerings import Offering
 from tutti.recommend.after_purchase import OfferingIndex
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, Request
-
-ROUNDING = 1_000
-"""In nano-dollars: recorded costs are rounded to a millionth of a dollar, so smaller differences are ignored."""
 
 Bought = list[tuple[Offering, int]]
 Recommender = Callable[[Request, WorkBudget], Recommendation]
@@ -136,7 +133,7 @@ def bought_offerings(request: Request, answer: Recommendation) -> Bought:
 
 
 def _recommend(request: Request, budget: WorkBudget) -> Recommendation:
-    from tutti.recommend.flow import recommend
+    from tutti.recommend.pipeline import recommend
 
     return recommend(request, budget)
 

@@ -10,7 +10,7 @@
 - `reasons`          why do pods stay pending, and what would help instead of buying?
 - `compose`          how does the best purchase become a recommendation?
 - `unpriced_notes`   which offerings were left out because they have no price?
-- `flow`             how does a request become a recommendation, step by step?
+- `pipeline`         how does a request become a recommendation, step by step?
 - `after_purchase`   what does the cluster look like after the purchase?
 - `down`             which nodes can be removed or replaced by cheaper nodes?
 - `compare`          what would other autoscalers buy for the same request?

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tutti.cluster.cluster import Cluster
 from tutti.kube.objects import KINDS, DaemonSet, KarpenterPool, Object, Pod
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
@@ -53,9 +54,14 @@ def build_request(
 
 
 def assemble(
-    snapshot: Snapshot, catalogue: Catalogue, *, options: RecommendOptions = _DEFAULT, notes: Iterable[str] = ()
+    snapshot: Snapshot,
+    catalogue: Catalogue,
+    *,
+    options: RecommendOptions = _DEFAULT,
+    notes: Iterable[str] = (),
+    cluster: Cluster | None = None,
 ) -> Request:
-    """Return the request for a prepared snapshot and a catalogue."""
+    """Return the request for a prepared snapshot and a catalogue; `cluster` is that of the snapshot, if it exists."""
     daemons = daemon_sets_of(snapshot)
     daemon_set_keys = {each.key for each in snapshot.objects_of(DaemonSet)}
     inferred = [each.key for each in daemons if each.key not in daemon_set_keys]
@@ -71,4 +77,5 @@ def assemble(
         catalogue=catalogue,
         options=options,
         notes=tuple(all_notes),
+        built_cluster=cluster,
     )

@@ -34,7 +34,7 @@ def compose(
     pods_on: dict[str, list[str]] = {name: [] for name in new_nodes}
     on_existing = [Placement(pod=pod, node=node) for pod, node in sorted(planning.promised.items())]
     for pod in planning.pending:
-        node = purchase.where.get(pod)
+        node = purchase.node_of_pod.get(pod)
         if node in pods_on:
             pods_on[node].append(pod)
         elif node is not None:
@@ -66,7 +66,7 @@ def compose(
         objective=str(context.objective), binder=str(context.options.binder), scale_up=merge(nodes), nodes=nodes,
         on_existing=tuple(on_existing), left=tuple(left), pools=pools,
         alternatives=alternatives(planning),
-        pods=len(planning.pending) + len(planning.promised), placed=len(purchase.where) + len(planning.promised),
+        pods=len(planning.pending) + len(planning.promised), placed=len(purchase.node_of_pod) + len(planning.promised),
         cost=cost, bound=proven_bound, gap=gap, minimal=purchase.minimal,
         notes=(*request.catalogue.notes, *request.notes, *notes, *spread_notes(planning, context.problem, purchase)),
     )  # fmt: skip

@@ -138,7 +138,7 @@ def _engine_reasons(
         existing = cluster.nodes.count
         for name, offering in purchase.new_nodes:
             planning.join(offering, name)
-        for pod, node in purchase.where.items():
+        for pod, node in purchase.node_of_pod.items():
             cluster.apply(Bind(pod, node))
         after_purchase = cluster.nodes.count
         planning.join_all([problem.offerings[row] for row in priced])
@@ -212,7 +212,7 @@ def spread_notes(planning: PlanningCluster, problem: Problem, purchase: BoundPur
     for rule in problem.rules.domains:
         if rule.kind is not RuleKind.SPREAD or rule.key not in multi_domain_keys or len(rule.counts) > 1:
             continue
-        nodes = [purchase.where[pod] for pod in problem.classes[rule.holder].pods if pod in purchase.where]
+        nodes = [purchase.node_of_pod[pod] for pod in problem.classes[rule.holder].pods if pod in purchase.node_of_pod]
         column = column_of(rule.key)
         value_names = {digit: value for value, digit in column.values.items()}
         row_of = planning.cluster.nodes.row_of

@@ -1,7 +1,7 @@
 """Formats of other programs, in and out: every request becomes a `Request`, every recommendation a response.
 
-- `formats`             which format is a document, and which request does it describe?
-- `document`            the bytes, format and top-level fields of a document, which all readers take
+- `request_formats`     which format is a document, and which request does it describe?
+- `wire_document`       the bytes, format and top-level fields of a document, which all readers take
 - `tutti_api`           Tutti's own HTTP API
 - `gardener`            Gardener's ClusterSnapshot and RecommendationResponse
 - `scaling_advisor`     planner requests, responses and objects of gardener/scaling-advisor

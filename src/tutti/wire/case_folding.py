@@ -18,7 +18,7 @@ from msgspec import inspect
 from tutti.exceptions import InputError
 from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.sources import Source
-from tutti.wire.document import WireDocument
+from tutti.wire.wire_document import WireDocument
 
 _WANTED = re.compile(r"expected (.*?)(?:, got (.*))?")
 _WORDS = {

@@ -14,9 +14,9 @@ from tutti.market.offerings import Catalogue
 from tutti.market.pool_context import PoolContext, region_of_node
 from tutti.market.pools.reader import catalogue_of
 from tutti.market.price_book import PriceBook, check_region
-from tutti.wire.document import without_byte_order_mark
 from tutti.wire.scaling_advisor.request import constraint_catalogue
-from tutti.wire.scaling_advisor.text import ConstraintText, find_constraint, parse_constraint
+from tutti.wire.scaling_advisor.schema import ConstraintText, find_constraint, parse_constraint
+from tutti.wire.wire_document import without_byte_order_mark
 
 
 class PoolsRead(NamedTuple):

@@ -63,14 +63,18 @@ def check(request: Request, bought: Purchase) -> None:
     """Every pod is somewhere once, no node has more than it takes, and no limit is broken."""
     pods = {each.key: each for each in request.objects if isinstance(each, Pod)}
     waiting = [key for key, pod in pods.items() if not pod.spec.node_name]
-    said = [*bought.left, *(pod for pod, _ in bought.on_existing), *(pod for _, held in bought.nodes for pod in held)]
-    assert sorted(said) == sorted(waiting)
+    all_pods = [
+        *bought.left,
+        *(pod for pod, _ in bought.on_existing),
+        *(pod for _, held in bought.nodes for pod in held),
+    ]
+    assert sorted(all_pods) == sorted(waiting)
     for offering, held in bought.nodes:
-        asked: Counter[str] = Counter(pods=len(held))
+        requested: Counter[str] = Counter(pods=len(held))
         for key in held:
-            asked.update(incoming_requests(pods[key]))
+            requested.update(incoming_requests(pods[key]))
         room = allocatable(offering.node)
-        assert all(amount <= room.get(name, 0) for name, amount in asked.items())
+        assert all(amount <= room.get(name, 0) for name, amount in requested.items())
     for pool in request.catalogue.pools:
         mine = [offering for offering, _ in bought.nodes if offering.pool == pool.name]
         for limit in pool.limits:

@@ -43,58 +43,60 @@ def request(objects: list[k.Object], **sizes: tuple[int, int, int | None, int]) 
     return Request(objects=tuple(objects), catalogue=Catalogue(pools=tuple(pools)))
 
 
-def bought_for(asked: Request, budget: WorkBudget | None = None) -> Purchase:
-    return original_recommender(asked.cluster, asked.catalogue, asked.daemon_sets, budget=budget)
+def bought_for(purchase_request: Request, budget: WorkBudget | None = None) -> Purchase:
+    return original_recommender(
+        purchase_request.cluster, purchase_request.catalogue, purchase_request.daemon_sets, budget=budget
+    )
 
 
-def bought(asked: Request) -> list[tuple[str, int]]:
-    purchase = bought_for(asked)
+def bought(purchase_request: Request) -> list[tuple[str, int]]:
+    purchase = bought_for(purchase_request)
     return [(offering.pool, len(taken)) for offering, taken in purchase.nodes]
 
 
 def test_the_known_answer_of_its_first_scenario() -> None:
     # Twenty pods of 5 GiB: one large node for twelve, then eight small ones, which are a hair cheaper.
-    asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12), largest=(*LARGEST, 4))
-    assert bought(asked) == [("largest", 12), *[("large", 1)] * 8]
+    purchase_request = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12), largest=(*LARGEST, 4))
+    assert bought(purchase_request) == [("largest", 12), *[("large", 1)] * 8]
 
 
 def test_limits_end_a_pool() -> None:
-    asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 3), largest=(*LARGEST, 1))
-    assert bought(asked) == [("largest", 12), *[("large", 1)] * 3]
-    assert len(bought_for(asked).left) == 5
+    purchase_request = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 3), largest=(*LARGEST, 1))
+    assert bought(purchase_request) == [("largest", 12), *[("large", 1)] * 3]
+    assert len(bought_for(purchase_request).left) == 5
 
 
 def test_ties_go_to_the_most_memory() -> None:
     waiting: list[k.Object] = list(admitted_pods("p", 1, "1", "1Gi"))
-    asked = request(waiting, small=(2, 8, 100, 5), more=(2, 16, 100, 5), same=(2, 16, 100, 5))
-    assert bought(asked) == [("more", 1)]
+    purchase_request = request(waiting, small=(2, 8, 100, 5), more=(2, 16, 100, 5), same=(2, 16, 100, 5))
+    assert bought(purchase_request) == [("more", 1)]
 
 
 def test_room_that_is_there_is_taken_first() -> None:
-    asked = request([sized_node("there", 4, 16), *admitted_pods("p", 4, "1", "4Gi")], large=(*LARGE, 9))
-    purchase = bought_for(asked)
+    purchase_request = request([sized_node("there", 4, 16), *admitted_pods("p", 4, "1", "4Gi")], large=(*LARGE, 9))
+    purchase = bought_for(purchase_request)
     assert [name for _, name in purchase.on_existing] == ["there"] * 3
     assert [len(taken) for _, taken in purchase.nodes] == [1]
 
 
 def test_pods_worth_nothing_buy_nothing() -> None:
-    asked = request(list(admitted_pods("p", 2, "0", "1Mi")), large=(*LARGE, 9))
+    purchase_request = request(list(admitted_pods("p", 2, "0", "1Mi")), large=(*LARGE, 9))
     assert pod_value(admitted_pods("p", 1, "0", "1Mi")[0]) == 0
-    assert bought(asked) == []
-    assert len(bought_for(asked).left) == 2
+    assert bought(purchase_request) == []
+    assert len(bought_for(purchase_request).left) == 2
 
 
 def test_a_node_without_a_price_wins() -> None:
-    asked = request(list(admitted_pods("p", 1, "1", "1Gi")), large=(*LARGE, 9), unknown=(2, 8, None, 9))
-    assert bought(asked) == [("unknown", 1)]
+    purchase_request = request(list(admitted_pods("p", 1, "1", "1Gi")), large=(*LARGE, 9), unknown=(2, 8, None, 9))
+    assert bought(purchase_request) == [("unknown", 1)]
 
 
 def test_pods_that_avoid_each_other() -> None:
-    asked = request(
+    purchase_request = request(
         [*admitted_pods("apart", 3, "100m", "1Gi", affinity=apart("apart")), *admitted_pods("p", 4, "500m", "1Gi")],
         large=(*LARGE, 9),
     )
-    purchase = bought_for(asked)
+    purchase = bought_for(purchase_request)
     assert not purchase.left
     assert [sum("apart" in pod for pod in taken) for _, taken in purchase.nodes] == [1, 1, 1]
 
@@ -106,12 +108,12 @@ def test_numbers_and_the_engine_agree(seed: int, monkeypatch: pytest.MonkeyPatch
         objects += admitted_pods(
             f"p{number}", 7 + seed, f"{300 * number + 200}m", f"{900 * (number + 1) + 512 * seed}Mi"
         )
-    asked = request(objects, large=(*LARGE, 9), largest=(*LARGEST, 2), middle=(4, 16, 36_000_000_000, 3))
-    by_numbers = bought_for(asked)
+    purchase_request = request(objects, large=(*LARGE, 9), largest=(*LARGEST, 2), middle=(4, 16, 36_000_000_000, 3))
+    by_numbers = bought_for(purchase_request)
     monkeypatch.setattr(original, "snapshot_of", EngineSnapshot)
-    assert bought_for(asked) == by_numbers
+    assert bought_for(purchase_request) == by_numbers
 
 
 def test_time_is_up() -> None:
-    asked = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12))
-    assert len(bought_for(asked, budget=WorkBudget.of_seconds(0.0, lambda: 0.0)).left) == 20
+    purchase_request = request(list(admitted_pods("p", 20, "100m", "5Gi")), large=(*LARGE, 12))
+    assert len(bought_for(purchase_request, budget=WorkBudget.of_seconds(0.0, lambda: 0.0)).left) == 20

@@ -62,10 +62,10 @@ def test_a_line_for_every_thing_that_is_compared(tutti: Tutti, tmp_path: Path, d
     assert found["karpenter", "purchase", "host-ports"] == ["1", "0", "0", "0.0%"]
     assert found["karpenter", "purchase", "all"] == ["2", "1", "1", "50.0%"]
     assert found["karpenter", "settled", "all"] == ["1", "1", "1", "100.0%"]
-    told = run.out.split("\n\n")[1].splitlines()
-    assert told[0] == "karpenter, purchase, case host-ports-s03"
-    assert told[1].startswith("  recorded  [25,99000000000,0]")
-    assert told[2].startswith("  model     [25,")
+    difference = run.out.split("\n\n")[1].splitlines()
+    assert difference[0] == "karpenter, purchase, case host-ports-s03"
+    assert difference[1].startswith("  recorded  [25,99000000000,0]")
+    assert difference[2].startswith("  model     [25,")
 
 
 def test_the_share_that_is_asked_for(tutti: Tutti, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_the_tour_shows_every_step(tutti: Tutti, tmp_path: Path) -> None:
     assert (run.code, run.err) == (0, "")
     for step in STEPS:
         assert f"$ {step.command}" in run.lines
-    for told in (
+    for text in (
         "0/480 nodes are available",
         "Evicted",
         "gpu-000-new-1",
@@ -29,7 +29,7 @@ def test_the_tour_shows_every_step(tutti: Tutti, tmp_path: Path) -> None:
         "gang/weather",
         "no purchase costs less",
     ):
-        assert told in run.out
+        assert text in run.out
     assert "\x1b" not in run.out
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [
         "cases.jsonl.gz",

@@ -49,14 +49,14 @@ def rack_bound(save: Save) -> str:
     return save(*nodes, pod_group("train", 4, annotations=IN_ONE_RACK), *members("train", 4))
 
 
-def told(text: str) -> str:
+def dedented(text: str) -> str:
     return dedent(text).lstrip("\n")
 
 
 def test_three_of_four_in_a_rack(tutti: Tutti, save: Save) -> None:
     run = tutti("explain", "gang/train", "-f", rack_bound(save))
     assert run.code == 0
-    assert run.out == told("""
+    assert run.out == dedented("""
         Name:        train
         Namespace:   team
         Dialect:     coscheduling
@@ -157,7 +157,7 @@ def test_a_gang_that_starts_and_one_that_runs(tutti: Tutti, save: Save) -> None:
     ]
     assert "Cures" not in run.out
     assert tutti("explain", "gang/old", "-f", path).lines[-1] == "Outcome:     runs"
-    assert tutti("explain", "gang", "-f", path).out == told("""
+    assert tutti("explain", "gang", "-f", path).out == dedented("""
         NAMESPACE   NAME    DIALECT        MINIMUM   RUNNING   PENDING   STATUS
         team        old     coscheduling   1         1         0         Running
         team        train   coscheduling   2         0         2         Pending

@@ -28,10 +28,15 @@ def test_a_pending_pod_that_fits(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), node("b"), node("c", taints=[TAINT]), pod("there", on="a"), pod("p"))
     run = tutti("explain", "pod/p", "-f", path)
     assert run.code == 0
-    told = head(run)
-    assert (told["Name"], told["Namespace"], told["Node"], told["Requests"]) == ("p", "default", "<none>", "cpu=1")
-    assert told["Outcome"].startswith("goes to b: score ")
-    assert told["Nodes"] == "2 could take it, 1 could not"
+    fields = head(run)
+    assert (fields["Name"], fields["Namespace"], fields["Node"], fields["Requests"]) == (
+        "p",
+        "default",
+        "<none>",
+        "cpu=1",
+    )
+    assert fields["Outcome"].startswith("goes to b: score ")
+    assert fields["Nodes"] == "2 could take it, 1 could not"
     scores, reasons = tables(run)
     assert scores[0].split() == ["NODE", "TOTAL", "TAINTS", "FIT", "VOLUMES", "BALANCE", "IMAGES"]
     assert [line.split()[0] for line in scores[1:]] == ["b", "a"]
@@ -66,17 +71,17 @@ def test_whom_a_pod_would_evict(tutti: Tutti, write: Write) -> None:
     run = tutti("explain", "pod/p", "-f", path)
     assert head(run)["Preemption"] == "would evict default/lower from a and go there"
     assert tables(run)[0][1].split() == ["a", "NodeResourcesFit", "of", "1", "pod", "Insufficient", "cpu"]
-    told = tutti("explain", "pod/p", "-f", path, "-o", "json").json
-    assert (told["evicts"], told["nominated"], told["goesTo"]) == (["default/lower"], "a", None)
-    assert told["nodes"][0]["victims"] == ["default/lower"]
+    explanation = tutti("explain", "pod/p", "-f", path, "-o", "json").json
+    assert (explanation["evicts"], explanation["nominated"], explanation["goesTo"]) == (["default/lower"], "a", None)
+    assert explanation["nodes"][0]["victims"] == ["default/lower"]
 
 
 def test_a_running_pod_that_would_stay(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), node("b"), pod("other", on="b"), pod("p", on="a"))
-    told = head(tutti("explain", "pod/p", "-f", path))
-    assert told["Node"] == "a"
-    assert told["Outcome"].startswith("if pending again today, it would go to a again: score ")
-    assert told["Outcome"].partition("next best is ")[2].startswith("b with")
+    fields = head(tutti("explain", "pod/p", "-f", path))
+    assert fields["Node"] == "a"
+    assert fields["Outcome"].startswith("if pending again today, it would go to a again: score ")
+    assert fields["Outcome"].partition("next best is ")[2].startswith("b with")
 
 
 def test_a_running_pod_that_would_go_elsewhere(tutti: Tutti, write: Write) -> None:
@@ -121,21 +126,21 @@ def test_wide_counts_what_is_free_without_the_pod_itself(tutti: Tutti, write: Wr
 
 def test_structured(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), node("b"), node("c", taints=[TAINT]), pod("p", on="a"))
-    told = tutti("explain", "pod/p", "-f", path, "-o", "json").json
-    assert (told["pod"], told["node"], told["goesTo"]) == ("default/p", "a", "a")
-    assert [each["name"] for each in told["nodes"]] == ["a", "b", "c"]
-    assert told["nodes"][0]["total"] == sum(told["nodes"][0]["scores"].values())
-    assert told["nodes"][2]["plugin"] == "TaintToleration"
-    assert told["nodes"][2]["evictionCouldHelp"] is False
-    assert yaml.safe_load(tutti("explain", "pod/p", "-f", path, "-o", "yaml").out) == told
+    explanation = tutti("explain", "pod/p", "-f", path, "-o", "json").json
+    assert (explanation["pod"], explanation["node"], explanation["goesTo"]) == ("default/p", "a", "a")
+    assert [each["name"] for each in explanation["nodes"]] == ["a", "b", "c"]
+    assert explanation["nodes"][0]["total"] == sum(explanation["nodes"][0]["scores"].values())
+    assert explanation["nodes"][2]["plugin"] == "TaintToleration"
+    assert explanation["nodes"][2]["evictionCouldHelp"] is False
+    assert yaml.safe_load(tutti("explain", "pod/p", "-f", path, "-o", "yaml").out) == explanation
 
 
 def test_pods_that_nobody_tries(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), pod("g", schedulingGates=[{"name": "wait"}]), pod("v", schedulerName="volcano"))
     assert head(tutti("explain", "g", "-f", path))["Skipped"].endswith("waiting for scheduling gates: [wait]")
-    told = head(tutti("explain", "v", "-f", path))
-    assert told["Skipped"].endswith("schedulerName is volcano")
-    assert told["Outcome"] == "goes to a: the only node that can take it"
+    fields = head(tutti("explain", "v", "-f", path))
+    assert fields["Skipped"].endswith("schedulerName is volcano")
+    assert fields["Outcome"] == "goes to a: the only node that can take it"
 
 
 def test_pods_named_by_node(tutti: Tutti, write: Write) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,20 +13,6 @@ from tutti.cluster.cluster import Cluster
 
 OVERGROWN = ("overgrown.json", "overgrown-pools.yaml")
 PENDING = ("cluster.json", "pools.yaml")
-
-
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[Cluster]:
-    """The clusters that were built from objects."""
-    found: list[Cluster] = []
-    build = Cluster.__init__
-
-    def counted(self: Cluster, *objects: Any, **more: Any) -> None:
-        found.append(self)
-        build(self, *objects, **more)
-
-    monkeypatch.setattr(Cluster, "__init__", counted)
-    return found
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,10 @@ def test_json_and_yaml_are_the_same_answer(tutti: Tutti, write: Write, pools: st
 
 
 def test_names(tutti: Tutti, write: Write, pools: str) -> None:
-    asked = ("recommend", "-f", cluster(write), "--pools", pools, "-o", "name")
-    assert tutti(*asked).lines == ["small/z-1/small +3"]
+    arguments = ("recommend", "-f", cluster(write), "--pools", pools, "-o", "name")
+    assert tutti(*arguments).lines == ["small/z-1/small +3"]
     Path(pools).write_text(POOLS.replace("price: 0.1", "capacityTypes: [spot], spotPrice: 0.03"), "utf-8")
-    assert tutti(*asked).lines == ["small/z-1/small/spot +3"]
+    assert tutti(*arguments).lines == ["small/z-1/small/spot +3"]
     alike = write(node("a", labels={ZONE: "z-1"}), pod("p", cpu="4"), pod("q", cpu="4"), name="alike.json")
     assert tutti("recommend", "-f", alike, "-o", "name").lines == ["nodes-like-a/z-1/ +1"]
 
@@ -169,8 +169,8 @@ def test_apply_lists_every_pod_that_gets_a_node_beside_a_gang(
         each["status"] = {"phase": "Pending", "nominatedNodeName": "a"}
     here = node("a", labels={ZONE: "z-1", POOL: "small"})
     path = write(here, pod("old", cpu="3", on="a"), *waiting, *promised)
-    asked = ("recommend", "-f", path, "--pools", pools, "--apply", "--binder", binder)
-    run = tutti(*asked)
+    arguments = ("recommend", "-f", path, "--pools", pools, "--apply", "--binder", binder)
+    run = tutti(*arguments)
     assert "8 of 8 pending pods get a node" in run.out
     assert (
         run.lines[-1] == "2 gangs (5 pods) and 3 pods pending: 2 gangs (5 pods) and 3 pods placed, 0 cannot be placed"
@@ -179,8 +179,8 @@ def test_apply_lists_every_pod_that_gets_a_node_beside_a_gang(
     assert sorted(line[0] for line in shown) == ["gang/pair", "gang/team", "now", "soon", "web"]
     ready = {line[0]: line[1:3] for line in shown if line[0].startswith("gang/")}
     assert ready == {"gang/team": ["3/3", "Placed"], "gang/pair": ["2/2", "Placed"]}
-    wide = tutti(*asked, "-o", "wide")
-    for bind in tutti(*asked, "-o", "json").json["plan"]["binds"]:
+    wide = tutti(*arguments, "-o", "wide")
+    for bind in tutti(*arguments, "-o", "json").json["plan"]["binds"]:
         name = bind["pod"].partition("/")[2]
         assert any(line.split()[:2] == [name, "Placed"] and f" {bind['node']}" in line for line in wide.lines)
 
@@ -230,10 +230,10 @@ def test_evictions_that_would_do_are_named(tutti: Tutti, write: Write, pools: st
         node("a", labels={ZONE: "z-1"}), *(pod(f"low-{n}", on="a", priority=-5) for n in range(4)), pod("high", cpu="4")
     )
     run = tutti("recommend", "-f", path, "--pools", pools)
-    told = (
+    message = (
         "instead of buying for default/high, evicting default/low-0, default/low-1, default/low-2 and 1 more would do"
     )
-    assert run.lines[-1] == told
+    assert run.lines[-1] == message
 
 
 def test_fail_unschedulable(tutti: Tutti, write: Write, pools: str) -> None:
@@ -269,14 +269,14 @@ def test_a_pod_that_only_an_unpriced_pool_would_take_waits_for_a_price(tutti: Tu
     path = write(
         node("a"), pod("old", cpu="4", on="a"), pod("web", cpu="2"), pod("big", cpu="10"), pod("huge", cpu="64")
     )
-    asked = ("recommend", "-f", path, "--pools", pools)
-    reasons = {each["pod"]: each["reason"] for each in tutti(*asked, "-o", "json").json["pending"]}
+    arguments = ("recommend", "-f", path, "--pools", pools)
+    reasons = {each["pod"]: each["reason"] for each in tutti(*arguments, "-o", "json").json["pending"]}
     hint = "--prices gives one, --objective nodes needs none"
     price = f"only offerings without a known price would take it: pool large ({hint})"
     assert reasons.pop("default/big") == price
     assert list(reasons) == ["default/huge"]
     assert reasons["default/huge"].endswith("to buy: 5 Insufficient cpu")
-    by_nodes = tutti(*asked, "--objective", "nodes", "-o", "json").json
+    by_nodes = tutti(*arguments, "--objective", "nodes", "-o", "json").json
     assert [each["pod"] for each in by_nodes["pending"]] == ["default/huge"]
 
 
@@ -288,10 +288,10 @@ def test_the_bound_is_for_the_rest_only_where_kube_scheduler_binds_some_before(
     sure = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}}
     path = write(here, pod("few", cpu="1", **sure), pod("many", cpu="4"))
     Path(pools).write_text(POOLS.replace("cpu: 4,", "cpu: 3,"), "utf-8")
-    asked = ("recommend", "-f", path, "--pools", pools)
-    run = tutti(*asked)
+    arguments = ("recommend", "-f", path, "--pools", pools)
+    run = tutti(*arguments)
     assert f"cost $365.00 a month ($0.5000 an hour); proved: no purchase costs less {REST}" in run.lines
-    run = tutti(*asked, "--binder", "tutti")
+    run = tutti(*arguments, "--binder", "tutti")
     assert "cost $73.00 a month ($0.1000 an hour); proved: no plan for these pods costs less" in run.lines
     run = tutti("recommend", "-f", write(here, pod("large", cpu="5")), "--pools", pools)
     assert "cost $365.00 a month ($0.5000 an hour); proved: no plan for these pods costs less" in run.lines
@@ -330,8 +330,8 @@ def test_ten_thousand_pods(tutti: Tutti, write: Write, pools: str) -> None:
 def test_an_interrupt_ends_it_without_a_word(write: Write, pools: str) -> None:
     Path(pools).write_text(POOLS.replace("max: 4", "max: 9999"), "utf-8")
     path = write(*(pod(f"job-{n}", cpu=f"{1 + n % 97 / 50:.2f}") for n in range(4_000)))
-    asked = ("recommend", "-f", path, "--pools", pools, "--time-limit", "60")
-    run = interrupted(*asked, at="tutti.app.recommend.make_recommendation:make_recommendation")
+    arguments = ("recommend", "-f", path, "--pools", pools, "--time-limit", "60")
+    run = interrupted(*arguments, at="tutti.app.recommend.make_recommendation:make_recommendation")
     assert (run.code, run.out) == (130, b"")
     assert b"Traceback" not in run.err
 

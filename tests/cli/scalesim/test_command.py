@@ -42,13 +42,13 @@ def serving(
     *answers: Any, status: int = 200, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """A recommender that gives these answers, the last one for ever; and what it was asked."""
-    asked: list[dict[str, Any]] = []
+    requests: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             data = self.rfile.read(int(self.headers["Content-Length"]))
-            asked.append({"path": self.path, "token": self.headers["Authorization"], "body": json.loads(data)})
-            answer = answers[min(len(asked), len(answers)) - 1]
+            requests.append({"path": self.path, "token": self.headers["Authorization"], "body": json.loads(data)})
+            answer = answers[min(len(requests), len(answers)) - 1]
             text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
@@ -64,7 +64,7 @@ def serving(
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}", asked
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}", requests
     finally:
         server.shutdown()
         thread.join()
@@ -104,23 +104,23 @@ def test_the_whole_story_with_its_own_server(tutti: Tutti):
 def test_rounds_go_on_with_what_came_before(tutti: Tutti, given: Given):
     tree = smallest() | {"Nodes": [node("n1")], "Pods": [daemon("proxy-abcde", "n1"), *smallest()["Pods"]]}
     tree["Colour"] = {"kept": True}
-    with serving(up(1), up(1, "mine"), NOTHING) as (url, asked):
+    with serving(up(1), up(1, "mine"), NOTHING) as (url, requests):
         run = tutti("scalesim", "-f", given(tree), "--url", url, "-o", "json")
     assert run.code == 0
-    assert [each["path"] for each in asked] == ["/recommend/"] * 2
-    told = run.json
-    assert told["cluster"] == {"namespaces": 2, "priorityClasses": 0, "nodes": 1, "pods": 4, "bound": 1}
-    assert told["placed"] == [{"pod": "shop/w-0", "node": "n1"}]
-    assert [[each["name"] for each in round_["nodes"]] for round_ in told["rounds"]] == [
+    assert [each["path"] for each in requests] == ["/recommend/"] * 2
+    result = run.json
+    assert result["cluster"] == {"namespaces": 2, "priorityClasses": 0, "nodes": 1, "pods": 4, "bound": 1}
+    assert result["placed"] == [{"pod": "shop/w-0", "node": "n1"}]
+    assert [[each["name"] for each in round_["nodes"]] for round_ in result["rounds"]] == [
         ["p1-eu-west-1a-new-1"], ["mine"]
     ]  # fmt: skip
-    assert [round_["placed"] for round_ in told["rounds"]] == [
+    assert [round_["placed"] for round_ in result["rounds"]] == [
         [{"pod": "shop/w-1", "node": "p1-eu-west-1a-new-1"}], [{"pod": "shop/w-2", "node": "mine"}]
     ]  # fmt: skip
-    assert (told["pending"], told["stopped"]) == ([], False)
-    assert told["cost"]["perHour"] == pytest.approx(2 * 0.107)
+    assert (result["pending"], result["stopped"]) == ([], False)
+    assert result["cost"]["perHour"] == pytest.approx(2 * 0.107)
     # What is posted later has the bindings, the new node and its daemon, and all that was given.
-    first, second = (each["body"] for each in asked)
+    first, second = (each["body"] for each in requests)
     assert first["Colour"] == second["Colour"] == {"kept": True}
     assert [each["Name"] for each in second["Nodes"]] == ["n1", "p1-eu-west-1a-new-1"]
     where = {each["Name"]: each.get("NodeName") for each in second["Pods"]}
@@ -133,19 +133,19 @@ def test_rounds_go_on_with_what_came_before(tutti: Tutti, given: Given):
 def test_names_of_a_snapshot_in_another_case_stay(tutti: Tutti, given: Given):
     tree = smallest()
     tree["pods"] = [{"name": f"w-{n}", "Spec": each["Spec"]} for n, each in enumerate(tree.pop("Pods"))]
-    with serving(up(1), NOTHING) as (url, asked):
+    with serving(up(1), NOTHING) as (url, requests):
         run = tutti("scalesim", "-f", given(tree), "--url", url, "-o", "json")
     assert run.code == 0
-    last = asked[-1]["body"]
+    last = requests[-1]["body"]
     assert "Pods" not in last
     assert [each.get("NodeName") for each in last["pods"]] == ["p1-eu-west-1a-new-1", None, None]
 
 
 def test_it_stops_when_nothing_is_bought(tutti: Tutti, given: Given):
-    with serving(NOTHING) as (url, asked):
+    with serving(NOTHING) as (url, requests):
         path = given(smallest())
         run = tutti("scalesim", "-f", path, "--url", url)
-        assert (run.code, len(asked)) == (0, 1)
+        assert (run.code, len(requests)) == (0, 1)
         assert "round 1 (1 millis): the recommender buys nothing" in run.out
         assert "3 pods stay pending:" in run.out
         assert "no nodes available to schedule pods" in run.out
@@ -153,17 +153,17 @@ def test_it_stops_when_nothing_is_bought(tutti: Tutti, given: Given):
 
 
 def test_it_stops_when_the_rounds_are_used_up(tutti: Tutti, given: Given):
-    with serving(up(1)) as (url, asked):
+    with serving(up(1)) as (url, requests):
         run = tutti("scalesim", "-f", given(smallest()), "--url", f"{url}/recommend", "--rounds", "2")
-    assert (run.code, len(asked)) == (0, 2)
+    assert (run.code, len(requests)) == (0, 2)
     assert "stopped after 2 rounds (--rounds)" in run.out
 
 
 def test_nobody_is_asked_when_nobody_waits(tutti: Tutti, given: Given):
     tree = smallest() | {"Nodes": [node("n1")], "Pods": [pod("a")]}
-    with serving(NOTHING) as (url, asked):
+    with serving(NOTHING) as (url, requests):
         run = tutti("scalesim", "-f", given(tree), "--url", url)
-    assert (run.code, asked) == (0, [])
+    assert (run.code, requests) == (0, [])
     assert "0 pods wait for new nodes" in run.out
 
 
@@ -185,10 +185,10 @@ def test_tokens(tutti: Tutti, given: Given, tmp_path: Path, monkeypatch: pytest.
     file = tmp_path / "token"
     file.write_text("from-file\n")
     path = given(smallest())
-    with serving(NOTHING) as (url, asked):
+    with serving(NOTHING) as (url, requests):
         tutti("scalesim", "-f", path, "--url", url)
         tutti("scalesim", "-f", path, "--url", url, "--token-file", str(file))
-    assert [each["token"] for each in asked] == ["Bearer from-env", "Bearer from-file"]
+    assert [each["token"] for each in requests] == ["Bearer from-env", "Bearer from-file"]
     file.write_text("\n")
     assert "want one line with a token" in tutti("scalesim", "-f", path, "--url", url, "--token-file", str(file)).err
     assert "no such file" in tutti("scalesim", "-f", path, "--token-file", str(tmp_path / "none")).err
@@ -253,9 +253,9 @@ def test_an_untrusted_certificate(tutti: Tutti, given: Given, tmp_path: Path, mo
     )  # fmt: skip
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
-    with serving(NOTHING, tls=context) as (url, asked):
+    with serving(NOTHING, tls=context) as (url, requests):
         run = tutti("scalesim", "-f", given(smallest()), "--url", url)
-        assert (run.code, asked) == (2, [])
+        assert (run.code, requests) == (2, [])
         assert (
             "the certificate is not trusted: self-signed certificate; set SSL_CERT_FILE to the certificate" in run.err
         )

@@ -20,8 +20,10 @@ LEAVING = {"deletionTimestamp": "2026-11-02T08:00:00Z"}
 
 def member(name: str, gang: str, *, metadata: Document | None = None, **fields: Any) -> Document:
     """A pod of a gang; further annotations are fields that start with `tutti`."""
-    said = {f"tutti.dev/{key[6:].replace('_', '-')}": fields.pop(key) for key in list(fields) if key[:6] == "tutti_"}
-    return pod(name, metadata={**(metadata or {}), "annotations": {"pod-group": gang, **said}}, **fields)
+    annotations = {
+        f"tutti.dev/{key[6:].replace('_', '-')}": fields.pop(key) for key in list(fields) if key[:6] == "tutti_"
+    }
+    return pod(name, metadata={**(metadata or {}), "annotations": {"pod-group": gang, **annotations}}, **fields)
 
 
 def mixed(write: Write) -> str:

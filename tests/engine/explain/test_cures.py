@@ -34,10 +34,10 @@ PART = "tutti.dev/sub-group"
 Objects = list[k.Object]
 
 
-def useless_cures(objects: Objects, key: str, told: GangExplanation) -> list[str]:
+def useless_cures(objects: Objects, key: str, explanation: GangExplanation) -> list[str]:
     """Apply every cure to a fresh cluster; return the texts of cures that do not help."""
     wrong = []
-    for cure in told.cures:
+    for cure in explanation.cures:
         cluster = Cluster(objects)
         for edit in cure.edits:
             cluster.apply(edit)
@@ -54,14 +54,14 @@ def explained(objects: Objects, key: str = "default/train") -> GangExplanation:
     """Explain a gang; check that the cluster is unchanged and that every cure helps."""
     cluster = Cluster(objects)
     before = cluster_state(cluster)
-    told = explain_gang(Engine(cluster), key)
+    explanation = explain_gang(Engine(cluster), key)
     assert cluster_state(cluster) == before
-    assert useless_cures(objects, key, told) == []
-    return told
+    assert useless_cures(objects, key, explanation) == []
+    return explanation
 
 
-def texts(told: GangExplanation, kind: str) -> list[str]:
-    return [cure.text for cure in told.cures if cure.kind == kind]
+def texts(explanation: GangExplanation, kind: str) -> list[str]:
+    return [cure.text for cure in explanation.cures if cure.kind == kind]
 
 
 # Recorded and random ------------------------------------------------------------------------------------------------
@@ -148,9 +148,14 @@ def coscheduling(name: str, minimum: int, rack: str | None) -> Made:
 def in_parts(name: str, minimum: int, rack: str | None) -> Made:
     """A leader and workers, of which only the workers are bound to a rack."""
     work = {"name": "work", "minMember": minimum - 1, "topology": {"required": rack} if rack else {}}
-    said = {"tutti.dev/sub-groups": json.dumps([{"name": "lead", "minMember": 1}, work])}
+    annotations = {"tutti.dev/sub-groups": json.dumps([{"name": "lead", "minMember": 1}, work])}
     labels, _, _, (group,) = coscheduling(name, minimum, None)
-    return labels | {PART: "work"}, {}, None, [replace(group, metadata=replace(group.metadata, annotations=said))]
+    return (
+        labels | {PART: "work"},
+        {},
+        None,
+        [replace(group, metadata=replace(group.metadata, annotations=annotations))],
+    )
 
 
 def volcano(name: str, minimum: int, rack: str | None) -> Made:
@@ -179,10 +184,10 @@ def native(name: str, minimum: int, rack: str | None) -> Made:
 
 def kueue(name: str, minimum: int, rack: str | None) -> Made:
     domain = "kueue.x-k8s.io/"
-    said = {f"{domain}pod-group-total-count": str(minimum)}
+    annotations = {f"{domain}pod-group-total-count": str(minimum)}
     return (
         {f"{domain}pod-group-name": name},
-        said | ({f"{domain}podset-required-topology": rack} if rack else {}),
+        annotations | ({f"{domain}podset-required-topology": rack} if rack else {}),
         None,
         [],
     )
@@ -224,22 +229,22 @@ def test_three_of_four_in_every_dialect(dialect: str) -> None:
     """Each rack has room for three of four pods."""
     made = MAKERS[dialect]("train", 4, RACK)
     nodes = [rack_node(f"n{n}", rack=f"r{n // 2}", cpu=4 if n % 2 else 2) for n in range(4)]
-    told = explained([*nodes, *made[3], *members(made, 4)])
-    assert (told.outcome.best, told.outcome.wanted, told.outcome.where) == (3, 4, {RACK: "r0"})
-    assert [(d.name, d.nodes, d.fits) for d in told.domains] == [("r0", 2, 3), ("r1", 2, 3)]
-    assert texts(told, "topology") == [f"drop its required topology {RACK}"]
-    assert texts(told, "minimum") == ["lower its minimum from 4 to 3"]
-    assert texts(told, "nodes")[0] == f"add 1 node like n0 (in {RACK} r0)"
+    explanation = explained([*nodes, *made[3], *members(made, 4)])
+    assert (explanation.outcome.best, explanation.outcome.wanted, explanation.outcome.where) == (3, 4, {RACK: "r0"})
+    assert [(d.name, d.nodes, d.fits) for d in explanation.domains] == [("r0", 2, 3), ("r1", 2, 3)]
+    assert texts(explanation, "topology") == [f"drop its required topology {RACK}"]
+    assert texts(explanation, "minimum") == ["lower its minimum from 4 to 3"]
+    assert texts(explanation, "nodes")[0] == f"add 1 node like n0 (in {RACK} r0)"
 
 
 @pytest.mark.parametrize("dialect", ["coscheduling", "volcano", "kai", "native"])
 def test_a_missing_group_is_made(dialect: str) -> None:
     made = MAKERS[dialect]("train", 2, None)
-    told = explained([rack_node("a"), *members(made, 2)])
+    explanation = explained([rack_node("a"), *members(made, 2)])
     kind, size = ("PodGroup", "minCount" if dialect == "native" else "minMember")
-    assert [cure.text for cure in told.cures] == [f"create {kind} default/train with {size} 2"]
-    told = explained([rack_node("a", cpu=2), *members(made, 2)])
-    assert f"create PodGroup default/train with {size} 2, and add 1 node like a" in texts(told, "nodes")
+    assert [cure.text for cure in explanation.cures] == [f"create {kind} default/train with {size} 2"]
+    explanation = explained([rack_node("a", cpu=2), *members(made, 2)])
+    assert f"create PodGroup default/train with {size} 2, and add 1 node like a" in texts(explanation, "nodes")
 
 
 @pytest.mark.parametrize("dialect", ["coscheduling", "native", "volcano", "kai"])
@@ -251,9 +256,9 @@ def test_a_raised_priority(dialect: str) -> None:
         pod("low", on="a", priority=7),
         *members(made, 1, on="b", priority=5),
     ]
-    told = explained([*objects, *members(made, 2, first=1, priority=5), *with_minimum(made[3], 3)])
-    assert texts(told, "priority") == ["raise its priority above 7; it then evicts low"]
-    assert texts(told, "evict") == ["evict low (priority 7)"]
+    explanation = explained([*objects, *members(made, 2, first=1, priority=5), *with_minimum(made[3], 3)])
+    assert texts(explanation, "priority") == ["raise its priority above 7; it then evicts low"]
+    assert texts(explanation, "evict") == ["evict low (priority 7)"]
 
 
 def with_minimum(objects: Objects, minimum: int) -> Objects:
@@ -272,31 +277,33 @@ def test_taints_cordons_and_selectors() -> None:
     made = coscheduling("train", 2, None)
     taint = k.Taint(key="gpu", effect="NoSchedule")
     objects = [rack_node("a", cpu=2), *made[3], *members(made, 2)]
-    told = explained([*objects, rack_node("b", taints=[taint])])
-    assert texts(told, "toleration") == ["let its pods tolerate gpu:NoSchedule (on 1 node)"]
-    told = explained([*objects, rack_node("b", cpu=1, unschedulable=True), rack_node("c", unschedulable=True)])
-    assert texts(told, "uncordon") == ["uncordon c"]
+    explanation = explained([*objects, rack_node("b", taints=[taint])])
+    assert texts(explanation, "toleration") == ["let its pods tolerate gpu:NoSchedule (on 1 node)"]
+    explanation = explained([*objects, rack_node("b", cpu=1, unschedulable=True), rack_node("c", unschedulable=True)])
+    assert texts(explanation, "uncordon") == ["uncordon c"]
     picky = members(made, 2, node_selector={"disk": "ssd"})
-    told = explained([rack_node("a"), *made[3], *picky])
-    assert texts(told, "nodeSelector") == ["drop nodeSelector disk=ssd of its pods"]
-    assert not texts(told, "nodes")
+    explanation = explained([rack_node("a"), *made[3], *picky])
+    assert texts(explanation, "nodeSelector") == ["drop nodeSelector disk=ssd of its pods"]
+    assert not texts(explanation, "nodes")
 
 
 def test_gates_then_pods_then_room() -> None:
     made = coscheduling("train", 3, None)
     gated = members(made, 1, scheduling_gates=[k.SchedulingGate(name="quota")])
-    told = explained([rack_node("a"), *made[3], *gated, *members(made, 1, first=1)])
-    (cure,) = texts(told, "nodes")
-    said = "remove the scheduling gate quota of 1 pod, and create 1 more pod like train-0, and add 1 node like a"
-    assert cure == said
+    explanation = explained([rack_node("a"), *made[3], *gated, *members(made, 1, first=1)])
+    (cure,) = texts(explanation, "nodes")
+    expected = "remove the scheduling gate quota of 1 pod, and create 1 more pod like train-0, and add 1 node like a"
+    assert cure == expected
 
 
 def test_a_toleration_after_which_the_gang_evicts() -> None:
     made = coscheduling("train", 2, None)
     taint = k.Taint(key="gpu", value="a", effect="NoSchedule")
     busy = [rack_node("a", taints=[taint]), pod("low", cpu=4, on="a")]
-    told = explained([*busy, *made[3], *members(made, 2, priority=9)])
-    assert texts(told, "toleration") == ["let its pods tolerate gpu=a:NoSchedule (on 1 node); it then evicts low"]
+    explanation = explained([*busy, *made[3], *members(made, 2, priority=9)])
+    assert texts(explanation, "toleration") == [
+        "let its pods tolerate gpu=a:NoSchedule (on 1 node); it then evicts low"
+    ]
 
 
 def test_own_system_and_daemon_pods_are_not_evicted() -> None:
@@ -307,24 +314,24 @@ def test_own_system_and_daemon_pods_are_not_evicted() -> None:
         pod("system", on="a", priority=2_000_000_000),
         pod("daemon", on="a", owner=("DaemonSet", "d")),
     ):
-        told = explained([*rest, other])
-        assert not texts(told, "evict")
-    told = explained([*rest, pod("solo", on="a")])
-    assert not texts(told, "evict")  # only one of two would fit
-    told = explained([*rest, rack_node("b"), pod("solo", cpu=4, on="b"), pod("other", on="a")])
-    assert texts(told, "evict") == ["evict solo (priority 0)"]
+        explanation = explained([*rest, other])
+        assert not texts(explanation, "evict")
+    explanation = explained([*rest, pod("solo", on="a")])
+    assert not texts(explanation, "evict")  # only one of two would fit
+    explanation = explained([*rest, rack_node("b"), pod("solo", cpu=4, on="b"), pod("other", on="a")])
+    assert texts(explanation, "evict") == ["evict solo (priority 0)"]
 
 
 def test_cures_that_combine_two_changes() -> None:
     made = coscheduling("train", 2, None)
     taint = k.Taint(key="gpu", effect="NoSchedule")
     system = pod("system", on="a", priority=2_000_000_000)
-    told = explained(
+    explanation = explained(
         [rack_node("a", taints=[taint]), system, *made[3], *members(made, 2, node_selector={"disk": "ssd"})]
     )
-    assert told.cures == ()
-    told = explained([rack_node("a", cpu=2, taints=[taint]), *made[3], *members(made, 2)])
-    assert [cure.text for cure in told.cures] == [
+    assert explanation.cures == ()
+    explanation = explained([rack_node("a", cpu=2, taints=[taint]), *made[3], *members(made, 2)])
+    assert [cure.text for cure in explanation.cures] == [
         "let its pods tolerate gpu:NoSchedule (on 1 node), and add 1 node like a"
     ]
 
@@ -332,10 +339,10 @@ def test_cures_that_combine_two_changes() -> None:
 def test_waiting_for_terminating_pods() -> None:
     made = coscheduling("train", 2, None)
     leaving = pod("old", on="a", deleted="2026-01-01T00:00:00Z")
-    told = explained([rack_node("a"), leaving, *made[3], *members(made, 2)])
-    assert told.outcome.state == "leaving"
-    told = explained([rack_node("a"), leaving, *made[3], *members(made, 2, preemption_policy="Never")])
-    assert "wait until old has left" in texts(told, "wait")
+    explanation = explained([rack_node("a"), leaving, *made[3], *members(made, 2)])
+    assert explanation.outcome.state == "leaving"
+    explanation = explained([rack_node("a"), leaving, *made[3], *members(made, 2, preemption_policy="Never")])
+    assert "wait until old has left" in texts(explanation, "wait")
 
 
 def test_no_cure() -> None:

@@ -77,8 +77,10 @@ class Members:
         """Return the priority of a pod or a gang; without its own, a gang has the highest priority of its members."""
         if key in self.pods:
             return self.pods[key].spec.priority or 0
-        said = self.gangs[key].priority
-        return said if said is not None else max(self.pods[pod].spec.priority or 0 for pod in self.of[key])
+        own_priority = self.gangs[key].priority
+        return (
+            own_priority if own_priority is not None else max(self.pods[pod].spec.priority or 0 for pod in self.of[key])
+        )
 
     def is_short(self, key: str, present: set[str]) -> bool:
         """Return whether a gang with these running pods is below a minimum."""

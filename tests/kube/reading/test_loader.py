@@ -201,6 +201,11 @@ REQUESTS = "pod shop/web-1: spec.containers[0].resources.requests"
         ),
         (with_spec(priority="high"), "pod shop/web-1: spec.priority: expected int, got str"),
         (
+            {"kind": "LimitRange", "metadata": {"name": "l"}, "spec": {"limits": [{"defaultRequest": {"cpu": "x"}}]}},
+            'limitrange default/l: spec.limits[0].defaultRequest.cpu: "x" is not a quantity '
+            "(want for example 500m or 2Gi)",
+        ),
+        (
             with_spec(tolerations=[{"key": "a", "operator": "Is"}]),
             'pod shop/web-1: spec.tolerations[0].operator: "Is" is not an operator (want Equal, Exists, Lt or Gt)',
         ),

@@ -359,9 +359,9 @@ def test_an_interrupt_leaves_no_file(write: Write, tmp_path: Path) -> None:
     path = write(*(pod(f"job-{n}", cpu=f"{1 + n % 97 / 50:.2f}") for n in range(4_000)))
     out = tmp_path / "out"
     out.mkdir()
-    asked = ("recommend", "-f", path, "--pools", str(pools), "--time-limit", "60")
+    arguments = ("recommend", "-f", path, "--pools", str(pools), "--time-limit", "60")
     run = interrupted(
-        *asked, "--report", str(out / "plan.html"), at="tutti.app.recommend.make_recommendation:make_recommendation"
+        *arguments, "--report", str(out / "plan.html"), at="tutti.app.recommend.make_recommendation:make_recommendation"
     )
     assert run.code == 130
     assert b"Traceback" not in run.err

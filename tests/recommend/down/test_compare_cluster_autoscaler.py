@@ -15,9 +15,11 @@ NOW = 1_240 * 1_000_000
 
 
 def beside(objects, pools, *, seconds=30.0, **down):
-    asked = read_request(objects, pools, RecommendOptions(down=DownOptions(**{"consolidate": False, **down})))
-    answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
-    return answer.down, cluster_autoscaler_scale_down(asked, answer, WorkBudget.of_seconds(seconds, time.process_time))
+    request = read_request(objects, pools, RecommendOptions(down=DownOptions(**{"consolidate": False, **down})))
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
+    return answer.down, cluster_autoscaler_scale_down(
+        request, answer, WorkBudget.of_seconds(seconds, time.process_time)
+    )
 
 
 def names(gone):
@@ -81,9 +83,9 @@ def test_nothing_is_said_without_pods_or_without_a_plan_of_ours():
     objects, pools = small_cluster()
     assert beside([each for each in objects if each["kind"] == "Node"], pools)[1] is None
     assert beside([], pools)[1] is None
-    asked = read_request(objects, pools, RecommendOptions())
-    answer = make_recommendation(asked, WorkBudget.of_seconds(5.0, time.process_time))
-    assert cluster_autoscaler_scale_down(asked, answer, WorkBudget.of_seconds(5.0, time.process_time)) is None
+    request = read_request(objects, pools, RecommendOptions())
+    answer = make_recommendation(request, WorkBudget.of_seconds(5.0, time.process_time))
+    assert cluster_autoscaler_scale_down(request, answer, WorkBudget.of_seconds(5.0, time.process_time)) is None
 
 
 def test_nodes_of_no_pool_stay():

@@ -46,18 +46,18 @@ def plan_of(*pods, budgets=EMPTY, count=12, kind="m5.large", changes=None, **opt
     if budgets is not EMPTY:
         disruption["budgets"] = budgets
     objects = karpenter_cluster(*pods, count=count, kind=kind, **(changes or {}))
-    asked, answer = scale_down(objects, node_pool(disruption), **options)
-    assert not violations(objects, asked, answer)
+    request, answer = scale_down(objects, node_pool(disruption), **options)
+    assert not violations(objects, request, answer)
     return answer.down
 
 
 def message(plan):
-    (told,) = {stay.message for stay in plan.staying_nodes if stay.reason == "DisruptionBudgetReached"}
-    return told
+    (text,) = {stay.message for stay in plan.staying_nodes if stay.reason == "DisruptionBudgetReached"}
+    return text
 
 
 @pytest.mark.parametrize(
-    ("budgets", "number", "told"),
+    ("budgets", "number", "expected"),
     [
         (EMPTY, 2, "pool p lets 2 of its 12 nodes go at a time, by its disruption budget of 10%"),  # 1.2, rounded up
         ([{}], 2, "pool p lets 2 of its 12 nodes go at a time, by its disruption budget of 10%"),
@@ -69,13 +69,13 @@ def message(plan):
         ([{"nodes": "0%"}], 0, "pool p lets no node go, by its disruption budget of 0%"),
     ],
 )
-def test_a_budget_limits_removals(budgets, number, told):
+def test_a_budget_limits_removals(budgets, number, expected):
     plan = plan_of(("db-0", "n0", 900, UNOWNED), budgets=budgets)
     assert len(plan.removals) == number
     assert stay_reasons(plan) == {stay.node: "DisruptionBudgetReached" for stay in plan.staying_nodes} | {
         "n0": "BlockedByPod"
     }
-    assert told in message(plan)
+    assert expected in message(plan)
 
 
 def test_without_budgets_all_go():
@@ -84,9 +84,9 @@ def test_without_budgets_all_go():
 
 
 def test_a_pool_that_says_nothing_has_karpenters_tenth():
-    asked, answer = scale_down(karpenter_cluster(("db-0", "n0", 900, UNOWNED)), node_pool(None))
+    request, answer = scale_down(karpenter_cluster(("db-0", "n0", 900, UNOWNED)), node_pool(None))
     assert len(answer.down.removals) == 2
-    assert asked.catalogue.pools[0].down_rules.budgets[0].nodes == "10%"
+    assert request.catalogue.pools[0].down_rules.budgets[0].nodes == "10%"
 
 
 def test_the_emptiest_and_dearest_go_first_and_reasons_are_told_apart():
@@ -148,8 +148,10 @@ def test_a_schedule_needs_a_clock():
     )
     assert message(without).endswith("of 0 nodes with the schedule 0 9 * * mon-fri for 8h")
     assert plan_of(keep, budgets=budgets, now=MONDAY).notes == ()
-    told = "pool p lets no node go, by its disruption budget of 0 nodes, in force now by its schedule 0 9 * * mon-fri"
-    assert message(plan_of(keep, budgets=budgets, now=MONDAY)) == f"{told} for 8h"
+    expected = (
+        "pool p lets no node go, by its disruption budget of 0 nodes, in force now by its schedule 0 9 * * mon-fri"
+    )
+    assert message(plan_of(keep, budgets=budgets, now=MONDAY)) == f"{expected} for 8h"
     longer = [{"nodes": "0", "schedule": "0 9 * * *", "duration": "3h30m"}]
     assert message(plan_of(keep, budgets=longer, now=MONDAY)).endswith("by its schedule 0 9 * * * for 3h30m")
 
@@ -166,8 +168,8 @@ def test_a_schedule_that_never_comes_is_always_in_force():
 
 @pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized", None])
 def test_policies_that_karpenter_has(policy):
-    asked = read_request(karpenter_cluster(), node_pool({"consolidationPolicy": policy}), RecommendOptions())
-    assert asked.catalogue.pools[0].down_rules.empty_only is (policy == "WhenEmpty")
+    request = read_request(karpenter_cluster(), node_pool({"consolidationPolicy": policy}), RecommendOptions())
+    assert request.catalogue.pools[0].down_rules.empty_only is (policy == "WhenEmpty")
 
 
 @pytest.mark.parametrize("policy", ["Sometimes", "whenEmpty", ""])
@@ -180,8 +182,8 @@ def test_a_policy_that_karpenter_does_not_have_is_refused(policy, after):
             RecommendOptions(),
         )
     want = "want WhenEmpty, WhenEmptyOrUnderutilized, WhenUnderutilized"
-    told = f'spec.disruption.consolidationPolicy: there is no policy "{policy}" ({want})'
-    assert str(caught.value) == f"pools.json: nodepool p: {told}"
+    expected = f'spec.disruption.consolidationPolicy: there is no policy "{policy}" ({want})'
+    assert str(caught.value) == f"pools.json: nodepool p: {expected}"
 
 
 @pytest.mark.parametrize(

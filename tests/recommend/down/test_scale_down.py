@@ -27,15 +27,15 @@ from tutti.wire.merged_scale_ups import free_removals
 def test_no_pod_is_lost(block):
     for seed in range(block * 10, block * 10 + 10):
         objects, pools = random_cluster(seed)
-        asked, answer = scale_down(objects, pools, seconds=0.25)  # whatever was found by then
-        assert not violations(objects, asked, answer), f"seed {seed}"
+        request, answer = scale_down(objects, pools, seconds=0.25)  # whatever was found by then
+        assert not violations(objects, request, answer), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_plans_bound_by_tutti_are_valid(seed):
     objects, pools = random_cluster(seed)
-    asked, answer = scale_down(objects, pools, binder=Binder.TUTTI)
-    assert not violations(objects, asked, answer)
+    request, answer = scale_down(objects, pools, binder=Binder.TUTTI)
+    assert not violations(objects, request, answer)
 
 
 def test_equal_requests_give_equal_plans():
@@ -48,8 +48,8 @@ def test_equal_requests_give_equal_plans():
 
 def plan_of(*args, options=None, **given):
     objects, pools = small_cluster(*args, **given)
-    asked, answer = scale_down(objects, pools, **(options or {}))
-    assert not violations(objects, asked, answer)
+    request, answer = scale_down(objects, pools, **(options or {}))
+    assert not violations(objects, request, answer)
     return answer.down
 
 
@@ -209,12 +209,12 @@ def test_pending_pods_come_first():
 
 
 def test_an_empty_cluster():
-    asked = read_request(
+    request = read_request(
         [],
         {"region": "us-east-1", "pools": [{"name": "p", "instanceType": "m5.large"}]},
         RecommendOptions(down=DownOptions()),
     )
-    plan = make_recommendation(asked, WorkBudget.of_seconds(1, time.process_time)).down
+    plan = make_recommendation(request, WorkBudget.of_seconds(1, time.process_time)).down
     assert (plan.removals, plan.staying_nodes, plan.saving) == ((), (), 0)
 
 
@@ -237,8 +237,8 @@ def test_the_purchase_is_on_the_bill_and_comes_first():
     objects, pools = small_cluster(
         ("web-0", "n0", 500, {}), nodes=("m5.large",), more=[waiting], instanceTypes=["m5.large", "m5.xlarge"]
     )
-    asked, answer = scale_down(objects, pools)
-    assert not violations(objects, asked, answer) or answer.down.purchase
+    request, answer = scale_down(objects, pools)
+    assert not violations(objects, request, answer) or answer.down.purchase
     assert answer.down.purchase == 192_000_000
     assert (answer.down.before, answer.down.after) == (288_000_000, 192_000_000)
     assert answer.down.steps[0].adds == tuple(each.name for each in answer.nodes)

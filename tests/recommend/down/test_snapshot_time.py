@@ -21,7 +21,7 @@ DUMPED = "2026-11-16T09:00:00Z"
 MINUTE = 60_000_000
 
 
-def asked(*, beats=(DUMPED, "2026-11-16T08:58:00Z"), late=180, created=None, **down):
+def dump_request(*, beats=(DUMPED, "2026-11-16T08:58:00Z"), late=180, created=None, **down):
     """Two nodes whose kubelets spoke at these times, so many minutes ago."""
     objects, pools = small_cluster(("dns-0", "n0", 300, {}))
     nodes = [each for each in objects if each["kind"] == "Node"]
@@ -40,20 +40,20 @@ def asked(*, beats=(DUMPED, "2026-11-16T08:58:00Z"), late=180, created=None, **d
 
 
 @pytest.mark.parametrize(
-    ("late", "said"),
+    ("late", "age"),
     [(0, ""), (9, ""), (10, ""), (11, "11 min"), (180, "3 h"), (60 * 72, "3 d"), (-30, "")],
 )
-def test_an_old_dump_has_its_own_moment(late, said):
-    given, present = asked(late=late)
+def test_an_old_dump_has_its_own_moment(late, age):
+    given, present = dump_request(late=late)
     found = set_snapshot_time(given, present=present)
-    assert found.options.down.now == (micros(DUMPED) if said else present)
+    assert found.options.down.now == (micros(DUMPED) if age else present)
     more = found.notes[len(given.notes) :]
-    assert more == ((f"the dump is from about {said} ago: ages are measured at that time",) if said else ())
+    assert more == ((f"the dump is from about {age} ago: ages are measured at that time",) if age else ())
 
 
 @pytest.mark.parametrize(("late", "gone"), [(0, 0), (180, 0), (180 + 60, 1)])
 def test_schedules_count_to_the_present_also_for_an_old_dump(late, gone):
-    given, present = asked(late=late)
+    given, present = dump_request(late=late)
     # Nothing may go from noon on, for half an hour; the dump is from nine.
     start = (9 * 60 + min(late, 180)) // 60
     frozen = NodeBudget(nodes="0", schedule=f"0 {start} * * *", duration=1800)
@@ -68,10 +68,10 @@ def test_schedules_count_to_the_present_also_for_an_old_dump(late, gone):
 
 
 def test_requests_without_or_with_their_own_moment_stay_unchanged():
-    given, present = asked(beats=())
+    given, present = dump_request(beats=())
     assert latest_moment(given.objects) is None
     assert set_snapshot_time(given, present=present) is given
-    given, present = asked(now=17)
+    given, present = dump_request(now=17)
     assert set_snapshot_time(given, present=present) is given
     without = replace(given, options=RecommendOptions())
     assert set_snapshot_time(without, present=present) is without
@@ -79,7 +79,7 @@ def test_requests_without_or_with_their_own_moment_stay_unchanged():
 
 def test_a_young_pod_of_an_old_dump_is_young():
     """Half an hour old when it was dumped; kube-system's pods are left alone for an hour."""
-    given, present = asked(created="2026-11-16T08:30:00Z")
+    given, present = dump_request(created="2026-11-16T08:30:00Z")
     assert (
         stay_reasons(make_recommendation(given, WorkBudget.of_seconds(5, time.process_time)).down)["n0"]
         != "BlockedByPod"

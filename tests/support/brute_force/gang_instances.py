@@ -280,16 +280,16 @@ def _budget(name: str, allowed: int) -> k.PodDisruptionBudget:
 
 
 def _group(team: Team) -> Object:
-    said = {additions.DISRUPTION: team.disruption}
+    annotations = {additions.DISRUPTION: team.disruption}
     if team.required is not None:
-        said[additions.REQUIRED] = team.required
+        annotations[additions.REQUIRED] = team.required
     if team.parts:
         parts = [
             {"name": name, "minMember": least, "topology": {} if key is None else {"required": key}}
             for name, least, key in team.parts
         ]
-        said[additions.SUB_GROUPS] = msgspec.json.encode(parts).decode()
-    return builders.pod_group(team.name, team.minimum, said)
+        annotations[additions.SUB_GROUPS] = msgspec.json.encode(parts).decode()
+    return builders.pod_group(team.name, team.minimum, annotations)
 
 
 def _pod_of(job: Job) -> k.Pod:

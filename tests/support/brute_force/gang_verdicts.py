@@ -32,17 +32,19 @@ def verdict_of(made: Instance) -> Verdict:
     steps = list(_steps(made, plan))
     state, extra = made, 0
     for victims, binds in steps:
-        told = _judged_step(state, victims, binds)
-        if told != Verdict():
+        verdict = _judged_step(state, victims, binds)
+        if verdict != Verdict():
             what = f"surplus {extra}: " if extra else ""
-            return Verdict(what + told.wrong if told.wrong else "", what + told.worse if told.worse else "")
+            return Verdict(what + verdict.wrong if verdict.wrong else "", what + verdict.worse if verdict.worse else "")
         state, extra = _after(state, victims, binds), extra + 1
         if not state.waiting:
             return Verdict()
     if not state.team.short(crew(state, state.gang)):
         # Every remaining pod must not fit alone.
-        told = next((t for job in state.waiting if (t := _judged_step(_only(state, job), (), {})) != Verdict()), None)
-        return Verdict(wrong=f"left over: {told.wrong}") if told is not None else Verdict()
+        verdict = next(
+            (t for job in state.waiting if (t := _judged_step(_only(state, job), (), {})) != Verdict()), None
+        )
+        return Verdict(wrong=f"left over: {verdict.wrong}") if verdict is not None else Verdict()
     return _judged_step(state, (), {}) if not steps else Verdict(wrong="the gang runs in part")
 
 
@@ -90,39 +92,39 @@ def _after(made: Instance, victims: Sequence[str], binds: dict[str, str]) -> Ins
 
 def _judged_step(made: Instance, victims: Sequence[str], binds: dict[str, str]) -> Verdict:
     """Judge one step: the gang gets what it lacks, or one pod more."""
-    asked = made
+    instance = made
     if binds and not made.team.short(crew(made, made.gang)):
         (name,) = binds
-        asked = _only(made, next(job for job in made.waiting if job.name == name))
+        instance = _only(made, next(job for job in made.waiting if job.name == name))
     chosen = [job for job in made.running if job.name in victims]
-    wrong = _broken_rule(asked, chosen, binds) if binds else ""
+    wrong = _broken_rule(instance, chosen, binds) if binds else ""
     if wrong:
         return Verdict(wrong=wrong)
-    if fits(asked):
+    if fits(instance):
         if not binds:
             return Verdict(wrong="it fits, but does not start")
         return Verdict(wrong=f"it fits, but evicts {' '.join(victims)}") if victims else Verdict()
-    best = best_victims(asked)
+    best = best_victims(instance)
     if best is None:
         return Verdict(wrong="it starts, but cannot") if binds else Verdict()
     names = " ".join(job.name for job in best[1])
     if not binds:
         return Verdict(wrong=f"it fits without {names} {best[0]}, but does not start")
-    lost = loss(asked, chosen) if chosen else None
+    lost = loss(instance, chosen) if chosen else None
     if lost == best[0]:
         return Verdict()
     return Verdict(worse=f"it evicts {' '.join(victims)} {lost}, but {names} {best[0]} would do")
 
 
-def _broken_rule(asked: Instance, chosen: Sequence[Job], binds: dict[str, str]) -> str:
+def _broken_rule(instance: Instance, chosen: Sequence[Job], binds: dict[str, str]) -> str:
     """Say which rule a step breaks."""
-    if chosen and not may_go(asked, chosen):
+    if chosen and not may_go(instance, chosen):
         return f"{' '.join(job.name for job in chosen)} may not be evicted"
-    after = _after(asked, [job.name for job in chosen], binds)
+    after = _after(instance, [job.name for job in chosen], binds)
     for name, room in free(after).items():
         if min(room) < 0:
             return f"{name} is filled beyond what it offers"
-    at = {machine.name: machine for machine in asked.machines}
+    at = {machine.name: machine for machine in instance.machines}
     for job in after.running:
         if job.name in binds and not welcome(at[binds[job.name]], job):
             return f"{binds[job.name]} does not take {job.name}"
@@ -131,7 +133,9 @@ def _broken_rule(asked: Instance, chosen: Sequence[Job], binds: dict[str, str]) 
         if key is None:
             continue
         values = {at[job.machine or ""].value(key) for job in members if not part or job.part == part}
-        before = {at[job.machine or ""].value(key) for job in crew(asked, asked.gang) if not part or job.part == part}
+        before = {
+            at[job.machine or ""].value(key) for job in crew(instance, instance.gang) if not part or job.part == part
+        }
         if values != before and (len(values) > 1 or None in values):
             return f"{part or 'the gang'} runs in {len(values)} {key}s"
     return "fewer than the minimum start" if team.short(members) else ""

@@ -164,19 +164,19 @@ def _pod_of(kind: Kind, name: str, node: str | None = None) -> k.Pod:
 # And back -------------------------------------------------------------------------------------------------------------
 
 
-def bought(made: Instance, told: Recommendation) -> Purchase:
+def bought(made: Instance, recommendation: Recommendation) -> Purchase:
     """How many nodes of each offer a recommendation buys."""
-    found = Counter((node.pool, node.instance_type, node.zone) for node in told.nodes)
+    found = Counter((node.pool, node.instance_type, node.zone) for node in recommendation.nodes)
     return tuple(found[offer.pool, _type(offer.name), offer.zone] for offer in made.offers)
 
 
-def placed(made: Instance, told: Recommendation) -> list[tuple[Machine, Vector]]:
+def placed(made: Instance, recommendation: Recommendation) -> list[tuple[Machine, Vector]]:
     """Which pods a recommendation puts on each node, bought or there."""
     offers = {(offer.pool, _type(offer.name), offer.zone): offer for offer in made.offers}
     there = {machine.name: machine for machine in made.standing}
-    found = [(offers[node.pool, node.instance_type, node.zone], node.pods) for node in told.nodes]
-    for name in dict.fromkeys(each.node for each in told.on_existing):
-        found += [(there[name], tuple(each.pod for each in told.on_existing if each.node == name))]
+    found = [(offers[node.pool, node.instance_type, node.zone], node.pods) for node in recommendation.nodes]
+    for name in dict.fromkeys(each.node for each in recommendation.on_existing):
+        found += [(there[name], tuple(each.pod for each in recommendation.on_existing if each.node == name))]
     return [(machine, _vector(made, pods)) for machine, pods in found]
 
 

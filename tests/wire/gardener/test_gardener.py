@@ -38,11 +38,11 @@ from tutti.recommend.records.down_plan import DownPlan, Removal, RemovalReason, 
 from tutti.recommend.records.new_nodes import ScaleUp
 from tutti.recommend.records.recommendation import LeftPod, Recommendation
 from tutti.recommend.records.request import DownOptions, RecommendOptions, Request
-from tutti.wire.document import WireFormat
 from tutti.wire.field_names import checker
-from tutti.wire.formats import identify, parse_request
 from tutti.wire.gardener.response import gardener_answer, gardener_error
-from tutti.wire.gardener.text import GardenerSnapshotText
+from tutti.wire.gardener.schema import GardenerSnapshotText
+from tutti.wire.request_formats import identify, parse_request
+from tutti.wire.wire_document import WireFormat
 
 EXAMPLE = EXAMPLES / "recommend" / "gardener-snapshot.json"
 _AT = "AutoscalerConfig.NodeTemplates.g-a"
@@ -58,9 +58,9 @@ def one_offering(tree: Data) -> Any:
 
 def test_the_smallest_body_is_answered_field_for_field():
     request = read(smallest())
-    told = encoded(gardener_answer(answer(request), request, millis=12))
+    response = encoded(gardener_answer(answer(request), request, millis=12))
     names = [f"p1-eu-west-1a-new-{number}" for number in (1, 2, 3)]
-    assert told == {
+    assert response == {
         "recommendation": {
             "scaleUp": [
                 {
@@ -83,8 +83,8 @@ def test_pods_that_are_left_keep_their_namespaces_and_names():
     tree = changed(smallest(), "WorkerPools.0.Maximum", 1)
     tree["Pods"].append(pod("w-0", Namespace="other", spec={"schedulingGates": [{"name": "quota"}]}))
     request = read(tree)
-    told = encoded(gardener_answer(answer(request), request, millis=1))
-    left = [(each["Namespace"], each["Name"]) for each in told["unscheduledPods"]]
+    response = encoded(gardener_answer(answer(request), request, millis=1))
+    left = [(each["Namespace"], each["Name"]) for each in response["unscheduledPods"]]
     assert left == [("shop", "w-1"), ("shop", "w-2"), ("other", "w-0")]
 
 
@@ -99,20 +99,20 @@ def test_nodes_that_can_go_are_told_as_far_as_nothing_is_bought_in_their_place()
     down = DownPlan(
         removals=(removal("a"), removal("b")), steps=(ScaleDownStep(removes=("a",)), ScaleDownStep(removes=("b",)))
     )
-    told = encoded(gardener_answer(replace(base, down=down), request, millis=1))
-    assert told["recommendation"]["scaleDown"] == ["a", "b"]
+    response = encoded(gardener_answer(replace(base, down=down), request, millis=1))
+    assert response["recommendation"]["scaleDown"] == ["a", "b"]
     bought = ScaleUp(pool="p", zone="z", instance_type="t", capacity_type="on-demand", increment=1, node_names=("n",))
     swap = DownPlan(
         removals=down.removals,
         scale_up=(bought,),
         steps=(ScaleDownStep(removes=("a",)), ScaleDownStep(adds=("n",)), ScaleDownStep(removes=("b",))),
     )
-    told = encoded(gardener_answer(replace(base, down=swap), request, millis=1))
-    assert told["recommendation"] == {"scaleUp": [], "scaleDown": ["a"]}
+    response = encoded(gardener_answer(replace(base, down=swap), request, millis=1))
+    assert response["recommendation"] == {"scaleUp": [], "scaleDown": ["a"]}
 
 
 def test_an_error_has_the_same_envelope():
-    told = encoded(gardener_error("pool p: no", millis=3))
+    response = encoded(gardener_error("pool p: no", millis=3))
     good = encoded(
         gardener_answer(
             Recommendation(strategy="", objective="", binder="", left=(LeftPod(pod="a/b", reason=""),)),
@@ -120,9 +120,9 @@ def test_an_error_has_the_same_envelope():
             millis=3,
         )
     )
-    assert told.keys() == good.keys()
-    assert told["recommendation"].keys() == good["recommendation"].keys()
-    assert (told["error"], told["runTime"]) == ("pool p: no", "3 millis")
+    assert response.keys() == good.keys()
+    assert response["recommendation"].keys() == good["recommendation"].keys()
+    assert (response["error"], response["runTime"]) == ("pool p: no", "3 millis")
 
 
 # Pods -----------------------------------------------------------------------------------------------------------------
@@ -227,16 +227,16 @@ def test_pods_that_somebody_makes_again_do_not_keep_their_node():
     tree = smallest() | {"Nodes": [node("n1"), node("n2")]}
     for labels, gone in ((made, 1), ({}, 0)):
         tree["Pods"] = [pod(f"w-7d9c-{on}", "100m", NodeName=on, **labels) for on in ("n1", "n2")]
-        told = answer(read(tree, options=RecommendOptions(down=DownOptions())))
-        assert told.down is not None
-        assert len(told.down.removals) == gone
+        recommendation = answer(read(tree, options=RecommendOptions(down=DownOptions())))
+        assert recommendation.down is not None
+        assert len(recommendation.down.removals) == gone
 
 
 def test_the_example_can_shrink():
-    told = answer(read(json.loads(EXAMPLE.read_bytes()), options=RecommendOptions(down=DownOptions())))
-    assert told.down is not None
-    assert told.down.removals
-    assert not [each for each in told.down.staying_nodes if "no controller" in each.message]
+    recommendation = answer(read(json.loads(EXAMPLE.read_bytes()), options=RecommendOptions(down=DownOptions())))
+    assert recommendation.down is not None
+    assert recommendation.down.removals
+    assert not [each for each in recommendation.down.staying_nodes if "no controller" in each.message]
 
 
 def test_priority_classes_are_looked_up():
@@ -261,8 +261,8 @@ def test_volume_claims_are_left_out_of_the_question():
     assert request.notes == (line,)
     for tree in ({"Nodes": [node("n", AllocatableVolumes=25)]}, {"Nodes": [], "AutoscalerConfig": {
         "ExistingNodes": [node("n", AllocatableVolumes=25)]}}):  # fmt: skip
-        told = read(smallest() | {"Pods": [pod("a", spec={"volumes": volumes})]} | tree).notes
-        assert told == (f"{line}, nor to AllocatableVolumes of nodes",)
+        notes = read(smallest() | {"Pods": [pod("a", spec={"volumes": volumes})]} | tree).notes
+        assert notes == (f"{line}, nor to AllocatableVolumes of nodes",)
     assert not read(smallest() | {"Nodes": [node("n", AllocatableVolumes=25)]}).notes
 
 
@@ -278,13 +278,13 @@ def test_nodes_keep_what_the_snapshot_says_of_them():
 
 
 def test_pods_use_the_nodes_that_are_there():
-    told = answer(read(smallest() | {"Nodes": [node("n1")]}))
-    assert (len(told.on_existing), len(told.nodes)) == (1, 2)
+    recommendation = answer(read(smallest() | {"Nodes": [node("n1")]}))
+    assert (len(recommendation.on_existing), len(recommendation.nodes)) == (1, 2)
 
 
 def test_a_node_that_is_being_deleted_takes_no_more_pods():
-    told = answer(read(smallest() | {"Nodes": [node("n1", DeletionTimestamp=NOW)]}))
-    assert not told.on_existing
+    recommendation = answer(read(smallest() | {"Nodes": [node("n1", DeletionTimestamp=NOW)]}))
+    assert not recommendation.on_existing
     assert not read(smallest() | {"Nodes": [node("n1", DeletionTimestamp=ZERO)]}).objects[0].spec.unschedulable
 
 
@@ -367,9 +367,9 @@ def test_prices_are_those_of_the_zone_s_region():
 
 def test_without_a_price_nodes_are_counted_and_a_note_says_so():
     tree = json.loads(json.dumps(smallest()).replace("eu-west-1", "mars-north-1"))
-    told = answer(read(tree))
-    assert (told.objective, told.cost, told.placed) == ("nodes", None, 3)
-    assert any("no price is known for m5.large" in note for note in told.notes)
+    recommendation = answer(read(tree))
+    assert (recommendation.objective, recommendation.cost, recommendation.placed) == ("nodes", None, 3)
+    assert any("no price is known for m5.large" in note for note in recommendation.notes)
 
 
 def limits(tree: Data) -> list[tuple[int, str | None]]:
@@ -385,23 +385,23 @@ def test_limits():
     group = {"Name": "g-a", "PoolName": "p1", "Zone": "eu-west-1a", "TargetSize": 2, "MinSize": 1, "MaxSize": 7}
     grouped = changed(tree, "AutoscalerConfig.NodeGroups", {"g-a": group})
     assert limits(grouped) == [(1, None), (5, "eu-west-1a")]  # two were ordered
-    told = changed(grouped, "AutoscalerConfig.CASettings", {"NodeGroupsMinMax": {"g-a": {"Min": 0, "Max": 4}}})
-    assert limits(told) == [(1, None), (2, "eu-west-1a")]
-    told["AutoscalerConfig"]["CASettings"]["MaxNodesTotal"] = 6
-    assert limits(told) == [(1, None), (2, "eu-west-1a"), (4, None)]
+    snapshot = changed(grouped, "AutoscalerConfig.CASettings", {"NodeGroupsMinMax": {"g-a": {"Min": 0, "Max": 4}}})
+    assert limits(snapshot) == [(1, None), (2, "eu-west-1a")]
+    snapshot["AutoscalerConfig"]["CASettings"]["MaxNodesTotal"] = 6
+    assert limits(snapshot) == [(1, None), (2, "eu-west-1a"), (4, None)]
     assert limits(changed(tree, "WorkerPools.0.DeletionTimestamp", NOW))[0] == (0, None)
     assert limits(changed(tree, "WorkerPools.0.Maximum", ...)) == [(0, None)]  # Go's zero
 
 
 @pytest.mark.parametrize(
-    ("told", "least", "most"),
+    ("limits", "least", "most"),
     [(None, 1, 7), ({"Min": 2}, 2, 7), ({"Max": 4}, 1, 4), ({"Min": 2, "Max": 4}, 2, 4), ({"Min": None}, 1, 7)],
 )
-def test_a_group_s_minimum_holds_in_its_zone(told: Data | None, least: int, most: int):
+def test_a_group_s_minimum_holds_in_its_zone(limits: Data | None, least: int, most: int):
     group = {"Name": "g-a", "PoolName": "p1", "Zone": "eu-west-1a", "MinSize": 1, "MaxSize": 7}
     other = group | {"Name": "g-b", "Zone": "eu-west-1b"}
     tree = changed(smallest(), "AutoscalerConfig.NodeGroups", {"g-a": group, "g-b": other})
-    tree["AutoscalerConfig"]["CASettings"] = {"NodeGroupsMinMax": {"g-a": told} if told is not None else None}
+    tree["AutoscalerConfig"]["CASettings"] = {"NodeGroupsMinMax": {"g-a": limits} if limits is not None else None}
     (pool,) = read(tree).catalogue.pools
     assert (pool.zone_minimums, pool.minimum) == ({"eu-west-1a": least, "eu-west-1b": 1}, least + 1)
     assert [limit.left for limit in pool.limits if limit.zone == "eu-west-1a"] == [most]

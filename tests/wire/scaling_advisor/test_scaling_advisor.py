@@ -39,11 +39,11 @@ from tutti.recommend.records.new_nodes import NewNode, ScaleUp
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Binder, RecommendOptions, Strategy
 from tutti.recommend.records.scale_ups import merge
-from tutti.wire.formats import identify, parse_request, read_request
 from tutti.wire.merged_scale_ups import purchases
+from tutti.wire.request_formats import identify, parse_request, read_request
 from tutti.wire.scaling_advisor.request import constraint_of_request
 from tutti.wire.scaling_advisor.response import advisor_answer, advisor_error, scaling_advice
-from tutti.wire.scaling_advisor.text import ConstraintText, PlannerText
+from tutti.wire.scaling_advisor.schema import ConstraintText, PlannerText
 
 EXAMPLE = EXAMPLES / "recommend" / "scaling-advisor.json"
 POOL, TEMPLATE = "sa.gardener.cloud/node-pool-name", "sa.gardener.cloud/node-template-name"
@@ -75,9 +75,9 @@ def bought(
     *asks: tuple[str, str], pools: list[dict[str, Any]] | None = None, options: RecommendOptions = TUTTI
 ) -> Counter[str]:
     tree = planner(*(advisor_pod(f"p-{n}", *ask) for n, ask in enumerate(asks)), pools=pools)
-    told = answer(read(tree, options=options))
-    assert not told.left
-    return Counter(node.instance_type for node in told.nodes)
+    recommendation = answer(read(tree, options=options))
+    assert not recommendation.left
+    return Counter(node.instance_type for node in recommendation.nodes)
 
 
 # The worked cases of its tests and documents --------------------------------------------------------------------------
@@ -111,8 +111,8 @@ def test_the_greedy_trap():
     for pool in pools:
         pool["nodeTemplates"][0]["kubeReservedCapacity"] = {}
     tree = planner(*(advisor_pod(f"p-{n}", "2", "8Gi") for n in range(3)), pools=pools)
-    told = answer(read(tree, prices(small=72, large=120)))
-    assert (told.cost, [each.instance_type for each in told.nodes]) == (120 * 10**9, ["large"])
+    recommendation = answer(read(tree, prices(small=72, large=120)))
+    assert (recommendation.cost, [each.instance_type for each in recommendation.nodes]) == (120 * 10**9, ["large"])
 
 
 # What the fields do ---------------------------------------------------------------------------------------------------
@@ -281,8 +281,8 @@ def test_a_scoring_strategy_that_is_not_followed_is_told(options: Any, followed:
 def test_simulators_and_modes_are_told_and_not_looked_at():
     tree = planner(advisor_pod("a", *BERRY)) | {"simulatorStrategy": "single-node-multi-sim"}
     request = read(tree | {"adviceGenerationMode": "Incremental"})
-    told = encoded(advisor_answer(answer(request), request, planner=parsed(tree), millis=1))
-    notes = told["labels"]["sa.gardener.cloud/notes"]
+    response = encoded(advisor_answer(answer(request), request, planner=parsed(tree), millis=1))
+    notes = response["labels"]["sa.gardener.cloud/notes"]
     assert "simulatorStrategy single-node-multi-sim is not looked at: one search is made for all pods" in notes
     assert "adviceGenerationMode incremental is not looked at: the whole plan is one answer" in notes
     assert read(planner() | {"adviceGenerationMode": "all-at-once", "simulatorStrategy": ""}).notes == ()
@@ -314,15 +314,15 @@ def test_two_templates_of_one_type_are_two_things_to_buy():
     pool["nodeTemplates"].append(large)
     tree = planner(advisor_pod("a", "6", "1Gi"), pools=[pool])
     request = read(tree)
-    told = answer(request)
-    assert (told.placed, [each.template for each in told.scale_up]) == (1, ["p-large-eu-west-1a"])
-    (item,) = encoded(advisor_answer(told, request, planner=parsed(tree), millis=1))["scaleOutPlan"]["items"]
+    recommendation = answer(request)
+    assert (recommendation.placed, [each.template for each in recommendation.scale_up]) == (1, ["p-large-eu-west-1a"])
+    (item,) = encoded(advisor_answer(recommendation, request, planner=parsed(tree), millis=1))["scaleOutPlan"]["items"]
     assert item["templateName"] == "large"
-    settled = apply_recommendation(told, request)
+    settled = apply_recommendation(recommendation, request)
     assert [each.pod for each in settled.plan.binds] == ["default/a"]
-    assert compare(request, told, budget=WorkBudget.of_seconds(5, time.process_time), peers=())[0].kept == 1
-    assert bought_offerings(request, told) == [(request.catalogue.pools[0].offerings[1], 1)]
-    (place,) = drawing_data_of(request, told).places
+    assert compare(request, recommendation, budget=WorkBudget.of_seconds(5, time.process_time), peers=())[0].kept == 1
+    assert bought_offerings(request, recommendation) == [(request.catalogue.pools[0].offerings[1], 1)]
+    (place,) = drawing_data_of(request, recommendation).places
     assert place.boxes[0].room["cpu"] == 7920
 
 
@@ -396,25 +396,25 @@ def test_the_response_field_for_field():
     tree = planner(advisor_pod("a", *BERRY), advisor_pod("b", "64", "1Gi"), nodes=[there()])
     tree["snapshot"]["pods"].append(advisor_pod("c", "1", "5100Mi", nodeName="n1"))
     request = read(tree)
-    told = encoded(advisor_answer(answer(request), request, planner=parsed(tree), millis=12))
+    response = encoded(advisor_answer(answer(request), request, planner=parsed(tree), millis=12))
     plan = {
         "poolName": "a", "templateName": "m5.large", "instanceType": "m5.large", "region": "eu-west-1",
         "availabilityZone": "eu-west-1a", "currentReplicas": 1, "delta": 1,
     }  # fmt: skip
-    assert told["RequestRef"] == {"id": "r-1", "correlationID": "c-1"}
-    assert told["scaleOutPlan"] == {"unsatisfiedPodNames": ["default/b"], "items": [plan]}
-    assert told["labels"] == {
+    assert response["RequestRef"] == {"id": "r-1", "correlationID": "c-1"}
+    assert response["scaleOutPlan"] == {"unsatisfiedPodNames": ["default/b"], "items": [plan]}
+    assert response["labels"] == {
         "sa.gardener.cloud/request-id": "r-1", "sa.gardener.cloud/correlation-id": "c-1",
         "sa.gardener.cloud/total-simulation-runs": "1", "sa.gardener.cloud/plan-generate-duration": "12ms",
         "sa.gardener.cloud/constraint-num-pools": "1", "sa.gardener.cloud/snapshot-num-unscheduled-pods": "2",
     }  # fmt: skip
-    assert told["id"]
-    assert "scaleInPlan" not in told
-    assert "error" not in told
+    assert response["id"]
+    assert "scaleInPlan" not in response
+    assert "error" not in response
     advice = encoded(scaling_advice(answer(request), request, constraint=constraint(tree)))
     assert (advice["apiVersion"], advice["kind"]) == ("sa.gardener.cloud/v1alpha1", "ScalingAdvice")
     assert advice["spec"]["constraintRef"] == {"name": "c", "namespace": "default"}
-    assert advice["spec"]["scaleOutPlan"] == told["scaleOutPlan"]
+    assert advice["spec"]["scaleOutPlan"] == response["scaleOutPlan"]
 
 
 def test_nodes_that_go_are_the_scale_in_plan_with_what_replaces_them():
@@ -423,13 +423,13 @@ def test_nodes_that_go_are_the_scale_in_plan_with_what_replaces_them():
     where = {"pool": "a", "zone": "eu-west-1a", "instance_type": "m5.large", "capacity_type": "on-demand"}
     gone = Removal(node="n1", why=RemovalReason.CONSOLIDATED, utilization=0.2, **where)
     down = DownPlan(removals=(gone,), scale_up=(ScaleUp(increment=1, node_names=("n2",), **where),))
-    told = encoded(advisor_answer(replace(answer(request), down=down), request, planner=parsed(tree), millis=1))
+    response = encoded(advisor_answer(replace(answer(request), down=down), request, planner=parsed(tree), millis=1))
     placement = {
         "poolName": "a", "templateName": "m5.large", "instanceType": "m5.large", "region": "",
         "availabilityZone": "eu-west-1a",
     }  # fmt: skip
-    assert told["scaleInPlan"] == {"items": [placement | {"nodeName": "n1"}]}
-    assert [each["delta"] for each in told["scaleOutPlan"]["items"]] == [1]
+    assert response["scaleInPlan"] == {"items": [placement | {"nodeName": "n1"}]}
+    assert [each["delta"] for each in response["scaleOutPlan"]["items"]] == [1]
 
 
 def test_an_error_names_the_request_as_far_as_it_can_be_read():

@@ -10,8 +10,8 @@ from tutti.kube.reading.sources import Source
 from tutti.kube.resources import allocatable
 from tutti.market.node_daemons import daemon_pods_for
 from tutti.recommend.build_request import price_book
-from tutti.wire.document import WireFormat
-from tutti.wire.formats import identify, read_request
+from tutti.wire.request_formats import identify, read_request
+from tutti.wire.wire_document import WireFormat
 
 PRICES = b"instance_type,usd_month,cpu,memory_ki,pods\nm5.large,18.204,1920m,6776184,110\n"
 

@@ -17,9 +17,9 @@ from tests.support.wire_bodies import BOOK, answer, planner, prices, read, small
 from tutti.exceptions import InputError, PoolError
 from tutti.kube.reading.sources import Source
 from tutti.recommend.records.request import Binder, DownOptions, Objective, RecommendOptions, Strategy
-from tutti.wire.document import WireFormat
-from tutti.wire.formats import ParsedRequest, identify, parse_request, read_request
+from tutti.wire.request_formats import ParsedRequest, identify, parse_request, read_request
 from tutti.wire.tutti_api.request import Body
+from tutti.wire.wire_document import WireFormat
 
 POOL = {"name": "x", "instanceType": "m5.large", "zones": ["eu-west-1a"], "max": 3}
 
@@ -41,8 +41,8 @@ def body(**fields: Any) -> dict[str, Any]:
 def test_a_list_of_objects_and_a_kubectl_list_are_the_same():
     listed = read(body())
     assert listed == read(body(cluster={"apiVersion": "v1", "kind": "List", "items": [pod()]}))
-    told = answer(listed)
-    assert [(each.pool, each.increment, each.price) for each in told.scale_up] == [
+    recommendation = answer(listed)
+    assert [(each.pool, each.increment, each.price) for each in recommendation.scale_up] == [
         ("x", 1, BOOK.price("m5.large", "eu-west-1"))
     ]
 

@@ -13,8 +13,8 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.exceptions import PoolError
 from tutti.market.pools.karpenter_nodepool import NO_TYPE
 from tutti.recommend.down.scale_down import plan_scale_down
-from tutti.recommend.flow import recommend
 from tutti.recommend.pending_pods import pending_pods
+from tutti.recommend.pipeline import recommend
 from tutti.recommend.problem.search_context import Tell
 from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request, Strategy

@@ -37,7 +37,7 @@ def map_lines(
 
 def _lines(path: str) -> Iterator[Line]:
     from tutti.conformance.case_files import read_lines
-    from tutti.conformance.formats import format_of
+    from tutti.conformance.case_formats import format_of
 
     is_unchecked = not path.removesuffix(".gz").endswith(".jsonl")
     for number, line in read_lines(path):

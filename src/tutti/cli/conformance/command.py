@@ -23,7 +23,7 @@ from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tutti.conformance.formats import CaseOutcome, Difference
+    from tutti.conformance.case_formats import CaseOutcome, Difference
     from tutti.conformance.purchase_run import PurchaseOutcome, PurchaseSettings
 
 
@@ -161,14 +161,14 @@ def _outcomes(paths: Sequence[str], jobs: int, settings: PurchaseSettings) -> It
 
 
 def _is_purchase(line: Line) -> bool:
-    from tutti.conformance.formats import format_of
+    from tutti.conformance.case_formats import format_of
 
     return format_of(*line).purchase
 
 
 def _run_line(settings: PurchaseSettings, line: Line) -> CaseOutcome | PurchaseOutcome:
     """Run one case; scale-downs run with the model, because Tutti's own scale-down is meant to differ."""
-    from tutti.conformance.formats import CaseOutcome, Difference, run_line
+    from tutti.conformance.case_formats import CaseOutcome, Difference, run_line
     from tutti.conformance.models import check_line
     from tutti.conformance.scale_down_cases import has_scale_down_answer
 

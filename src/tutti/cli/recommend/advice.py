@@ -15,7 +15,7 @@ from tutti.present.tables import structured
 if TYPE_CHECKING:
     from tutti.recommend.records.recommendation import Recommendation
     from tutti.recommend.records.request import Request
-    from tutti.wire.scaling_advisor.text import ConstraintText
+    from tutti.wire.scaling_advisor.schema import ConstraintText
 
 
 def check_constraint(constraint: ConstraintText | None) -> ConstraintText:

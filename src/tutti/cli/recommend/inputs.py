@@ -1,9 +1,9 @@
 """Reads the files of `tutti recommend` into a request.
 
-Contract: `-f` is a cluster, as for every command, or one document of a format with its own node pools (`wire.formats`):
-a Gardener snapshot, a planner request, a scenario file, or the body of a request to the server. Each comes from a file
-or from standard input. Every file is decoded once. A file that cannot be read raises `InputError`; notes about the
-input go to standard error.
+Contract: `-f` is a cluster, as for every command, or one document of a format with its own node pools
+(`wire.request_formats`): a Gardener snapshot, a planner request, a scenario file, or the body of a request to the
+server. Each comes from a file or from standard input. Every file is decoded once. A file that cannot be read raises
+`InputError`; notes about the input go to standard error.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source, read_sources
 from tutti.recommend.build_request import assemble, price_book
 from tutti.wire.catalogue import read_pools_for
-from tutti.wire.document import WireDocument, WireFormat, without_byte_order_mark
-from tutti.wire.formats import identify, parse_request
+from tutti.wire.request_formats import identify, parse_request
 from tutti.wire.scaling_advisor.request import constraint_of_request
+from tutti.wire.wire_document import WireDocument, WireFormat, without_byte_order_mark
 
 if TYPE_CHECKING:
     from tutti.recommend.records.request import RecommendOptions, Request
-    from tutti.wire.scaling_advisor.text import ConstraintText
+    from tutti.wire.scaling_advisor.schema import ConstraintText
 
 _FORMAT_NAMES = {
     WireFormat.GARDENER: "a Gardener snapshot",

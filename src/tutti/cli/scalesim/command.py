@@ -21,7 +21,7 @@ from tutti.cli.printing import print_data, print_text
 
 if TYPE_CHECKING:
     from tutti.kube.reading.sources import Source
-    from tutti.wire.document import WireDocument
+    from tutti.wire.wire_document import WireDocument
 
 _FILE = click.Path(allow_dash=True)
 
@@ -105,8 +105,8 @@ def command(
 def _gardener_document(source: Source) -> WireDocument:
     """Return the document; refuse well-formed documents of other formats."""
     from tutti.exceptions import InputError
-    from tutti.wire.document import WireFormat
-    from tutti.wire.formats import identify
+    from tutti.wire.request_formats import identify
+    from tutti.wire.wire_document import WireFormat
 
     if not source.data.strip():
         raise InputError("it is empty", file=source.name)
@@ -154,7 +154,7 @@ def _running_recommender(url: str | None, prices: Source | None, *, token: str) 
     if url is not None:
         yield endpoint(url), token
         return
-    from tutti.serve.embedded import running_server
+    from tutti.serve.background_server import running_server
     from tutti.serve.settings import ServerSettings
 
     with running_server(ServerSettings(workers=1, prices=prices)) as address:

@@ -10,5 +10,7 @@
 - `base`: which methods does a plugin have? `verdict`: how are filter results encoded and explained?
 - `spread_counts`: how many matching pods has each domain of a spread constraint, and what does that score?
 - `volumes`: which claim, volume, class and CSI driver belong to a pod's volume?
+- `volume_matching`: which volumes meet a pod's claims on a node?
+- `persistent_volumes`: which claims does a volume fit, and which nodes reach it?
 - `attached_cache`: how does a module keep derived values with a cluster?
 """

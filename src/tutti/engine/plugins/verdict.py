@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 StatusCodes = NDArray[np.uint8]
 Verdicts = NDArray[np.int16]
 
-CODE_BITS = 3
+CODE_BITS = 4
 PASS = 2**15 - 1
 EXCLUDED_BY_PRE_FILTER = -1
 """The verdict of nodes that a PreFilterResult excludes; it is below every plugin's verdict."""

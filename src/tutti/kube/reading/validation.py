@@ -149,8 +149,13 @@ def _budget(budget: Any) -> None:
 
 def _limit_range(limit_range: Any) -> None:
     for index, item in enumerate(limit_range.spec.limits or ()):
-        for field in ("default", "default_request", "max", "min"):
-            check_quantities(getattr(item, field) or {}, ("spec.limits", index, ".", field))
+        for field, quantities in (
+            ("default", item.default),
+            ("defaultRequest", item.default_request),
+            ("max", item.max),
+            ("min", item.min),
+        ):
+            check_quantities(quantities or {}, ("spec.limits", index, ".", field))
 
 
 def _runtime_class(runtime: Any) -> None:

@@ -7,6 +7,6 @@
 - `karpenter_disruption`    when may nodes of a NodePool be removed, and how many at a time?
 - `auto_scaling_groups`     how does an AWS Auto Scaling group become a pool?
 - `tutti_pools`             how does Tutti's own pools file become pools?
-- `tutti_pools_text`        which fields does Tutti's own pools file have?
+- `tutti_pools_schema`      which fields does Tutti's own pools file have?
 - `inferred_pools`          which pools do the existing nodes suggest, without a file?
 """

@@ -1,4 +1,4 @@
-"""Tutti's own format of node pools: a small YAML file (`tutti_pools_text` has its fields).
+"""Tutti's own format of node pools: a small YAML file (`tutti_pools_schema` has its fields).
 
 Contract: pure. There is one offering per type, zone and capacity type of a pool. The nodes of a pool are those whose
 pool label (`market.pool_labels`) names it; new nodes get that label too. A node is as its template says, or as the
@@ -19,7 +19,7 @@ from tutti.market.pool_context import MachineCapacity, PoolContext, label_of, un
 from tutti.market.pool_labels import capacity_labels, pool_of
 from tutti.market.pool_limits import nodes_limit, resource_limit
 from tutti.market.pool_members import members_of
-from tutti.market.pools.tutti_pools_text import PoolText, down_rules_of, parse_pools, price_of, taints_of
+from tutti.market.pools.tutti_pools_schema import PoolText, down_rules_of, parse_pools, price_of, taints_of
 from tutti.market.price_book import SPOT, region_of
 
 

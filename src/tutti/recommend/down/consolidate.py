@@ -27,7 +27,7 @@ from tutti.recommend.down.drain import DrainBlocked, Drainer
 from tutti.recommend.down.final_drain import RemovalGroup
 from tutti.recommend.down.pool_sizes import PoolSizes
 from tutti.recommend.down.removal_candidates import RemovalCandidate
-from tutti.recommend.flow import recommend_for
+from tutti.recommend.pipeline import recommend_for
 from tutti.recommend.records.down_plan import ScaleDownStep
 from tutti.recommend.records.new_nodes import NewNode
 from tutti.recommend.records.recommendation import Recommendation

@@ -20,11 +20,11 @@ class Draft(NamedTuple):
 
     maker: str
     """The name of the strategy or peer that made the draft."""
-    bought: tuple[DraftNode, ...] = ()
+    nodes: tuple[DraftNode, ...] = ()
     on_existing: tuple[tuple[str, str], ...] = ()
     """Pods that go to existing nodes: pod and node name."""
     left: tuple[str, ...] = ()
 
     def price(self, offerings: Sequence[Offering]) -> int:
         """Return the price of the new nodes an hour; unknown prices count as 0."""
-        return sum(offerings[each.offering].price or 0 for each in self.bought)
+        return sum(offerings[each.offering].price or 0 for each in self.nodes)

@@ -98,8 +98,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     catalogue: Catalogue
     options: RecommendOptions = RecommendOptions()
     notes: tuple[str, ...] = ()
+    built_cluster: Cluster | None = None
+    """The cluster of the same objects, if the caller has built it before."""
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The cluster built from the objects on first use. No caller edits it: `request_cluster` makes copies."""
-        return build_cluster(self.objects)
+        """The cluster of the objects, built on first use. No caller edits it: `request_cluster` makes copies."""
+        return self.built_cluster if self.built_cluster is not None else build_cluster(self.objects)

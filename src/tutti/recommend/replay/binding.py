@@ -28,7 +28,8 @@ class BoundPurchase(NamedTuple):
     maker: str
     nodes: tuple[tuple[str, int], ...]
     """The new nodes: names, and the numbers of their offerings."""
-    where: dict[str, str]
+    node_of_pod: dict[str, str]
+    """The node name of each placed pod."""
     left: tuple[str, ...]
     short: tuple[str, ...] = ()
     """Gangs with pending pods that would not start whole."""
@@ -52,7 +53,7 @@ class BoundPurchase(NamedTuple):
 def draft_nodes(purchase: BoundPurchase) -> tuple[DraftNode, ...]:
     """Return the new nodes of a purchase with their pods, as nodes of a draft."""
     pods: dict[str, list[str]] = {name: [] for name, _ in purchase.nodes}
-    for pod, node in purchase.where.items():
+    for pod, node in purchase.node_of_pod.items():
         if node in pods:
             pods[node].append(pod)
     return tuple(DraftNode(offering, tuple(pods[name])) for name, offering in purchase.nodes)

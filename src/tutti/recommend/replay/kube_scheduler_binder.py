@@ -32,12 +32,12 @@ class KubeSchedulerBinder(DraftBinder):
 
     def buy_until_placed(self, draft: Draft, purchase: BoundPurchase, progress: Progress) -> BoundPurchase:
         """Add nodes to a draft until kube-scheduler places every pod that the draft places."""
-        wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
-        numbers = [each.offering for each in draft.bought]
+        wanted = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.nodes))
+        numbers = [each.offering for each in draft.nodes]
         missing, times = len(wanted) + 1, 1
         more: list[int] | None = None
         for _ in range(MAX_EXTRA_PURCHASES):
-            left = [pod for pod in self.planning.pending if pod in wanted and pod not in purchase.where]
+            left = [pod for pod in self.planning.pending if pod in wanted and pod not in purchase.node_of_pod]
             if not left or progress.is_far_over_budget():
                 break
             times = times * 2 if 2 * len(left) > missing else 1  # after too little progress, buy in larger steps
@@ -78,7 +78,7 @@ class KubeSchedulerBinder(DraftBinder):
             nodes = self._join_and_schedule(numbers)
             purchase = self.bound_purchase(maker, nodes, None)
             missing = [pod for pod in purchase.left if pod in wanted]
-            more = self.buy(self.after_purchase(nodes), missing).bought if missing else ()
+            more = self.buy(self.after_purchase(nodes), missing).nodes if missing else ()
             return purchase, [each.offering for each in more]
 
     def _join_and_schedule(self, numbers: Sequence[int]) -> list[tuple[str, int]]:
@@ -90,14 +90,14 @@ class KubeSchedulerBinder(DraftBinder):
 
     def drop_spare_nodes(self, purchase: BoundPurchase, budget: WorkBudget) -> BoundPurchase:
         """Remove nodes while kube-scheduler still places every pod: offering by offering, the most expensive first."""
-        numbers, wanted = [offering for _, offering in purchase.nodes], purchase.where.keys()
+        numbers, wanted = [offering for _, offering in purchase.nodes], purchase.node_of_pod.keys()
         prices = {offering: self.problem.offerings[offering].price or 0 for offering in numbers}
         counts = Counter(numbers)
-        used = set(purchase.where.values())
+        used = set(purchase.node_of_pod.values())
         busy = Counter(offering for name, offering in purchase.nodes if name in used)
         if busy != counts:  # try first without the empty nodes
             smaller = self.replay(purchase.maker, sorted(busy.elements()))
-            if wanted <= smaller.where.keys():
+            if wanted <= smaller.node_of_pod.keys():
                 counts, purchase = busy, smaller
         changed = True
         while changed:
@@ -111,7 +111,7 @@ class KubeSchedulerBinder(DraftBinder):
                     fewer = Counter(counts)
                     fewer[offering] -= step
                     smaller = self.replay(purchase.maker, sorted(fewer.elements()))
-                    if wanted <= smaller.where.keys():
+                    if wanted <= smaller.node_of_pod.keys():
                         counts, purchase, changed = fewer, smaller, True
                     else:
                         step //= 2

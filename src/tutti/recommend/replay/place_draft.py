@@ -35,13 +35,13 @@ class PlacedDraft(NamedTuple):
 
 def place_draft(planning: PlanningCluster, problem: Problem, draft: Draft) -> PlacedDraft:
     """Join the nodes of a draft, and place its pods."""
-    names = planning.join_all([problem.offerings[each.offering] for each in draft.bought])
+    names = planning.join_all([problem.offerings[each.offering] for each in draft.nodes])
     pods_of_node: PodsByNode = {}
     for pod, home in draft.on_existing:
         pods_of_node.setdefault(home, []).append(pod)
-    for name, each in zip(names, draft.bought, strict=True):
+    for name, each in zip(names, draft.nodes, strict=True):
         pods_of_node.setdefault(name, []).extend(each.pods)
-    _place_on_drafted_nodes(planning, problem, pods_of_node, dict(zip(names, draft.bought, strict=True)))
+    _place_on_drafted_nodes(planning, problem, pods_of_node, dict(zip(names, draft.nodes, strict=True)))
     names_of, row_of = planning.cluster.pods.node_names, planning.cluster.pods.row_of
     class_of_pod = problem.class_of_pod
     rest = [pod for pod in planning.pending if pod in class_of_pod and names_of[row_of[pod]] is None]
@@ -50,7 +50,7 @@ def place_draft(planning: PlanningCluster, problem: Problem, draft: Draft) -> Pl
     if rest:
         rest = place_anywhere(planning, rest)
     where = {pod: node for pod in class_of_pod if (node := names_of[row_of[pod]]) is not None}
-    return PlacedDraft(tuple(zip(names, (each.offering for each in draft.bought), strict=True)), where, tuple(rest))
+    return PlacedDraft(tuple(zip(names, (each.offering for each in draft.nodes), strict=True)), where, tuple(rest))
 
 
 def _place_on_drafted_nodes(

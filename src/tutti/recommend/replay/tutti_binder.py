@@ -33,14 +33,14 @@ class TuttiBinder(DraftBinder):
                 if not left or progress.is_far_over_budget():
                     break
                 extra = self.buy(self.after_purchase(nodes), left)
-                if not extra.bought and not extra.on_existing:
+                if not extra.nodes and not extra.on_existing:
                     break
                 placed_extra = place_draft(self.planning, self.problem, extra)
                 nodes += placed_extra.nodes
                 if len(placed_extra.left) >= len(left):
                     break
                 left = list(placed_extra.left)
-            drafted_counts = {node: len(each.pods) for (node, _), each in zip(placed.nodes, draft.bought, strict=True)}
+            drafted_counts = {node: len(each.pods) for (node, _), each in zip(placed.nodes, draft.nodes, strict=True)}
             self._unbind_gangs(unstarted_gangs(self.planning, self.pods))
             nodes, minimal = self._remove_spare_nodes(self._downsize(nodes, drafted_counts), progress.budget)
             return self.bound_purchase(draft.maker, nodes, minimal)

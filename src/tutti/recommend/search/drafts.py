@@ -114,12 +114,12 @@ def _eligible_catalogue(context: SearchContext) -> Catalogue:
 def _as_draft(context: SearchContext, maker: str, purchase: Purchase) -> Draft:
     """Return a purchase as a draft, without nodes that have no pods of the problem."""
     class_of_pod = context.problem.class_of_pod
-    bought = (
+    nodes = (
         DraftNode(context.number_of_offering[id(offering)], tuple(pod for pod in pods if pod in class_of_pod))
         for offering, pods in purchase.nodes
     )
     on_existing = tuple((pod, node) for pod, node in purchase.on_existing if pod in class_of_pod)
-    return Draft(maker, tuple(each for each in bought if each.pods), on_existing, purchase.left)
+    return Draft(maker, tuple(each for each in nodes if each.pods), on_existing, purchase.left)
 
 
 def draft_without(context: SearchContext, draft: Draft, gangs: set[str]) -> Draft:
@@ -128,9 +128,9 @@ def draft_without(context: SearchContext, draft: Draft, gangs: set[str]) -> Draf
     def is_kept(pod: str) -> bool:
         return context.gang_of(pod) not in gangs
 
-    bought = (DraftNode(each.offering, tuple(filter(is_kept, each.pods))) for each in draft.bought)
+    nodes = (DraftNode(each.offering, tuple(filter(is_kept, each.pods))) for each in draft.nodes)
     on_existing = tuple((pod, node) for pod, node in draft.on_existing if is_kept(pod))
-    return draft._replace(bought=tuple(each for each in bought if each.pods), on_existing=on_existing)
+    return draft._replace(nodes=tuple(each for each in nodes if each.pods), on_existing=on_existing)
 
 
 def optimal_drafts(

@@ -116,10 +116,10 @@ def _as_patterns(problem: Problem, layout: ZoneLayout, draft: Draft) -> list[tup
     for place, share in enumerate(layout.shares):
         shares_of.setdefault(share.number, []).append(place)
     nodes = []
-    for bought in draft.bought:
-        labels = problem.offerings[bought.offering].node.metadata.labels or {}
+    for draft_node in draft.nodes:
+        labels = problem.offerings[draft_node.offering].node.metadata.labels or {}
         pattern = [0] * len(layout.shares)
-        pod_counts = Counter(number for pod in bought.pods if (number := class_of_pod.get(pod)) is not None)
+        pod_counts = Counter(number for pod in draft_node.pods if (number := class_of_pod.get(pod)) is not None)
         for number, count in pod_counts.items():
             for place in shares_of.get(number, ()):
                 share = layout.shares[place]
@@ -127,7 +127,7 @@ def _as_patterns(problem: Problem, layout: ZoneLayout, draft: Draft) -> list[tup
                     has_whole_bundle = all(pod_counts[other] >= needed for other, needed in share.bundle)
                     pattern[place] = int(has_whole_bundle) if share.bundle else count
                     break
-        nodes.append((bought.offering, pattern))
+        nodes.append((draft_node.offering, pattern))
     return nodes
 
 
@@ -145,9 +145,9 @@ def _draft(problem: Problem, layout: ZoneLayout, packing: Packing, demand: Ints)
                 taken += pods_of_class[number][first : taken_count[number]]
         return taken
 
-    bought = tuple(DraftNode(kind, tuple(take(pattern))) for kind, pattern in packing.nodes)
+    nodes = tuple(DraftNode(kind, tuple(take(pattern))) for kind, pattern in packing.nodes)
     on_existing = []
     for node, counts in zip(problem.nodes, packing.on_existing.tolist(), strict=True):
         on_existing += [(pod, node) for pod in take(counts)]
     left = tuple(pod for place, pods in enumerate(pods_of_class) for pod in pods[taken_count[place] :])
-    return Draft(f"optimal, {layout.name}" if layout.name != "all" else "optimal", bought, tuple(on_existing), left)
+    return Draft(f"optimal, {layout.name}" if layout.name != "all" else "optimal", nodes, tuple(on_existing), left)

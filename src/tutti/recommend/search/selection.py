@@ -96,9 +96,9 @@ class Selection:
         binding = KubeSchedulerBinder(self.context.planning, self.context.problem, buy=self._buy_for_unplaced)
         replayed: dict[tuple[int, ...], tuple[Draft, BoundPurchase]] = {}
         best: BoundPurchase | None = None
-        fewest_nodes = min(drafts, key=lambda draft: (len(draft.left), len(draft.bought)))  # few large nodes waste less
+        fewest_nodes = min(drafts, key=lambda draft: (len(draft.left), len(draft.nodes)))  # few large nodes waste less
         for place, draft in enumerate((drafts[0], fewest_nodes, *drafts[1:])):
-            purchase = tuple(sorted(each.offering for each in draft.bought))
+            purchase = tuple(sorted(each.offering for each in draft.nodes))
             is_promising = best is None or self._draft_rank(draft) < self.rank(best)
             # A replay is cheap, and the result must not be worse than any draft.
             reserve = 0.2 if is_promising else _SEARCH_SHARE
@@ -130,10 +130,10 @@ class Selection:
         The cheapest purchases come first.
         """
         prices = self.context.prices
-        offerings = sorted({each.offering for draft in drafts for each in draft.bought})
+        offerings = sorted({each.offering for draft in drafts for each in draft.nodes})
         if len(self.context.problem.offerings) <= _FEW_OFFERINGS:
             offerings = list(range(len(self.context.problem.offerings)))
-        min_cost = float(sum(prices[each.offering] for each in drafts[0].bought))
+        min_cost = float(sum(prices[each.offering] for each in drafts[0].nodes))
         max_cost = float(sum(prices[number] for _, number in best.nodes))
         purchases = purchases_between(
             prices[offerings], min_cost * (1 - 1e-9), max_cost * (1 - 1e-9), limit=_MAX_PURCHASES
@@ -170,12 +170,12 @@ class Selection:
 
     def rank(self, outcome: BoundPurchase) -> tuple[float, ...]:
         """Return how good an outcome is; the least is best."""
-        return self._rank(outcome.where, [number for _, number in outcome.nodes])
+        return self._rank(outcome.node_of_pod, [number for _, number in outcome.nodes])
 
     def _draft_rank(self, draft: Draft) -> tuple[float, ...]:
         """Return how good a draft is if the binder places all pods as drafted."""
-        placed = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.bought))
-        return self._rank(placed, [each.offering for each in draft.bought])
+        placed = {pod for pod, _ in draft.on_existing}.union(*(each.pods for each in draft.nodes))
+        return self._rank(placed, [each.offering for each in draft.nodes])
 
     def _rank(self, placed: Collection[str], bought: Sequence[int]) -> tuple[float, ...]:
         """Return unplaced pods by priority, then cost and node count; the objective pods puts sizes before cost."""
@@ -196,7 +196,7 @@ class Selection:
         context = self.context
         if not outcome.nodes or context.strategy is not Strategy.OPTIMAL:
             return 0.0
-        placed = np.array([sum(pod in outcome.where for pod in each.pods) for each in context.problem.classes])
+        placed = np.array([sum(pod in outcome.node_of_pod for pod in each.pods) for each in context.problem.classes])
         cost = float(sum(context.prices[number] for _, number in outcome.nodes))
         if self._proved_bound and bool((placed == self._demand).all()) and is_pure_packing(context.problem):
             return min(self._proved_bound, cost)

@@ -283,9 +283,9 @@ def gang_domains(problem: Problem, draft: Draft) -> dict[tuple[int, str], str]:
     if not label_of_class:
         return found
     class_of_pod = problem.class_of_pod
-    for bought in draft.bought:
-        labels = problem.offerings[bought.offering].node.metadata.labels or {}
-        for number in {class_of_pod[pod] for pod in bought.pods if pod in class_of_pod}:
+    for draft_node in draft.nodes:
+        labels = problem.offerings[draft_node.offering].node.metadata.labels or {}
+        for number in {class_of_pod[pod] for pod in draft_node.pods if pod in class_of_pod}:
             if number in label_of_class and label_of_class[number] in labels:
                 found[number, label_of_class[number]] = labels[label_of_class[number]]
     return found

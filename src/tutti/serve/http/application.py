@@ -18,7 +18,7 @@ from tutti.serve.http.middleware import RequestMiddleware, log_of
 from tutti.serve.http.plan_requests import PlanRequests
 from tutti.serve.http.refusals import INTERNAL, RefusedError, internal_error, refusal_body, route_of
 from tutti.serve.http.routes import HANDLERS, PLAN_REQUESTS
-from tutti.serve.openapi.document import openapi_config
+from tutti.serve.openapi.openapi_document import openapi_config
 
 _LOG = logging.getLogger("tutti.serve")
 _Request = Request[Any, Any, State]
@@ -51,8 +51,14 @@ def _refused(request: _Request, refusal: RefusedError) -> Response[bytes]:
 
 
 def _http_error(request: _Request, error: HTTPException) -> Response[bytes]:
-    """Return the refusal for an error of Litestar itself: no such route, no such method."""
-    return _refused(request, RefusedError(error.status_code, error.detail, headers=error.headers))
+    """Return the refusal for an error of Litestar itself: no such route, no such method.
+
+    Litestar lists the allowed methods in no fixed order.
+    """
+    headers = dict(error.headers or {})
+    if "allow" in headers:
+        headers["allow"] = ", ".join(sorted(headers["allow"].split(", ")))
+    return _refused(request, RefusedError(error.status_code, error.detail, headers=headers))
 
 
 def _internal_error(request: _Request, error: Exception) -> Response[bytes]:

@@ -14,7 +14,7 @@ from tutti.exceptions import InputError, PoolError, TuttiError
 from tutti.serve.workers.messages import Route
 from tutti.wire.gardener.response import gardener_error
 from tutti.wire.scaling_advisor.response import advisor_error
-from tutti.wire.scaling_advisor.text import PlannerText
+from tutti.wire.scaling_advisor.schema import PlannerText
 from tutti.wire.tutti_api.response import ApiProblem
 
 BAD_REQUEST, UNAUTHORIZED, REQUEST_TIMEOUT, TOO_LARGE, UNSUPPORTED, UNPROCESSABLE = 400, 401, 408, 413, 415, 422

@@ -18,7 +18,7 @@ from tutti.serve.http.middleware import log_of
 from tutti.serve.http.plan_requests import IncomingRequest, PlanRequests
 from tutti.serve.http.query import query_options
 from tutti.serve.metrics import CONTENT_TYPE
-from tutti.serve.openapi import document as openapi
+from tutti.serve.openapi import openapi_document as openapi
 from tutti.serve.workers.messages import Route
 
 _LOG = logging.getLogger("tutti.serve")

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import inspect
 
 from tutti.serve.openapi import examples
-from tutti.wire.gardener import text as gardener
-from tutti.wire.scaling_advisor import text as scaling_advisor
+from tutti.wire.gardener import schema as gardener
+from tutti.wire.scaling_advisor import schema as scaling_advisor
 from tutti.wire.tutti_api.request import Body
 
 Tree = dict[str, Any]

@@ -34,13 +34,13 @@ from tutti.serve.http.refusals import (
     too_large,
 )
 from tutti.serve.workers.messages import PlanJob, QueryOptions, Reply, Route, WorkerSetup
-from tutti.wire.document import WireFormat, has_kubernetes_fields
-from tutti.wire.formats import ParsedRequest, identify, parse_request
 from tutti.wire.gardener.response import gardener_answer
+from tutti.wire.request_formats import ParsedRequest, identify, parse_request
 from tutti.wire.scaling_advisor.response import advisor_answer
-from tutti.wire.scaling_advisor.text import PlannerText, reference_of
+from tutti.wire.scaling_advisor.schema import PlannerText, reference_of
 from tutti.wire.tutti_api.build_response import recommendation_answer
 from tutti.wire.tutti_api.request import UndecodedBody
+from tutti.wire.wire_document import WireFormat, has_kubernetes_fields
 
 _FORMATS = {Route.GARDENER: WireFormat.GARDENER, Route.ADVISOR: WireFormat.ADVISOR}
 """Routes whose bodies have one format."""

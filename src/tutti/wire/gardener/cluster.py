@@ -37,7 +37,7 @@ from tutti.kube.objects import (
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.validation import validate
 from tutti.market.instance_types import HOSTNAME
-from tutti.wire.gardener.text import (
+from tutti.wire.gardener.schema import (
     ZERO_TIME,
     GardenerNodeText,
     GardenerPodText,

@@ -1,8 +1,8 @@
 """The request that a ClusterSnapshot of Gardener's scaling recommender describes.
 
-Contract: pure. `parse_gardener` decodes a document once, and `read_gardener` builds the request. `text` has the fields,
-`cluster` the Kubernetes objects, and `worker_pools` the catalogue. A field that cannot be read raises `InputError` with
-its path, and an impossible pool raises `PoolError`.
+Contract: pure. `parse_gardener` decodes a document once, and `read_gardener` builds the request. `schema` has the
+fields, `cluster` the Kubernetes objects, and `worker_pools` the catalogue. A field that cannot be read raises
+`InputError` with its path, and an impossible pool raises `PoolError`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from tutti.exceptions import InputError
 from tutti.market.price_book import PriceBook
 from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import RecommendOptions, Request
-from tutti.wire.document import WireDocument, has_kubernetes_fields, has_planner_fields
 from tutti.wire.gardener.cluster import read_cluster
-from tutti.wire.gardener.text import GardenerSnapshotText, parse_snapshot
+from tutti.wire.gardener.schema import GardenerSnapshotText, parse_snapshot
 from tutti.wire.gardener.worker_pools import read_catalogue
+from tutti.wire.wire_document import WireDocument, has_kubernetes_fields, has_planner_fields
 
 _DEFAULT = RecommendOptions()
 _FIELDS = {"autoscalerconfig", "workerpools", "priorityclasses", "pods", "nodes"}

@@ -15,7 +15,7 @@ from tutti.kube.objects import Node, Quantities, Taint
 from tutti.market.instance_types import ARCH, INSTANCE_TYPE, OLD_KEYS, OS, REGION, ZONE, subtract, template_node
 from tutti.market.pool_context import PoolContext
 from tutti.market.pool_labels import best_example
-from tutti.wire.gardener.text import GardenerTemplateText, WorkerPoolText
+from tutti.wire.gardener.schema import GardenerTemplateText, WorkerPoolText
 
 POOL = "worker.gardener.cloud/pool"
 _POOL_LABELS = (POOL, "worker_gardener_cloud_pool", "worker.gardener.cloud_pool")

@@ -24,14 +24,14 @@ from tutti.market.pool_limits import nodes_limit
 from tutti.market.pool_members import members_of
 from tutti.market.price_book import ON_DEMAND, PriceBook, region_of
 from tutti.wire.gardener.cluster import time_of
-from tutti.wire.gardener.template_nodes import from_market, from_template, like_one_of, pool_of, zone_of
-from tutti.wire.gardener.text import (
+from tutti.wire.gardener.schema import (
     AutoscalerText,
     GardenerSnapshotText,
     GardenerTemplateText,
     GroupText,
     WorkerPoolText,
 )
+from tutti.wire.gardener.template_nodes import from_market, from_template, like_one_of, pool_of, zone_of
 
 
 class _World(NamedTuple):

@@ -44,7 +44,13 @@ from tutti.kube.objects import (
 from tutti.kube.reading.snapshot import Snapshot, by_kind
 from tutti.kube.reading.validation import validate
 from tutti.market.instance_types import HOSTNAME, INSTANCE_TYPE
-from tutti.wire.scaling_advisor.text import ClaimText, PlannerNodeText, PlannerPodText, PlannerSnapshotText, VolumeText
+from tutti.wire.scaling_advisor.schema import (
+    ClaimText,
+    PlannerNodeText,
+    PlannerPodText,
+    PlannerSnapshotText,
+    VolumeText,
+)
 from tutti.wire.scaling_advisor.volume_limits import NO_PROVISIONER, driver_of
 
 _BOUND = "Bound"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tutti.exceptions import InputError
 from tutti.recommend.records.request import RecommendOptions, Strategy
-from tutti.wire.scaling_advisor.text import PlannerText
+from tutti.wire.scaling_advisor.schema import PlannerText
 
 _LEAST_COST, _LEAST_WASTE = "least-cost", "least-waste"
 _INCREMENTAL = "incremental"

@@ -37,11 +37,10 @@ from tutti.market.pool_members import members_of
 from tutti.market.price_book import ON_DEMAND, PriceBook, region_of
 from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import RecommendOptions, Request
-from tutti.wire.document import WireDocument
 from tutti.wire.kubernetes_objects import read_snapshot
 from tutti.wire.scaling_advisor.cluster import read_cluster
 from tutti.wire.scaling_advisor.planner_options import planner_options
-from tutti.wire.scaling_advisor.text import (
+from tutti.wire.scaling_advisor.schema import (
     ConstraintPoolText,
     ConstraintTemplateText,
     ConstraintText,
@@ -51,6 +50,7 @@ from tutti.wire.scaling_advisor.text import (
     parse_planner,
 )
 from tutti.wire.scaling_advisor.volume_limits import csi_of, drivers_of, has_limits, volume_notes
+from tutti.wire.wire_document import WireDocument
 
 POOL = "sa.gardener.cloud/node-pool-name"
 TEMPLATE = "sa.gardener.cloud/node-template-name"

@@ -21,7 +21,7 @@ from tutti.recommend.records.recommendation import Recommendation
 from tutti.recommend.records.request import Request
 from tutti.wire.merged_scale_ups import purchases, removals
 from tutti.wire.scaling_advisor.request import POOL, TEMPLATE
-from tutti.wire.scaling_advisor.text import GROUP, ConstraintText, PlannerText
+from tutti.wire.scaling_advisor.schema import GROUP, ConstraintText, PlannerText
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, gc=False):

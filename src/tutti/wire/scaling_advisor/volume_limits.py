@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from tutti.engine.plugins.volumes import MIGRATED, migrated_disk
 from tutti.kube.objects import CSINode, CsiNodeDriver, CsiNodeSpec, PersistentVolume, StorageClass, VolumeLimit
 from tutti.kube.reading.snapshot import Snapshot
-from tutti.wire.scaling_advisor.text import ConstraintTemplateText, ConstraintText
+from tutti.wire.scaling_advisor.schema import ConstraintTemplateText, ConstraintText
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 

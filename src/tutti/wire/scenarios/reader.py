@@ -16,9 +16,9 @@ from tutti.market.node_daemons import daemon_sets_of
 from tutti.market.price_book import PriceBook
 from tutti.recommend.build_request import scheduler_objects
 from tutti.recommend.records.request import RecommendOptions, Request
-from tutti.wire.document import WireDocument
 from tutti.wire.scenarios.recorded_cluster import read_recording
 from tutti.wire.scenarios.small_case import read_case
+from tutti.wire.wire_document import WireDocument
 
 _DEFAULT = RecommendOptions()
 

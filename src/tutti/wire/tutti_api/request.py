@@ -28,8 +28,8 @@ from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import Binder, DownOptions, Objective, RecommendOptions, Request, Strategy
 from tutti.wire.case_folding import fault_at, malformed
 from tutti.wire.catalogue import read_pools_for
-from tutti.wire.document import WireDocument
 from tutti.wire.kubernetes_objects import read_snapshot
+from tutti.wire.wire_document import WireDocument
 
 _DEFAULT = RecommendOptions()
 _LINE = re.compile(r"line (\d+)")

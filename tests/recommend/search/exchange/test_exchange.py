@@ -13,7 +13,7 @@ from tests.support.builders import offering, pod
 from tests.support.paths import ROOT
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue, NodePool, PoolLimit
-from tutti.recommend.flow import recommend
+from tutti.recommend.pipeline import recommend
 from tutti.recommend.problem.eligible_pools import filter_eligible
 from tutti.recommend.problem.problem import build_problem
 from tutti.recommend.problem.search_context import Progress, SearchContext
@@ -95,7 +95,7 @@ def test_exchange_never_makes_the_rank_worse(seed, extras, seconds):
     assert len(found.left) <= len(start.left)
     assert binding.is_within_limits([number for _, number in found.nodes])
     again = binding.replay("test", sorted(number for _, number in found.nodes))
-    assert again.where == found.where
+    assert again.node_of_pod == found.node_of_pod
     assert again.nodes == found.nodes
     assert cluster_state(binding.planning.cluster) == before
     assert found.minimal is None
@@ -143,7 +143,7 @@ def test_filling_limits_never_makes_the_rank_worse(seed):
     found = fill_limits(binding, start, selection.context.prices, selection.rank, budget=budget)
     assert selection.rank(found) <= selection.rank(start)
     assert binding.is_within_limits([number for _, number in found.nodes])
-    assert binding.replay("test", sorted(number for _, number in found.nodes)).where == found.where
+    assert binding.replay("test", sorted(number for _, number in found.nodes)).node_of_pod == found.node_of_pod
     assert cluster_state(binding.planning.cluster) == before
 
 

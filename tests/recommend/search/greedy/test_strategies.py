@@ -57,7 +57,7 @@ class Case:
         before = cluster_state(self.planning)
         draft = maker(self.planning, self.problem, RecommendOptions(), strategy, eligible=self.eligible.mask)
         assert cluster_state(self.planning) == before
-        placed = [p for each in draft.bought for p in each.pods] + [p for p, _ in draft.on_existing]
+        placed = [p for each in draft.nodes for p in each.pods] + [p for p, _ in draft.on_existing]
         assert sorted([*placed, *draft.left]) == sorted(self.planning.pending)
         for gang, least in self.minimums().items():
             mine = set(map(self.planning.cluster.pods.keys.__getitem__, self.planning.gangs.rows(gang)))
@@ -76,7 +76,7 @@ class Case:
 
     def classes_of(self, draft):
         class_of_pod = self.problem.class_of_pod
-        bought = [(each.offering, sorted(class_of_pod[p] for p in each.pods)) for each in draft.bought]
+        bought = [(each.offering, sorted(class_of_pod[p] for p in each.pods)) for each in draft.nodes]
         return (
             bought,
             sorted((class_of_pod[p], n) for p, n in draft.on_existing),
@@ -84,7 +84,7 @@ class Case:
         )
 
     def pools_of(self, draft):
-        return [self.problem.offerings[each.offering].pool for each in draft.bought]
+        return [self.problem.offerings[each.offering].pool for each in draft.nodes]
 
 
 def cluster_state(planning):
@@ -105,13 +105,13 @@ def test_scores_are_exact():
 def test_pods_without_requests_are_bought_for():
     case = Case([pod("a", "0m", memory="0Mi")], catalogue_of(offering("only", 100)))
     for strategy in GREEDY:
-        assert len(case.compare_with_literal(strategy).bought) == 1
+        assert len(case.compare_with_literal(strategy).nodes) == 1
 
 
 def test_existing_nodes_are_used_first():
     case = Case([node("there", "2"), pod("a", "1500m"), pod("b", "1500m")], catalogue_of(offering("only", 100)))
     draft = case.compare_with_literal()
-    assert (len(draft.bought), len(draft.on_existing)) == (1, 1)
+    assert (len(draft.nodes), len(draft.on_existing)) == (1, 1)
 
 
 def test_ties_go_to_the_larger_node_then_to_the_name():
@@ -133,14 +133,14 @@ def test_pods_of_a_higher_priority_get_the_node():
     for strategy in GREEDY:
         draft = case.compare_with_literal(strategy)
         assert case.pools_of(draft) == ["dear"]
-        assert "default/big" in draft.bought[0].pods
+        assert "default/big" in draft.nodes[0].pods
 
 
 def test_resource_limits_are_obeyed():
     limit = PoolLimit(what="cpu", left=9_000, reason="nine cores")
     case = Case([pod(f"p{n}", "4", memory="1Gi") for n in range(4)], catalogue_of(offering("only", 10), limits=[limit]))
     draft = case.compare_with_literal()
-    assert (len(draft.bought), len(draft.left)) == (2, 2)
+    assert (len(draft.nodes), len(draft.left)) == (2, 2)
 
 
 def test_a_zonal_spread_buys_in_all_zones():
@@ -158,7 +158,7 @@ def test_pods_with_affinity_are_placed_after_the_pods_they_match():
     pods = [pod("follower", "2", app="f", affinity=near("lead")), pod("leader", "1", app="lead")]
     case = Case(pods, catalogue_of(offering("only", 10)))
     draft = case.compare_with_literal()
-    assert (len(draft.bought), draft.left) == (1, ())
+    assert (len(draft.nodes), draft.left) == (1, ())
 
 
 def test_gpus_count_for_waste():
@@ -204,19 +204,19 @@ def test_the_engine_decides_about_volumes():
         catalogue_of(offering("only", 10)),
     )
     draft = case.compare_with_literal()
-    assert (len(draft.bought), len(draft.left)) == (1, 1)
+    assert (len(draft.nodes), len(draft.left)) == (1, 1)
 
 
 def test_pods_with_volumes_of_their_own_are_placed():
     pods = [pod(f"p{n}", "2", volumes=claim_volumes(f"d{n}")) for n in range(5)]
     case = Case([STORAGE, *(volume_claim(f"d{n}") for n in range(5)), *pods], catalogue_of(offering("only", 10)))
     draft = case.compare_with_literal()
-    assert (len(draft.bought), len(draft.left)) == (3, 0)
+    assert (len(draft.nodes), len(draft.left)) == (3, 0)
 
 
 def test_no_offerings_and_no_pending_pods():
     assert Case([pod("a")], Catalogue()).compare_with_literal().left == ("default/a",)
-    assert not Case([node("n")], catalogue_of(offering("only", 10))).compare_with_literal().bought
+    assert not Case([node("n")], catalogue_of(offering("only", 10))).compare_with_literal().nodes
 
 
 def test_the_run_ends_when_the_budget_is_exhausted():
@@ -226,7 +226,7 @@ def test_the_run_ends_when_the_budget_is_exhausted():
         draft = maker(
             case.planning, case.problem, RecommendOptions(), eligible=case.eligible.mask, budget=exhausted_budget
         )
-        assert (len(draft.bought), len(draft.on_existing), len(draft.left)) == (0, 1, 1)
+        assert (len(draft.nodes), len(draft.on_existing), len(draft.left)) == (0, 1, 1)
 
 
 # Gangs ----------------------------------------------------------------------------------------------------------------
@@ -244,19 +244,19 @@ def test_gangs_are_bought_for_whole_or_not_at_all():
     objects = [*gang("first", 4, 4), *gang("second", 4, 4), pod("alone", "3")]
     case = Case(objects, catalogue_of(offering("only", 10), only=6))
     draft = case.compare_with_literal()
-    assert len(draft.bought) == 5
+    assert len(draft.nodes) == 5
     assert {p.split("/")[1].split("-")[0] for p in draft.left} == {"second"}
 
 
 def test_nothing_is_bought_above_the_maximum():
     case = Case(gang("g", 5, 2, maximum=3), catalogue_of(offering("only", 10)))
     draft = case.compare_with_literal()
-    assert (len(draft.bought), len(draft.left)) == (3, 2)
+    assert (len(draft.nodes), len(draft.left)) == (3, 2)
 
 
 def test_no_node_is_bought_for_a_gang_with_too_few_pods():
     case = Case(gang("g", 2, 3), catalogue_of(offering("only", 10)))
-    assert not case.compare_with_literal().bought
+    assert not case.compare_with_literal().nodes
 
 
 def test_a_gang_that_must_share_a_zone_gets_nodes_in_one_zone():

@@ -135,7 +135,7 @@ class _GangBuyer:
     def _gangs_short(self, gangs: Sequence[str], draft: Draft) -> list[str]:
         """Return the gangs that a draft does not start, in the given order."""
         placed: dict[str, list[str]] = {}
-        for pod in (*(pod for each in draft.bought for pod in each.pods), *(pod for pod, _ in draft.on_existing)):
+        for pod in (*(pod for each in draft.nodes for pod in each.pods), *(pod for pod, _ in draft.on_existing)):
             gang = self._gang_of_pod.get(pod)
             if gang is not None:
                 placed.setdefault(gang, []).append(pod)
@@ -153,7 +153,7 @@ class _GangBuyer:
 
     def _with_unplaced(self, draft: Draft) -> Draft:
         """Return a draft with all unplaced pods in `left`, in the order of the classes."""
-        placed = {pod for each in draft.bought for pod in each.pods} | {pod for pod, _ in draft.on_existing}
+        placed = {pod for each in draft.nodes for pod in each.pods} | {pod for pod, _ in draft.on_existing}
         return draft._replace(left=tuple(pod for each in self._task.pods for pod in each if pod not in placed))
 
     # Domains ----------------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class _GangBuyer:
             self._pins[gang] = [PinnedDomain(key, value)]
             draft = self._attempt([gang], alone=True)
             if not self._gangs_short([gang], draft):
-                cost = (draft.price(self._task.problem.offerings), len(draft.bought), value)
+                cost = (draft.price(self._task.problem.offerings), len(draft.nodes), value)
                 ranked.append((cost, PinnedDomain(key, value)))
         return [pin for _, pin in sorted(ranked)]
 

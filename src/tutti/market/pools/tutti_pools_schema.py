@@ -1,4 +1,4 @@
-"""The text of Tutti's own pools: its fields and their validation.
+"""The schema of Tutti's own pools: its fields and their validation.
 
 Contract: `parse_pools` returns the records of one YAML or JSON tree, or raises `InputError` with object and field: for
 an unknown field, a wrong type, a duplicate name, a number below 0, a minimum above the maximum, an unreadable quantity,

@@ -18,7 +18,15 @@ from tutti.market.price_book import PriceBook
 from tutti.recommend.build_request import assemble
 from tutti.recommend.records.request import RecommendOptions, Request
 from tutti.wire.catalogue import read_pools_for
-from tutti.wire.document import (
+from tutti.wire.gardener.request import parse_gardener, read_gardener
+from tutti.wire.gardener.schema import GardenerSnapshotText
+from tutti.wire.kubernetes_objects import read_snapshot
+from tutti.wire.scaling_advisor.planner_options import most_seconds
+from tutti.wire.scaling_advisor.request import parse_advisor, read_advisor
+from tutti.wire.scaling_advisor.schema import ConstraintSearch, PlannerText, find_constraint
+from tutti.wire.scenarios.reader import parse_scenario, read_scenario
+from tutti.wire.tutti_api.request import UndecodedBody, parse_body, read_body
+from tutti.wire.wire_document import (
     WireDocument,
     WireFormat,
     has_kubernetes_fields,
@@ -26,14 +34,6 @@ from tutti.wire.document import (
     top_level_fields,
     without_byte_order_mark,
 )
-from tutti.wire.gardener.request import parse_gardener, read_gardener
-from tutti.wire.gardener.text import GardenerSnapshotText
-from tutti.wire.kubernetes_objects import read_snapshot
-from tutti.wire.scaling_advisor.planner_options import most_seconds
-from tutti.wire.scaling_advisor.request import parse_advisor, read_advisor
-from tutti.wire.scaling_advisor.text import ConstraintSearch, PlannerText, find_constraint
-from tutti.wire.scenarios.reader import parse_scenario, read_scenario
-from tutti.wire.tutti_api.request import UndecodedBody, parse_body, read_body
 
 _DEFAULT = RecommendOptions()
 _GARDENER_FIELDS = {"autoscalerconfig", "workerpools", "pods", "nodes", "snapshottime"}

@@ -1,4 +1,4 @@
-"""The text of Gardener's ClusterSnapshot: its records, and how they are decoded.
+"""The schema of Gardener's ClusterSnapshot: its records, and how they are decoded.
 
 Contract: pure. `parse_snapshot` returns the records of a document or raises `InputError` with the path of the field.
 Names are those of Go and Kubernetes, in any case; unknown names are ignored; a null is an absent field. A document with
@@ -18,8 +18,8 @@ from tutti.exceptions import InputError
 from tutti.kube.objects import ObjectMeta, PodSpec, Quantities, Taint
 from tutti.kube.reading.sources import Source
 from tutti.wire.case_folding import fault_at, fold, malformed, tree_of
-from tutti.wire.document import WireDocument
 from tutti.wire.field_names import checker
+from tutti.wire.wire_document import WireDocument
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
 """Go's text of a time that is not set."""

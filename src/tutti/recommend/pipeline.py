@@ -1,4 +1,4 @@
-"""The flow from a request to a recommendation.
+"""The pipeline from a request to a recommendation.
 
 1. *Planning cluster* (`market.planning_cluster`): a copy of the cluster; pods have a node or are pending. If
    kube-scheduler binds, pending pods that fit an existing node are bound first, because kube-scheduler does not wait

@@ -1,7 +1,7 @@
 """A document: its bytes, its format, and its top-level fields.
 
-Contract: pure. Readers of all formats take a `WireDocument`, which `formats.identify` builds. Its fields are undecoded
-bytes; a reader decodes each field once.
+Contract: pure. Readers of all formats take a `WireDocument`, which `request_formats.identify` builds. Its fields are
+undecoded bytes; a reader decodes each field once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server inside another program: it listens on a free port until the end of a `with` block."""
+"""A server in a background thread of another program: it listens on a free port until the end of a `with` block."""
 
 from __future__ import annotations
 

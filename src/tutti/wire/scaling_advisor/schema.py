@@ -1,4 +1,4 @@
-"""The text of gardener/scaling-advisor: its planner request, its snapshot, and its ScalingConstraint.
+"""The schema of gardener/scaling-advisor: its planner request, its snapshot, and its ScalingConstraint.
 
 Contract: pure. `parse_planner` and `parse_constraint` return records or raise `InputError` with the path of the field.
 Names may be in any case, as in Go and in older samples; unknown names are ignored; a null is an absent field.
@@ -35,7 +35,7 @@ from tutti.kube.objects import (
 from tutti.kube.reading.parsed_file import ParsedFile, kind_and_version, parse_file
 from tutti.kube.reading.sources import Source
 from tutti.wire.case_folding import fault_at, fold, tree_of
-from tutti.wire.document import WireDocument
+from tutti.wire.wire_document import WireDocument
 
 GROUP = "sa.gardener.cloud"
 _KINDS = ("ScalingConstraint", "ClusterScalingConstraint")

@@ -1,4 +1,4 @@
-"""The whole flow: what is bought, for whom, at what price, and why the rest waits."""
+"""The whole pipeline: what is bought, for whom, at what price, and why the rest waits."""
 
 import itertools
 from functools import partial
@@ -10,7 +10,7 @@ from tests.support import builders
 from tests.support.builders import COSCHEDULING_LABEL, ZONE, apart, daemon_set, offering, pod_group, spread
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.market.offerings import Catalogue, NodePool, PoolLimit
-from tutti.recommend.flow import recommend
+from tutti.recommend.pipeline import recommend
 from tutti.recommend.records.request import Binder, Objective, RecommendOptions, Request, Strategy
 
 BINDERS = tuple(Binder)
