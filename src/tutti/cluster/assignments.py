@@ -57,6 +57,7 @@ class Assignments:
     def assign(self, pod: int, node: str) -> None:
         """Put the pod in a row on a node."""
         self._pods.node_names[pod] = node
+        self._pods.touched.add(pod)
         row = self._nodes.row_of.get(node)
         if row is None:
             self.pods_on_missing_nodes.setdefault(node, set()).add(pod)
@@ -74,6 +75,7 @@ class Assignments:
             if not pods:
                 del self.pods_on_missing_nodes[name]
         self._pods.node_names[pod] = None
+        self._pods.touched.add(pod)
 
     def node_added(self, name: str, row: int) -> None:
         """Count the pods that were bound to a node before the node was added."""

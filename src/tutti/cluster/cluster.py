@@ -51,9 +51,8 @@ from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service
 
 _CONTROLLER_KINDS = frozenset(("ReplicaSet", "StatefulSet", "ReplicationController"))
-_SINGLE_GROUP_KINDS = frozenset(kind for kind in GROUP_KINDS if kind.startswith("PodGroup"))
-"""Kinds whose object describes the group of the same name."""
-_SHARED_GROUP_KINDS = frozenset((*GROUP_KINDS, "PriorityClass")) - _SINGLE_GROUP_KINDS
+_GROUP_KINDS = frozenset((*GROUP_KINDS, "PriorityClass"))
+"""Kinds whose objects describe groups."""
 
 
 class Cluster:
@@ -292,10 +291,8 @@ class Cluster:
 
     def _object_changed(self, obj: Object, *, exists: bool) -> None:
         self.events[object_change_event(kind := obj.KIND)] += 1
-        if kind in _SINGLE_GROUP_KINDS:
-            self.groups.object_changed(obj.key)
-        elif kind in _SHARED_GROUP_KINDS:
-            self.groups.objects_version += 1
+        if kind in _GROUP_KINDS:
+            self.groups.object_changed(kind, obj.key)
         if isinstance(obj, Service):
             # Default spreading uses the Services of a pod: label classes must differ where a Service selector differs.
             self.workloads_version += 1

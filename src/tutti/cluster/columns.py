@@ -70,9 +70,8 @@ class RowLog:
     every reader rebuilds its state instead of following them one by one.
     """
 
-    KEPT = 1 << 22
-
-    def __init__(self) -> None:
+    def __init__(self, kept: int = 1 << 22) -> None:
+        self._kept = kept
         self._rows = np.zeros(1024, dtype=np.intp)
         self._dropped = 0
         self.length = 0
@@ -87,7 +86,7 @@ class RowLog:
         self.length += 1
 
     def _make_room(self) -> int:
-        if len(self._rows) < self.KEPT:
+        if len(self._rows) < self._kept:
             self._rows = grow_column(self._rows, 2 * len(self._rows))
         else:
             half = len(self._rows) // 2
@@ -95,12 +94,16 @@ class RowLog:
             self._dropped += half
         return self.length - self._dropped
 
+    def has_all_since(self, position: int) -> bool:
+        """Return whether no entry after a position was dropped."""
+        return position >= self._dropped
+
     def since(self, position: int) -> Rows:
         """Return the rows logged after a position, with repetitions."""
         return self._rows[max(position - self._dropped, 0) : self.length - self._dropped]
 
     def copy(self) -> RowLog:
         """Copy the log; positions in the original are valid in the copy."""
-        clone = RowLog()
+        clone = RowLog(self._kept)
         clone._rows, clone._dropped, clone.length = self._rows.copy(), self._dropped, self.length
         return clone

@@ -11,12 +11,25 @@ from copy import copy
 
 import numpy as np
 
-from tutti.cluster.columns import NONZERO_CPU, NONZERO_MEMORY, PODS, Bools, Ints, Ints32, ResourceNames, grow_column
+from tutti.cluster.columns import (
+    NONZERO_CPU,
+    NONZERO_MEMORY,
+    PODS,
+    Bools,
+    Ints,
+    Ints32,
+    ResourceNames,
+    RowLog,
+    grow_column,
+)
 from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.kube.objects import Pod
 from tutti.kube.resources import PlacedRequests
 
 NOT_STARTED = 2**63 - 1
+NO_DURATION = -1
+_MAX_TOUCHED = 1 << 18
+"""Entries of the log of pod rows; a reader that is further behind reads all pods again."""
 
 
 class UsageTable:
@@ -57,7 +70,7 @@ class UsageTable:
 class PodTable:
     """All pods; see the module's contract."""
 
-    _FIELDS = ("node", "spec", "labels", "usage", "priority", "start", "order", "terminating", "group")
+    _FIELDS = ("node", "spec", "labels", "usage", "priority", "start", "duration", "order", "terminating", "group")
 
     def __init__(self) -> None:
         size = 256
@@ -75,12 +88,16 @@ class PodTable:
         self.usage: Ints32 = np.zeros(size, dtype=np.int32)
         self.priority: Ints = np.zeros(size, dtype=np.int64)
         self.start: Ints = np.zeros(size, dtype=np.int64)
+        self.duration: Ints = np.full(size, NO_DURATION, dtype=np.int64)
+        """How long the pod states that it runs (annotation tutti.dev/duration), in microseconds."""
         self.order: Ints = np.zeros(size, dtype=np.int64)
         """The order in which pods arrived on nodes: of two equally important pods, preemption evicts the later one
         first."""
         self.terminating: Bools = np.zeros(size, dtype=bool)
         self.group: Ints32 = np.full(size, NO_GROUP, dtype=np.int32)
         """The number of the group that the pod names."""
+        self.touched = RowLog(_MAX_TOUCHED)
+        """Pod rows whose pod was put, removed, bound or unbound."""
 
     def take_row(self, key: str) -> int:
         """Return a row for a new pod."""
@@ -100,6 +117,7 @@ class PodTable:
         self.objects[row], self.keys[row], self.node_names[row] = None, "", None
         self.group[row], self.terminating[row] = NO_GROUP, False
         self.free.append(row)
+        self.touched.add(row)
 
     def copy(self) -> PodTable:
         """Copy the columns; the pod objects are shared."""
@@ -108,7 +126,7 @@ class PodTable:
             setattr(clone, field, getattr(self, field).copy())
         for field in ("objects", "keys", "node_names", "free"):
             setattr(clone, field, list(getattr(self, field)))
-        clone.row_of = dict(self.row_of)
+        clone.row_of, clone.touched = dict(self.row_of), self.touched.copy()
         return clone
 
     def _grow(self, size: int) -> None:

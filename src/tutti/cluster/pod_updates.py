@@ -30,16 +30,19 @@ from tutti.cluster.object_versions import (
     is_status_update,
     version_of,
 )
-from tutti.cluster.pod_table import NOT_STARTED, PodTable, UsageTable
+from tutti.cluster.pod_table import NO_DURATION, NOT_STARTED, PodTable, UsageTable
 from tutti.cluster.spec_classes import SpecRegistry
 from tutti.cluster.undo_log import UndoLog
-from tutti.exceptions import ConflictError, NotFoundError
+from tutti.exceptions import ConflictError, InputError, NotFoundError
+from tutti.kube.durations import parse_duration
 from tutti.kube.gangs.reader import membership
+from tutti.kube.gangs.tutti_annotations import DURATION
 from tutti.kube.objects import Pod
 from tutti.kube.resources import placed_requests
 from tutti.kube.times import micros
 
 FINISHED_PHASES = frozenset(("Succeeded", "Failed"))
+_MAX_DURATION = 2**61
 
 
 class _PodColumns(NamedTuple):
@@ -51,6 +54,7 @@ class _PodColumns(NamedTuple):
     terminating: bool
     priority: int
     start: int
+    duration: int
 
 
 class PodUpdates:
@@ -223,14 +227,15 @@ class PodUpdates:
             self._assignments.fit_resources()
         labels = self._labels.class_of(meta.namespace or "default", meta.labels).number
         terminating = meta.deletion_timestamp is not None
-        return _PodColumns(spec.number, usage, labels, terminating, pod.spec.priority or 0, start)
+        return _PodColumns(spec.number, usage, labels, terminating, pod.spec.priority or 0, start, _duration(pod))
 
     def _write(self, row: int, pod: Pod, columns: _PodColumns) -> None:
         pods = self._pods
         old = pods.objects[row]
         pods.objects[row] = pod
+        pods.touched.add(row)
         pods.spec[row], pods.usage[row], pods.labels[row] = columns.spec, columns.usage, columns.labels
-        pods.priority[row], pods.start[row] = columns.priority, columns.start
+        pods.priority[row], pods.start[row], pods.duration[row] = columns.priority, columns.start, columns.duration
         if columns.terminating and not pods.terminating[row]:
             self._events[Event.POD_REMOVED] += 1
         pods.terminating[row] = columns.terminating
@@ -334,6 +339,17 @@ class PodUpdates:
         if not node and hold != (Hold(key, nominated) if nominated and not pod.spec.node_name else None):
             edits.append(hold if hold is not None else Release(key))
         return edits
+
+
+def _duration(pod: Pod) -> int:
+    """Return how long a pod states that it runs, in microseconds; an invalid statement counts as none."""
+    text = (pod.metadata.annotations or {}).get(DURATION)
+    if not text:
+        return NO_DURATION
+    try:
+        return min(parse_duration(text), _MAX_DURATION)
+    except InputError:
+        return NO_DURATION
 
 
 def _start_time(pod: Pod) -> int:

@@ -98,8 +98,9 @@ def test_backoff_doubles() -> None:
     run(queue, START)
     now = START
     waits = []
-    for number in range(6):
-        cluster.apply(Put(node(f"small-{number}", cpu="1")))
+    for _ in range(6):
+        cluster.apply(Remove("Node", "b"))
+        cluster.apply(Put(node("b")))  # room for one of the two
         entry = queue.waiting["gang/default/g"]
         early = run(queue, entry.backoff_ends(Patience()) - 1)
         assert not early.gangs

@@ -15,6 +15,7 @@ from tutti.kube.gangs.reader import membership
 from tutti.kube.objects import Pod
 
 NO_GROUP = -1
+_MAX_CHANGED_OBJECTS = 4_096
 
 
 class GroupIndex:
@@ -25,12 +26,12 @@ class GroupIndex:
         self.number_of: dict[str, int] = {}
         self.members: list[set[int]] = []
         self.version: list[int] = []
-        self.objects_version = 0
-        """Changes when an object changes that may concern any group."""
         self.touched = RowLog()
         """The numbers of groups whose version has changed."""
-        self.objects_touched = RowLog()
-        """The numbers of groups whose own objects have changed."""
+        self.changed_objects: list[tuple[str, str]] = []
+        """Kind and key of objects that changed and may describe groups, the latest last."""
+        self.changed_objects_dropped = 0
+        """The number of entries that were dropped from the front of `changed_objects`."""
         self.membership_by_row: dict[int, Membership] = {}
         """The group membership that each pod declares, by pod row."""
         self.finished: dict[int, dict[str, Membership]] = {}
@@ -73,12 +74,16 @@ class GroupIndex:
         if not members:
             self.finished.pop(number, None)
 
-    def object_changed(self, key: str) -> None:
-        """Record a change of a group's own object."""
-        number = self.number_of.get(key)
-        if number is not None:
-            self._touch(number)
-            self.objects_touched.add(number)
+    def object_changed(self, kind: str, key: str) -> None:
+        """Record a change of an object that may describe groups."""
+        self.changed_objects.append((kind, key))
+        if len(self.changed_objects) > 2 * _MAX_CHANGED_OBJECTS:
+            del self.changed_objects[:_MAX_CHANGED_OBJECTS]
+            self.changed_objects_dropped += _MAX_CHANGED_OBJECTS
+
+    def touch(self, number: int) -> None:
+        """Record that a group, or the gang to which it belongs, is described differently now."""
+        self._touch(number)
 
     def drop(self, row: int, number: int) -> None:
         """Remove the pod in a row from a group."""
@@ -94,7 +99,7 @@ class GroupIndex:
         """Copy the index."""
         clone = copy(self)
         clone.keys, clone.version = list(self.keys), list(self.version)
-        clone.touched, clone.objects_touched = self.touched.copy(), self.objects_touched.copy()
+        clone.touched, clone.changed_objects = self.touched.copy(), list(self.changed_objects)
         clone.members = [set(rows) for rows in self.members]
         clone.number_of, clone.membership_by_row = dict(self.number_of), dict(self.membership_by_row)
         clone.finished = {number: dict(members) for number, members in self.finished.items()}

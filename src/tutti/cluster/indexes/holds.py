@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutti.cluster.columns import Bools, Ints, Ints32, Rows, grow_column
+from tutti.cluster.columns import Bools, Ints, Ints32, RowLog, Rows, grow_column
 from tutti.cluster.edits import Hold
 from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.cluster.node_table import NodeTable
 from tutti.cluster.pod_table import PodTable, UsageTable
+
+_MAX_TOUCHED = 1 << 16
 
 
 class HeldRoom(NamedTuple):
@@ -40,6 +42,9 @@ class Holds:
         """By node name, then owner."""
         self.version = 0
         """Changes with every added, changed or removed hold."""
+        self.touched = RowLog(_MAX_TOUCHED)
+        """Node rows where a hold was removed."""
+        self._expiry: tuple[int, int | None] = (0, None)
         self._slot_of: dict[str, int] = {}
         self._owners: list[str] = []
         self._free: list[int] = []
@@ -75,6 +80,8 @@ class Holds:
             if not on_node:
                 del self.by_node[hold.node]
             slot = self._slot_of.pop(owner)
+            if self._row[slot] >= 0:
+                self.touched.add(int(self._row[slot]))
             self._row[slot], self._owners[slot] = -1, ""
             self._free.append(slot)
         return hold
@@ -115,6 +122,13 @@ class Holds:
         self._row[slot] = self._nodes.row_of.get(hold.node, -1)
         self._priority[slot] = hold.effective_priority(int(pods.priority[pod]) if pod >= 0 else 0)
         self._group[slot] = pods.group[pod] if pod >= 0 else NO_GROUP
+
+    def next_expiry(self) -> int | None:
+        """Return the earliest time at which a hold expires; it costs the number of holds after a change."""
+        if self._expiry[0] != self.version:
+            times = [hold.until for hold in self.by_owner.values() if hold.until is not None]
+            self._expiry = self.version, min(times, default=None)
+        return self._expiry[1]
 
     def priority_of(self, owner: str) -> int:
         """Return the priority of an owner's hold."""
@@ -165,5 +179,5 @@ class Holds:
         clone = Holds(nodes, pods, usages)
         for hold in self.by_owner.values():
             clone.put(hold)
-        clone.version = self.version
+        clone.version, clone.touched = self.version, self.touched.copy()
         return clone

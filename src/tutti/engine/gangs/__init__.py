@@ -4,5 +4,6 @@
 - `placer`       can all pods that a gang needs be bound, and where?
 - `areas`        to which topology domains may a gang go, the best first?
 - `area_search`  how are the pods of several groups placed in their areas: one by one, in other orders, by search?
+- `domain_room`  how many pods of a gang fit in each domain, by arithmetic?
 - `pod_packing`  how do pods of several kinds fit on nodes, by arithmetic alone?
 """

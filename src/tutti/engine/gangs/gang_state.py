@@ -6,8 +6,8 @@ Rows are rows of the cluster's pod table. A pod that names no group is a gang of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,11 +16,13 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints32
 from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.engine.plugins.attached_cache import AttachedCache
+from tutti.kube.gangs.dialect import Find
 from tutti.kube.gangs.gang import Gang, GangPart, GangTopology
 from tutti.kube.gangs.reader import part_of, read_gang, root_group
 from tutti.kube.objects import Object, Pod
 from tutti.kube.times import micros
 
+T = TypeVar("T", bound=Hashable)
 NO_CREATION_TIME = 2**63 - 1
 """The creation time of a pod without one: after all others."""
 
@@ -164,13 +166,18 @@ class Gangs:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._objects_version = -1
         self._read = self._objects_read = 0
         self._roots: list[str] = []
         """The gang of each group."""
         self._groups_of: dict[str, list[int]] = {}
         """The groups of each gang."""
         self._records: dict[str, Gang] = {}
+        self._versions: dict[str, int] = {}
+        self._changes = 0
+        self._gangs_reading = _Readers[str]()
+        """Which gang's record depends on which object."""
+        self._groups_reading = _Readers[int]()
+        """Which group's gang depends on which object."""
         self.caches: dict[Any, Any] = {}
         """Values of attached caches (`attached_cache`)."""
         self._watchers: list[Callable[[str], None]] = []
@@ -183,7 +190,7 @@ class Gangs:
         return _GANGS.of(cluster)
 
     def watch(self, changed: Callable[[str], None]) -> None:
-        """Call a function with the key of each gang whose pods change."""
+        """Call a function with the key of each gang whose pods or group objects change."""
         self._watchers.append(changed)
 
     def key_of(self, row: int) -> str | None:
@@ -208,37 +215,69 @@ class Gangs:
             self._root_places = np.array([places[key] for key in self._roots], dtype=np.int32)
         return self._root_places[groups]
 
+    # Following the cluster --------------------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Follow the changes of the cluster, and call the watchers."""
+        self._sync()
+
     def _sync(self) -> None:
         """Assign new groups to their gangs, and drop the records of gangs that have changed."""
         groups = self._cluster.groups
+        if self._objects_read != groups.changed_objects_dropped + len(groups.changed_objects):
+            self._follow_objects()
         if self._read != groups.touched.length:
-            for number in set(groups.touched.since(self._read).tolist()):
-                if number < len(self._roots):
-                    self._records.pop(self._roots[number], None)
-                    for notify in self._watchers:
-                        notify(self._roots[number])
+            touched = set(groups.touched.since(self._read).tolist())
             self._read = groups.touched.length
-        if self._objects_version != groups.objects_version or self._has_regrouped():
-            self._objects_version, self._objects_read = groups.objects_version, groups.objects_touched.length
-            self._clear()
+            for number in touched:
+                if number < len(self._roots):
+                    self._changed(self._roots[number])
         for number in range(len(self._roots), len(groups.keys)):
-            key = root_group(groups.keys[number], self._find)
+            key = root_group(groups.keys[number], self._groups_reading.recorder(number, self._find))
             self._roots.append(key)
-            self._records.pop(key, None)
             self._groups_of.setdefault(key, []).append(number)
+            self._changed(key)
 
-    def _has_regrouped(self) -> bool:
-        """Return whether a group whose object changed now belongs to another gang."""
+    def _follow_objects(self) -> None:
+        """Drop what was read from objects that have changed."""
         groups = self._cluster.groups
-        if self._objects_read == groups.objects_touched.length:
-            return False
-        changed = set(groups.objects_touched.since(self._objects_read).tolist())
-        self._objects_read = groups.objects_touched.length
-        return any(n < len(self._roots) and self._roots[n] != root_group(groups.keys[n], self._find) for n in changed)
+        first = self._objects_read - groups.changed_objects_dropped
+        self._objects_read = groups.changed_objects_dropped + len(groups.changed_objects)
+        if first < 0:
+            self._clear()
+            return
+        changed = dict.fromkeys(groups.changed_objects[first:])
+        for number in sorted({number for obj in changed for number in self._groups_reading.of(obj)}):
+            key = root_group(groups.keys[number], self._groups_reading.recorder(number, self._find))
+            if key != self._roots[number]:
+                self._regroup(number, key)
+        for key in dict.fromkeys(key for obj in changed for key in self._gangs_reading.of(obj)):
+            self._changed(key)
+
+    def _regroup(self, number: int, key: str) -> None:
+        """Move a group to another gang."""
+        old = self._roots[number]
+        self._groups_of[old].remove(number)
+        self._roots[number] = key
+        self._groups_of.setdefault(key, []).append(number)
+        self._root_places = np.zeros(0, dtype=np.int32)
+        self._changed(old)
+        self._changed(key)
+
+    def _changed(self, key: str) -> None:
+        self._records.pop(key, None)
+        self._changes += 1
+        self._versions[key] = self._changes
+        for notify in self._watchers:
+            notify(key)
 
     def _clear(self) -> None:
-        self._roots, self._groups_of, self._records = [], {}, {}
+        keys = dict.fromkeys(self._roots)
+        self._roots, self._groups_of = [], {}
         self._root_places = np.zeros(0, dtype=np.int32)
+        self._gangs_reading, self._groups_reading = _Readers(), _Readers()
+        for key in keys:
+            self._changed(key)
 
     def rows(self, key: str) -> list[int]:
         """Return the rows of all pods of a gang, sorted."""
@@ -251,18 +290,18 @@ class Gangs:
         self._sync()
         return sorted({key for key, members in zip(self._roots, self._cluster.groups.members, strict=True) if members})
 
-    def version(self, key: str) -> tuple[int, ...]:
-        """Return a value that changes when a pod of the gang, or an object that describes groups, changes."""
+    def version(self, key: str) -> int:
+        """Return a number that changes when a pod of the gang, or an object that describes the gang, changes."""
         self._sync()
-        groups = self._cluster.groups
-        return groups.objects_version, *(groups.version[number] for number in self._groups_of.get(key, ()))
+        return self._versions.get(key, 0)
 
     def gang(self, key: str) -> Gang:
         """Return a gang's record, read from its group objects and pods."""
         self._sync()
         record = self._records.get(key)
         if record is None:
-            record = self._records[key] = read_gang(key, self._pods(self.rows(key)), self._find)
+            find = self._gangs_reading.recorder(key, self._find)
+            record = self._records[key] = read_gang(key, self._pods(self.rows(key)), find)
         return record
 
     def records(self, places: Sequence[int]) -> list[Gang]:
@@ -287,6 +326,37 @@ class Gangs:
 
     def _find(self, kind: str, key: str) -> Object | None:
         return self._cluster.objects[kind].get(key)
+
+
+class _Readers(Generic[T]):
+    """Which readers looked up which objects, so that a change of an object concerns only those readers."""
+
+    def __init__(self) -> None:
+        self._readers: dict[tuple[str, str], set[T]] = {}
+        self._objects: dict[T, list[tuple[str, str]]] = {}
+
+    def of(self, obj: tuple[str, str]) -> Iterable[T]:
+        """Return the readers of an object, by kind and key."""
+        return self._readers.get(obj, ())
+
+    def recorder(self, reader: T, find: Find) -> Find:
+        """Return a lookup that records what a reader looks up, after forgetting what it looked up before."""
+        for obj in self._objects.pop(reader, ()):
+            readers = self._readers[obj]
+            readers.discard(reader)
+            if not readers:
+                del self._readers[obj]
+        objects: list[tuple[str, str]] = []
+
+        def recording(kind: str, key: str) -> Object | None:
+            readers = self._readers.setdefault((kind, key), set())
+            if reader not in readers:
+                readers.add(reader)
+                objects.append((kind, key))
+                self._objects[reader] = objects
+            return find(kind, key)
+
+        return recording
 
 
 def creation_time(pod: Pod) -> int:

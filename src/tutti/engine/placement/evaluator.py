@@ -18,6 +18,7 @@ from tutti.cluster.edits import Bind
 from tutti.cluster.events import ALL_EVENTS, Event
 from tutti.cluster.indexes.holds import HeldRoom
 from tutti.cluster.node_table import RANK_BITS
+from tutti.cluster.spec_classes import SpecClass
 from tutti.cluster.work.meter import POD_PASS, POD_PASS_NODE
 from tutti.engine.placement.node_plugin_cache import NodePluginCache
 from tutti.engine.placement.profile import Profile
@@ -65,6 +66,9 @@ class Evaluator:
     def __init__(self, cluster: Cluster, profile: Profile) -> None:
         self.cluster, self.profile = cluster, profile
         self.row_plugins = RowPlugins(profile)
+        self.row_plugin_names = frozenset(
+            enabled.plugin.name for enabled in profile.plugins if isinstance(enabled.plugin, NodePlugin | PodPlugin)
+        )
         self._cluster_plugins = [
             (index, enabled, enabled.plugin)
             for index, enabled in enumerate(profile.plugins)
@@ -97,7 +101,15 @@ class Evaluator:
 
     def row_cache(self, incoming: IncomingPod) -> RowPluginCache:
         """Return the cache of row plugin results for the pod's spec class."""
-        spec = incoming.spec
+        return self._row_cache(incoming.spec)
+
+    def node_plugins_accept(self, spec: SpecClass, rows: Rows) -> bool:
+        """Return whether the node plugins accept pods of a spec class on one of some rows."""
+        node_cache = self._row_cache(spec).node_cache
+        node_cache.sync()
+        return node_cache.only_nodes is not None or bool((node_cache.base_keys[rows] >= 0).any())
+
+    def _row_cache(self, spec: SpecClass) -> RowPluginCache:
         row_cache = self._row_cache_of.get(spec.number)
         if row_cache is None and self._named_node_cache is not None and self._named_node_cache[0] == spec.number:
             return self._named_node_cache[1]
@@ -191,11 +203,12 @@ class Evaluator:
 
     def resource_requests(self, incoming: IncomingPod) -> list[tuple[int, int]]:
         """Return the resources (by index) that filters check for room, and how much of each the pod requests."""
-        return [
-            want
-            for plugin in self.row_plugins.pod_filters
-            for want in plugin.required_resources(self.cluster, incoming.spec)
-        ]
+        return self.spec_requests(incoming.spec)
+
+    def spec_requests(self, spec: SpecClass) -> list[tuple[int, int]]:
+        """Return the resources that filters check for room for pods of a spec class, with the amounts."""
+        filters = self.row_plugins.pod_filters
+        return [want for plugin in filters for want in plugin.required_resources(self.cluster, spec)]
 
     # Holds ------------------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tutti.cluster.columns import Bools, Ints, Rows
-from tutti.engine.gangs.areas import PodKind, mandatory_needs
+from tutti.cluster.columns import Ints, Rows
+from tutti.engine.gangs.areas import PodKind
+from tutti.engine.gangs.domain_room import DomainRoom
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.capacity import NO_LIMIT, sum_by
@@ -30,15 +31,11 @@ class VictimProposals:
     def __init__(self, placer: GangPlacer, need: Need, candidates: EvictionUnits) -> None:
         self._placer, self._need, self._candidates = placer, need, candidates
         self._cluster = placer.engine.cluster
-        areas = placer.areas
-        self._groups = [(areas.kinds(each.all_waiting), each.least) for each in mandatory_needs(need)]
-        """The kinds of pods of the gang and of each mandatory part, and how many pods each needs."""
-        self._kinds = self._groups[0][0]
+        self._room = DomainRoom(placer, need)
+        self._groups, self._kinds, self._free = self._room.groups, self._room.kinds, self._room.free
         self.has_no_pod_rules = not any(any(kind.incoming.applicable_plugins) for kind in self._kinds)
         """Whether no cluster plugin concerns the gang's pods: no rules between pods, no volumes."""
         self._pods, self._unit_of_pod = candidates.pods, candidates.unit_of_pod
-        self._free = placer.capacity.free(kind.incoming for kind in self._kinds)
-        """The free amounts before any eviction, less the room that is held for others."""
 
     @staticmethod
     def _pods_and_units(units: Sequence[EvictionUnit]) -> tuple[Rows, Rows]:
@@ -49,51 +46,14 @@ class VictimProposals:
 
     # Room -------------------------------------------------------------------------------------------------------------
 
-    def _free_without(self, evicted: Rows) -> Ints:
-        """Return the free amounts of every row without some pods."""
-        cluster = self._cluster
-        free = self._free.copy()
-        is_evicted = np.zeros(cluster.pods.length, dtype=bool)
-        is_evicted[evicted] = True  # a pod may belong to two units: count it once
-        evicted = np.flatnonzero(is_evicted)
-        np.add.at(free.T, cluster.pods.node[evicted], cluster.usages.matrix[cluster.pods.usage[evicted]])
-        return free
-
-    def _surplus_by_domain(self, free: Ints) -> Ints:
-        """Return for each domain how many pods fit beyond the need; negative where room is missing."""
-        digits, length, allowed = self._domains()
-        surplus = np.full(length, 2**40)
-        for kinds, count in self._groups:
-            fits = np.zeros(length, dtype=np.int64)
-            for kind in kinds:
-                copies = self._placer.capacity.copies_with_free(kind.incoming, free, slice(None))
-                fits += np.minimum(sum_by(digits, np.minimum(copies, len(kind.rows)), length), len(kind.rows))
-            surplus = np.minimum(surplus, fits - count)
-        return np.where(allowed, surplus, -(2**40))
-
-    def _domains(self) -> tuple[Rows, int, Bools]:
-        """Return the domain of each row, the number of domains, and which of them the gang may use."""
-        nodes, key = self._cluster.nodes, self._need.topology.required
-        if key is None:
-            return np.zeros(nodes.size, dtype=np.intp), 1, np.ones(1, dtype=bool)
-        domains = nodes.domains(key)
-        allowed = np.ones(len(domains.nodes_in), dtype=bool)
-        allowed[0] = False
-        running_domains = self._placer.areas.domains_of(self._need.running, key)
-        if running_domains:
-            allowed[:] = False
-            if len(running_domains) == 1:
-                allowed[list(running_domains)] = 0 not in running_domains
-        return domains.indices, len(allowed), allowed
-
     def is_hopeless(self) -> bool:
         """Return whether evicting all units could not make enough room."""
-        return bool((self._surplus_by_domain(self._free_without(self._pods)) < 0).all())
+        return bool((self._room.surplus_by_domain(self._room.free_without(self._pods)) < 0).all())
 
     def may_suffice(self, units: Sequence[EvictionUnit]) -> bool:
         """Return whether evicting some units could make enough room."""
         pods, _ = self._pods_and_units(units)
-        return bool((self._surplus_by_domain(self._free_without(pods)) >= 0).any())
+        return bool((self._room.surplus_by_domain(self._room.free_without(pods)) >= 0).any())
 
     def possible_sets(self, units: Sequence[EvictionUnit]) -> Ints:
         """Return the sets of units (integers as in `victim_subsets`) that could make enough room."""
@@ -106,7 +66,7 @@ class VictimProposals:
         freed = np.zeros((len(units), len(rows), len(cluster.resources)), dtype=np.int64)
         np.add.at(freed, (unit_of_pod, position), cluster.usages.matrix[cluster.pods.usage[pods]])
         free = self._free
-        digits, _, allowed = self._domains()
+        digits, _, allowed = self._room.domains()
         # Only domains with pods of these units make a difference.
         affected = np.unique(digits[rows])
         affected = affected[allowed[affected]]
@@ -150,7 +110,7 @@ class VictimProposals:
         accepting = np.zeros(self._cluster.nodes.size, dtype=bool)
         for kind in self._kinds:
             accepting |= self._placer.capacity.nodes_accept(kind.incoming, slice(None))
-        digits, _, allowed = self._domains()
+        digits, _, allowed = self._room.domains()
         accepting &= allowed[digits]
         is_useful = accepting[self._cluster.pods.node[self._pods]]
         return [self._candidates.units[number] for number in np.unique(self._unit_of_pod[is_useful]).tolist()]
@@ -187,9 +147,13 @@ class VictimProposals:
 
     def _can_make_room(self, numbers: Rows) -> bool:
         """Return whether evicting the units with these numbers could make enough room."""
+        return bool((self._surplus_without(numbers) >= 0).any())
+
+    def _surplus_without(self, numbers: Rows) -> Ints:
+        """Return for each domain how many pods fit beyond the need, without the units with these numbers."""
         is_listed = np.zeros(len(self._candidates.units), dtype=bool)
         is_listed[numbers] = True
-        return bool((self._surplus_by_domain(self._free_without(self._pods[is_listed[self._unit_of_pod]])) >= 0).any())
+        return self._room.surplus_by_domain(self._room.free_without(self._pods[is_listed[self._unit_of_pod]]))
 
     def _likely_areas(self, numbers: Rows) -> Iterator[Area | None]:
         """Yield the areas in which to propose victims: possible domains, those that lack the least room now first."""
@@ -197,10 +161,8 @@ class VictimProposals:
         if key is None:
             yield None
             return
-        is_listed = np.zeros(len(self._candidates.units), dtype=bool)
-        is_listed[numbers] = True
-        is_possible = self._surplus_by_domain(self._free_without(self._pods[is_listed[self._unit_of_pod]])) >= 0
-        surplus_now = self._surplus_by_domain(self._free)
+        is_possible = self._surplus_without(numbers) >= 0
+        surplus_now = self._room.surplus_by_domain(self._free)
         order = np.lexsort((self._placer.areas.domain_ranks(key), -surplus_now))
         for digit in order[is_possible[order]][:_MAX_DOMAINS].tolist():
             yield self._placer.areas.domain(key, digit)

@@ -9,6 +9,7 @@
 - `gang_attempts`, `single_pod_attempts`  how is one gang, or are some single pods, placed?
 - `context`              what do all attempts of a session share: tools, budget, known failures?
 - `eviction`             how are the evictions that preemption chose carried out?
-- `reservations`         where and when can a starving turn start?
+- `waiting`              which turns are pending, and which change may cure a failed one?
+- `reserve`              where and when can a starving turn start, and who may use that room?
 - `plan`, `plan_builder` what does a plan contain, and how is it recorded?
 """

@@ -15,6 +15,8 @@ from tutti.engine.preemption.gang_preemption import Evictions, GangPreemption
 from tutti.engine.session.eviction import Evictor
 from tutti.engine.session.plan_builder import PlanBuilder
 from tutti.engine.session.policy import Policy
+from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.engine.session.waiting.retry_hints import RoomClass
 from tutti.kube.times import timestamp
 
 T = TypeVar("T")
@@ -29,6 +31,10 @@ class FailedAttempt(NamedTuple):
     """The cluster's event counters at the time of the attempt."""
     needs_room: bool = False
     """Whether more free resources would help."""
+    plugins: frozenset[str] = frozenset()
+    """The plugins that refused nodes."""
+    leaving: tuple[str, ...] = ()
+    """Nodes where victims are leaving for the turn."""
 
     def may_be_cured(self, events: Sequence[int]) -> bool:
         """Return whether an event that may cure the failure has happened since the attempt."""
@@ -94,7 +100,9 @@ class SessionContext:
     def waiting_for_victims(self, evictions: Evictions) -> FailedAttempt:
         """Return the failure of a turn that waits until its victims have terminated."""
         text = f"waits for {_short_list((*evictions.victims, *evictions.leaving))} to leave"
-        return FailedAttempt(text, frozenset((Event.POD_REMOVED,)), tuple(self.cluster.events))
+        nodes = tuple(dict.fromkeys(decision.node or "" for decision in evictions.decisions))
+        cures, events = frozenset((Event.POD_REMOVED,)), tuple(self.cluster.events)
+        return FailedAttempt(text, cures, events, leaving=nodes)
 
     def record_binds(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
         """Record in the plan that pods are bound."""
@@ -106,6 +114,29 @@ class SessionContext:
         for pod in pods:
             if self.policy.preemption and pod in self.cluster.holds:
                 self.cluster.apply(Release(pod))
+
+    def room_kind(
+        self, key: tuple[object, ...], rows: Iterable[int], failure: FailedAttempt, *, priority: int | None
+    ) -> FailureKind:
+        """Return the kind of failed turns with pods in some rows.
+
+        If only nodes and free resources keep the pods pending, a change of other nodes than those with room for one of
+        the pods cannot cure them. `priority` is that of the turn, None if the turn may not evict pods.
+        """
+        evaluator, table = self.engine.evaluator, self.cluster.pods
+        rows = list(rows)
+        row_of_spec = {int(table.spec[row]): row for row in rows}
+        holds = (self.cluster.holds.get(table.keys[row]) for row in rows) if self.cluster.holds else ()
+        nodes = (*failure.leaving, *(hold.node for hold in holds if hold is not None))
+        watched = frozenset(row for row in map(self.cluster.nodes.row_of.get, nodes) if row is not None)
+        waits_for_room = bool(failure.leaving) or (
+            bool(failure.plugins) and failure.plugins <= evaluator.row_plugin_names and not self.policy.consolidation
+        )
+        classes: frozenset[RoomClass] = frozenset()
+        if waits_for_room and not any(any(evaluator.incoming_pod(r).applicable_plugins) for r in row_of_spec.values()):
+            may_preempt = priority is not None and not failure.leaving
+            classes = frozenset(RoomClass(spec, priority or 0, may_preempt) for spec in row_of_spec)
+        return FailureKind(key, failure.cures, failure.events, classes=classes, watched_rows=watched)
 
     def pod_kind(self, row: int) -> tuple[int, int]:
         """Return the pod's spec number and label class: pods with the same kind differ at most in their owners."""

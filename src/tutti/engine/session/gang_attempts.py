@@ -20,6 +20,7 @@ from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.gang_shortage import GangShortage, gang_shortage
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
 from tutti.engine.session.plan import GangPlan, Turn, Unschedulable
+from tutti.engine.session.waiting.failure_kind import FailureKind
 
 _EVICTION_INSUFFICIENT = " Evicting pods of lower priority would not be enough."
 
@@ -127,6 +128,14 @@ class GangAttempts:
         kinds = tuple((*self._context.pod_kind(row), state.part_of[row]) for row in state.waiting)
         return kinds, gang.minimum, gang.topology, gang.parts, gang.parts_needed, turn.priority, preempts
 
+    def failure_kind(self, turn: Turn, failure: FailedAttempt) -> FailureKind:
+        """Return the kind of a gang that failed; a gang with running or nominated pods is a kind of its own."""
+        state = self._gang_state(turn)
+        kind = None if turn.surplus else self._kind(turn, state)
+        key = ("turn", turn.name) if kind is None else ("gang", *kind, state.gang.duration)
+        priority = turn.priority if self._may_preempt(state) else None
+        return self._context.room_kind(key, state.waiting, failure, priority=priority)
+
     # Surplus ----------------------------------------------------------------------------------------------------------
 
     def _add_surplus(self, turn: Turn) -> FailedAttempt | None:
@@ -137,6 +146,7 @@ class GangAttempts:
         state = self._gang_state(turn)
         if state.gang.problem is not None or state.need().least:
             return None
+        self._record_gang(turn, state)
         refused: FailedAttempt | None = None
         parts = state.part_of
         for _, same_kind in groupby(state.waiting, lambda row: (self._context.pod_kind(row), parts[row])):
@@ -160,8 +170,7 @@ class GangAttempts:
                 self._known_shortages.put(kind, outcome)
                 self._context.release_holds(self._cluster.pods.keys[each] for each in rows)
                 self._refuse_pods(turn, rows, outcome.message, outcome.reasons)
-                cures = outcome.cures(self._engine.evaluator)
-                return state, FailedAttempt(outcome.message, cures, tuple(self._cluster.events), outcome.needs_room)
+                return state, self._failed_attempt(outcome)
             refused = outcome or refused
             added = [row]
             if outcome is None and not need.has_preferences:
@@ -225,8 +234,12 @@ class GangAttempts:
         self._plan.gangs[turn.key] = replace(self._plan.gangs[turn.key], message=message, reasons=reasons)
         self._context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
         self._refuse_pods(turn, state.waiting, message, reasons)
-        cures = shortage.cures(self._engine.evaluator)
-        return FailedAttempt(message, cures, tuple(self._cluster.events), shortage.needs_room)
+        return self._failed_attempt(shortage)
+
+    def _failed_attempt(self, shortage: GangShortage) -> FailedAttempt:
+        """Return the failed attempt of a gang's turn, with the events that may cure the failure."""
+        cures, events = shortage.cures(self._engine.evaluator), tuple(self._cluster.events)
+        return FailedAttempt(shortage.message, cures, events, shortage.needs_room, shortage.plugins)
 
     def _refuse_pods(
         self, turn: Turn, rows: Iterable[int], message: str, reasons: dict[str, int] | None = None

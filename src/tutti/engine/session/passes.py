@@ -6,8 +6,8 @@ cluster changes by edits only. `queue_passes` has the passes of a live scheduler
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import groupby
+from collections import deque
+from collections.abc import Collection
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.work.meter import TURN
@@ -18,6 +18,7 @@ from tutti.engine.session.plan import NotConsidered, Plan, Turn
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.single_pod_attempts import SinglePodAttempts
+from tutti.engine.session.waiting.failure_kind import FailureKind
 
 _BATCH_SIZE = 256
 """Single pods that are tried between two checks of the work budget."""
@@ -35,15 +36,14 @@ class Passes:
     def __init__(self, engine: Engine, now: int | None, policy: Policy, *, only: Collection[str] | None) -> None:
         self.engine, self.cluster, self.policy = engine, engine.cluster, policy
         self.context = SessionContext(engine, policy, now)
-        self._only = only
+        self.only = only
         self._single_pod_attempts, self._gang_attempts = SinglePodAttempts(self.context), GangAttempts(self.context)
         self.failed: dict[str, FailedAttempt] = {}
         """The turns that failed in this session, by name."""
 
     def run(self) -> Plan:
         """Take passes over the turns, and return the plan."""
-        all_turns, not_considered = self._pending_turns()
-        due_turns = self.turns_due(all_turns)
+        due_turns, not_considered = self.next_turns()
         for pass_number in range(1, self.policy.passes + 1):
             self.cluster.meter.count += TURN * len(due_turns)
             displaced_count = self.context.plan.displaced_count
@@ -53,33 +53,38 @@ class Passes:
             has_displaced = self.context.plan.displaced_count != displaced_count
             if pass_number == self.policy.passes or not (self.may_retry_failure() or has_displaced):
                 break
-            due_turns = self.turns_due(self._pending_turns()[0])
+            due_turns, _ = self.next_turns()
         self.update_queue()
         return self.context.plan.plan(not_considered)
 
-    def _pending_turns(self) -> tuple[list[Turn], list[NotConsidered]]:
-        names, rows = self.cluster.pods.node_names, self.cluster.pods.row_of
-        if self._only is None:
-            waiting_keys = pending_pods(self.cluster)
-        else:
-            known_rows = ((pod, rows.get(pod)) for pod in dict.fromkeys(self._only))
-            waiting_keys = [pod for pod, row in known_rows if row is not None and names[row] is None]
-        return sort_into_turns(self.cluster, self.context.gangs, waiting_keys, profile=self.engine.profile)
-
-    def turns_due(self, all_turns: list[Turn]) -> list[Turn]:
-        """Return the turns to take in the next pass."""
+    def next_turns(self) -> tuple[list[Turn], list[NotConsidered]]:
+        """Return the turns to take in the next pass, and the pods that the scheduler does not try."""
+        waiting = pending_pods(self.cluster) if self.only is None else self.only_pods()
+        profile, gangs = self.engine.profile, self.context.gangs
+        all_turns, not_considered = sort_into_turns(self.cluster, gangs, waiting, profile=profile)
         events, failed = self.cluster.events, self.failed
-        return [turn for turn in all_turns if turn.name not in failed or failed[turn.name].may_be_cured(events)]
+        due = [turn for turn in all_turns if turn.name not in failed or failed[turn.name].may_be_cured(events)]
+        return due, not_considered
+
+    def only_pods(self) -> list[str]:
+        """Return the pods to which the session is limited, as far as they are pending."""
+        names, rows = self.cluster.pods.node_names, self.cluster.pods.row_of
+        known_rows = ((pod, rows.get(pod)) for pod in dict.fromkeys(self.only or ()))
+        return [pod for pod, row in known_rows if row is not None and names[row] is None]
 
     def may_retry_failure(self) -> bool:
         """Return whether an event since its attempt may have cured a failed turn."""
         return any(failure.may_be_cured(self.cluster.events) for failure in self.failed.values())
 
     def _take_due_turns(self, due_turns: list[Turn]) -> None:
-        for batch in self.batches(due_turns):
+        remaining = deque(due_turns)
+        while remaining:
             if self.context.budget.is_exhausted():
-                self.record_stop(batch[0])
+                self.record_stop(remaining[0])
                 return
+            batch = self._next_batch(remaining)
+            if len(batch) == 1 and self.is_obsolete(batch[0]):
+                continue
             self.context.plan.record_turns(batch)
             try:
                 self.take_turns(batch)
@@ -87,19 +92,30 @@ class Passes:
                 self.record_stop(batch[0])
                 return
             self.context.may_defer_turn = True
+            more = self.turns_made_due(batch[-1])
+            if more:
+                remaining = deque(sorted({*remaining, *more}))
 
-    def batches(self, due_turns: list[Turn]) -> Iterator[list[Turn]]:
-        """Batch single pods; yield turns that must be taken alone one at a time."""
-        batch_size = len(due_turns) if self.policy.budget is None else _BATCH_SIZE
-        for is_alone, group in groupby(due_turns, self.is_taken_alone):
-            group_turns = list(group)
-            size = 1 if is_alone else batch_size
-            for first in range(0, len(group_turns), size):
-                yield group_turns[first : first + size]
+    def _next_batch(self, remaining: deque[Turn]) -> list[Turn]:
+        """Take the next turns off the front: one that must be taken alone, or as many others as fit a batch."""
+        batch = [remaining.popleft()]
+        if not self.is_taken_alone(batch[0]):
+            size = len(remaining) + 1 if self.policy.budget is None else _BATCH_SIZE
+            while remaining and len(batch) < size and not self.is_taken_alone(remaining[0]):
+                batch.append(remaining.popleft())
+        return batch
+
+    def turns_made_due(self, turn: Turn) -> list[Turn]:
+        """Return further turns to take in this pass, because of what a turn did to them; they come after it."""
+        return []
 
     def is_taken_alone(self, turn: Turn) -> bool:
         """Return whether a turn must not share a batch: gangs must not."""
         return turn.gang is not None
+
+    def is_obsolete(self, turn: Turn) -> bool:
+        """Return whether a turn that was due need not be taken any more."""
+        return False
 
     def take_turns(self, batch: list[Turn]) -> None:
         """Attempt a batch, which is single pods or one gang, and record the turns that failed."""
@@ -112,6 +128,12 @@ class Passes:
             return self._single_pod_attempts.attempt([turn.key for turn in batch])
         failure = self._gang_attempts.attempt(first)
         return {} if failure is None else {first.name: failure}
+
+    def failure_kind(self, turn: Turn, failure: FailedAttempt) -> FailureKind:
+        """Return the kind of a failed turn: turns of the same kind fail alike."""
+        if turn.gang is None:
+            return self._single_pod_attempts.failure_kind(turn, failure)
+        return self._gang_attempts.failure_kind(turn, failure)
 
     def record_stop(self, turn: Turn) -> None:
         """Record the turn at which the session ran out of budget."""

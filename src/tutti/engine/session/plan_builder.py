@@ -42,6 +42,8 @@ class PlanBuilder:
         self.broken_gangs: dict[str, tuple[str, int]] = {}
         """Gangs that fell below their minimum: the pod or gang that displaced them, and their former minimum, which
         some dialects count from the pods that exist."""
+        self.lost_nominations: list[str] = []
+        """Pods that lost the room that was held for them to a pod or gang of higher priority."""
         self.displaced_count = 0
         """The number of pods that this plan had bound, or held room for, and displaced again."""
 
@@ -102,6 +104,7 @@ class PlanBuilder:
 
     def remove_nomination(self, pod: str, preemptor: str) -> None:
         """Record that a pod loses the room that was held for it."""
+        self.lost_nominations.append(pod)
         previous = self._nominated.pop(pod, None)
         if previous is not None:
             self._refuse_displaced(pod, preemptor, previous.priority, previous.gang)

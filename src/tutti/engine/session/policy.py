@@ -38,6 +38,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Whether victims begin to terminate, which needs a clock, or are removed at once."""
     passes: int = 1
     """The maximum number of passes; a pass is repeated only if it may have cured an earlier failure."""
+    queueing: Literal["fifo", "backfill", "reservation"] = "reservation"
+    """What later turns may do while a turn waits for room; turns of higher priority always come first. `fifo`: nothing.
+    `backfill`: use any room. `reservation`: use any room but that which is reserved for the first starving turn, or
+    that room if they are known to end before it is needed."""
     patience: Patience | None = Patience()
     """None: no backoff and no reservations; every pending pod is tried, and no queue is kept."""
     budget: int | None = None

@@ -1,68 +1,35 @@
 """The queue: which turns failed, and when each is tried again.
 
-A failed turn is tried again when an event has happened that may cure the failure (each plugin names its events) and the
-backoff is over, which doubles with every attempt; or when the turn's own pods or group have changed; or after
-`Patience.retry_after` in any case.
+A failed turn is tried again when a change may have cured the failure (`waiting_index`) and the backoff is over, which
+doubles with every attempt; or when the turn's own pods or group have changed; or after `Patience.retry_after` in any
+case.
 
-Contract: a `Queue` belongs to one cluster and changes in place. The queue follows the cluster's marks: a rollback of
-the cluster undoes what sessions did to the queue since the mark. `freeze` returns a record that can be stored; a queue
-made from a record for another cluster tries every turn again when its backoff is over. Losing a queue costs one round
-of attempts, nothing else.
+Contract: a `Queue` belongs to one cluster and changes in place. `due_turns` costs what has changed since the last
+session. The queue follows the cluster's marks: a rollback of the cluster undoes what sessions did to the queue since
+the mark. `freeze` returns a record that can be stored; a queue made from a record for another cluster tries every turn
+again when its backoff is over. Losing a queue costs one round of attempts, nothing else.
 """
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold
-from tutti.engine.session.plan import Order
+from tutti.cluster.events import Event
+from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.placement.engine import Engine
+from tutti.engine.session.plan import NotConsidered, Order, Turn
 from tutti.engine.session.policy import Patience
-
-
-class WaitingTurn(msgspec.Struct, frozen=True):
-    """A turn that failed; times are microseconds."""
-
-    since: int
-    """The time of the first attempt."""
-    tried: int
-    """The time of the last attempt."""
-    attempts: int
-    message: str
-    cures: tuple[int, ...]
-    """The events that may cure the failure."""
-    events: tuple[int, ...]
-    """The cluster's event counters at the last attempt."""
-    version: tuple[int, ...]
-    """The version of the turn's pods and group at the last attempt."""
-    needs_room: bool = False
-    """Whether more free resources would help."""
-    no_reservation_before: int = 0
-    """The turn gets no reservation before this time, because its last reservation was held for too long."""
-
-    def due_at(self, events: list[int], patience: Patience, *, may_reserve: bool) -> int:
-        """Return when to try again if no further event happens; `may_reserve`: the turn could get a reservation."""
-        due = self.tried + patience.retry_after
-        if self.may_be_cured(events):
-            due = min(due, self.backoff_ends(patience))
-        if may_reserve and self.needs_room:
-            starving = max(self.since + patience.starving_after, self.no_reservation_before)
-            due = min(due, max(starving, self.backoff_ends(patience)))
-        return due
-
-    def is_starving(self, now: int, patience: Patience) -> bool:
-        """Return whether the turn has waited for room for so long that room is reserved."""
-        return self.needs_room and now - self.since >= patience.starving_after and now >= self.no_reservation_before
-
-    def may_be_cured(self, events: list[int]) -> bool:
-        """Return whether an event that may cure the failure has happened since the last attempt."""
-        return any(events[cure] != self.events[cure] for cure in self.cures)
-
-    def backoff_ends(self, patience: Patience) -> int:
-        """Return the earliest time of the next attempt."""
-        doubled = patience.first_backoff << min(self.attempts - 1, 30)
-        return self.tried + min(doubled, patience.longest_backoff)
+from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.engine.session.waiting.pending_turns import PendingTurns
+from tutti.engine.session.waiting.starving_turns import StarvingTurns
+from tutti.engine.session.waiting.waiting_index import WaitingIndex
+from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -92,8 +59,7 @@ class Queue:
     def __init__(self, cluster: Cluster, record: QueueRecord | None = None) -> None:
         """Make an empty queue, or a queue from the record of another cluster's queue.
 
-        The event counters in a record belong to the other cluster, so the turns are due when their backoff is over, and
-        the reservation is dropped.
+        The turns of a record are due when their backoff is over, and the reservation is dropped.
         """
         self.cluster = cluster
         self._waiting: dict[str, WaitingTurn] = {}
@@ -102,9 +68,18 @@ class Queue:
         self._wake: int | None = None
         self._undo: list[tuple[str, object]] = []
         self._marks: list[int] = []
+        self._pending: PendingTurns | None = None
+        self._untried: set[str] = set()
+        """Pending turns that have neither failed nor been found to need nothing now."""
+        self._changed: set[str] = set()
+        """Waiting turns whose pods or group changed since they failed."""
+        self._index: WaitingIndex | None = None
+        self._starving = StarvingTurns(0)
+        self._events: list[int] = []
+        self._log_positions = (0, 0)
         if record is not None:
             for name, entry in record.waiting.items():
-                self._waiting[name] = replace(entry, events=(-1,) * len(entry.events), version=())
+                self._waiting[name] = replace(entry, version=())
             self._resume = record.resume
         cluster.attach(self)
 
@@ -120,8 +95,9 @@ class Queue:
 
     @resume.setter
     def resume(self, order: Order | None) -> None:
-        self._log("resume", self._resume)
-        self._resume = order
+        if order != self._resume:
+            self._log("resume", self._resume)
+            self._resume = order
 
     @property
     def reservation(self) -> Reservation | None:
@@ -140,23 +116,161 @@ class Queue:
 
     @wake.setter
     def wake(self, time: int | None) -> None:
-        self._log("wake", self._wake)
-        self._wake = time
-
-    def put(self, name: str, entry: WaitingTurn) -> None:
-        """Record that a turn failed."""
-        self._log(name, self._waiting.get(name))
-        self._waiting[name] = entry
-
-    def drop(self, name: str) -> None:
-        """Remove a turn that no longer waits."""
-        entry = self._waiting.pop(name, None)
-        if entry is not None:
-            self._log(name, entry)
+        if time != self._wake:
+            self._log("wake", self._wake)
+            self._wake = time
 
     def freeze(self) -> QueueRecord:
         """Return the queue as a record."""
         return QueueRecord(dict(self._waiting), self._resume, self._reservation, self._wake)
+
+    # Failed turns -----------------------------------------------------------------------------------------------------
+
+    def put(self, name: str, entry: WaitingTurn, failure: FailureKind | None = None) -> None:
+        """Record that a turn failed, with what may cure it; without a failure only the entry changes."""
+        self._log(name, self._waiting.get(name))
+        self._waiting[name] = entry
+        self._untried.discard(name)
+        self._changed.discard(name)
+        if failure is not None and self._index is not None:
+            self._index.put(name, entry.order, failure, entry.tried)
+        self._starving.put(name, entry)
+
+    def drop(self, name: str) -> None:
+        """Remove a turn that no longer waits: it succeeded, or needs nothing until its pods or group change."""
+        self._untried.discard(name)
+        self._changed.discard(name)
+        entry = self._waiting.pop(name, None)
+        if entry is not None:
+            self._log(name, entry)
+            self._starving.drop(name)
+            if self._index is not None:
+                self._index.drop(name)
+
+    # What is due ------------------------------------------------------------------------------------------------------
+
+    def turn(self, name: str) -> Turn | None:
+        """Return a pending turn, as of the last `sync`."""
+        return self._pending.turns.get(name) if self._pending is not None else None
+
+    def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
+        """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
+        if self._pending is None or not self._pending.serves(engine.profile):
+            self._pending, self._index = PendingTurns(self.cluster, engine.profile), None
+        changes = self._pending.sync()
+        for name in changes.removed:
+            self.drop(name)
+        if self._index is None:
+            self._rebuild(patience)
+        else:
+            self._note_changed(changes.changed)
+        self._note_cluster(engine)
+        assert self._index is not None
+        self._index.note_time(now)
+        self._starving.note_time(now)
+        return changes.not_considered
+
+    def _rebuild(self, patience: Patience) -> None:
+        """Make the index again; every waiting turn counts as possibly cured."""
+        assert self._pending is not None
+        turns = self._pending.turns
+        for name in [name for name in self._waiting if name not in turns]:
+            self.drop(name)
+        self._index, self._starving = WaitingIndex(patience.retry_after), StarvingTurns(patience.starving_after)
+        self._untried = set(turns).difference(self._waiting)
+        self._changed = set()
+        for name, entry in self._waiting.items():
+            self._index.put_hot(name, turns[name].order)
+            self._starving.put(name, entry)
+
+    def _note_changed(self, changed: set[str]) -> None:
+        """Note the turns that are new, or whose pods or group are not those that failed."""
+        for name in changed:
+            entry, turn = self._waiting.get(name), self.turn(name)
+            assert turn is not None
+            if entry is None:
+                self._untried.add(name)
+            elif self._is_another_pod(turn, entry):
+                self.drop(name)
+                self._untried.add(name)
+            elif entry.version != self.version(turn):
+                self._changed.add(name)
+
+    def _is_another_pod(self, turn: Turn, entry: WaitingTurn) -> bool:
+        if turn.gang is not None or entry.uid is None:
+            return False
+        return self.cluster.pod(turn.key).metadata.uid != entry.uid
+
+    def version(self, turn: Turn) -> tuple[int, ...]:
+        """Return numbers that change when the turn's pods or group change."""
+        if turn.gang is not None:
+            return Gangs.of(self.cluster).version(turn.gang), crc32("\n".join(turn.pods).encode())
+        row = self.cluster.pod_row(turn.pods[0])
+        return int(self.cluster.pods.spec[row]), int(self.cluster.pods.labels[row])
+
+    def _note_cluster(self, engine: Engine) -> None:
+        """Pass the events and changed rows since the last call to the index."""
+        assert self._index is not None
+        cluster = self.cluster
+        touched, released = cluster.touched, cluster.hold_index.touched
+        if self._events == cluster.events:
+            return
+        if self._events:
+            changed = [event for event in Event if self._events[event] != cluster.events[event]]
+            rows = np.concatenate((touched.since(self._log_positions[0]), released.since(self._log_positions[1])))
+            self._index.note_changes(engine, changed, rows)
+        self._events, self._log_positions = list(cluster.events), (touched.length, released.length)
+
+    def due_turns(self, now: int, patience: Patience) -> list[Turn]:
+        """Return the turns to try now, in queue order."""
+        assert self._index is not None
+        assert self._pending is not None
+        turns = self._pending.turns
+        due = [turns[name] for name in self._untried]
+        due += [turns[name] for name in self._changed]
+        for name in self._index.hot_turns():
+            if name not in self._changed and self._waiting[name].backoff_ends(patience) <= now:
+                due.append(turns[name])
+        due.sort()
+        return due
+
+    def is_due(self, name: str) -> bool:
+        """Return whether a turn that was due when the session began still is: a failure of its kind may have come."""
+        assert self._index is not None
+        return name in self._untried or name in self._changed or self._index.is_hot(name)
+
+    def note_displaced(self, name: str) -> Turn | None:
+        """Make a waiting turn due at once, because the room that was held for it is lost; return the turn."""
+        if name not in self._waiting:
+            return None
+        self._changed.add(name)
+        return self.turn(name)
+
+    def turns_failing_like(self, name: str) -> list[str]:
+        """Return the waiting turns that fail like a turn, the turn itself included."""
+        assert self._index is not None
+        return self._index.turns_like(name)
+
+    def first_starving(self) -> str | None:
+        """Return the first starving turn in the queue, if a reservation could be made for it."""
+        name = self._starving.first()
+        reservation = self._reservation
+        if name is None or reservation is None:
+            return name
+        owner = self._waiting.get(reservation.name)
+        return name if owner is not None and self._waiting[name].order < owner.order else None
+
+    def next_due(self, now: int, patience: Patience) -> int | None:
+        """Return the earliest time at which a turn is due or a hold expires, if nothing changes before."""
+        assert self._index is not None
+        waiting = self._waiting
+        times = [self._index.next_retry(lambda name: max(waiting[name].backoff_ends(patience), now + 1))]
+        if self._reservation is not None:
+            times.append(self._reservation.since + patience.reserved_for)
+        elif self.first_starving() is not None:
+            times.append(now + 1)  # the last session had no budget left to make a reservation
+        times += [self._starving.next_time(), self.cluster.hold_index.next_expiry()]
+        return min((time for time in times if time is not None), default=None)
 
     # Following the cluster's marks ------------------------------------------------------------------------------------
 
@@ -171,6 +285,8 @@ class Queue:
     def rollback(self) -> None:
         """Undo all changes since the last mark."""
         start = self._marks.pop()
+        if len(self._undo) > start:
+            self._index = None  # it is derived: the next session makes it again
         while len(self._undo) > start:
             name, old = self._undo.pop()
             if isinstance(old, WaitingTurn):

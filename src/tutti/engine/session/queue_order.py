@@ -44,11 +44,11 @@ def sort_into_turns(
         else:
             gang_pods.setdefault(gang, []).append((created_at, key))
     for gang, pods_of_gang in gang_pods.items():
-        turns += _gang_turns(cluster, gangs, gang, sorted(pods_of_gang))
+        turns += gang_turns(cluster, gangs, gang, sorted(pods_of_gang))
     return sorted(turns), [reason for _, reason in sorted(skipped, key=lambda pair: pair[0])]
 
 
-def _gang_turns(cluster: Cluster, gangs: Gangs, key: str, pods: list[tuple[int, str]]) -> list[Turn]:
+def gang_turns(cluster: Cluster, gangs: Gangs, key: str, pods: list[tuple[int, str]]) -> list[Turn]:
     """Return the turn of a gang's minimum and the turn of its surplus; `pods` are creation times and keys, sorted."""
     gang = gangs.gang(key)
     priority = gang.priority

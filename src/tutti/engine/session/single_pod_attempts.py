@@ -18,7 +18,8 @@ from tutti.engine.plugins.base import controller
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.pod_failure import PodFailure, pod_failure
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
-from tutti.engine.session.plan import Unschedulable
+from tutti.engine.session.plan import Turn, Unschedulable
+from tutti.engine.session.waiting.failure_kind import FailureKind
 
 _GROWTH = 16
 """The growth of batches of pods of one kind. The first batch is one pod, which shows whether the kind fits at all."""
@@ -48,6 +49,16 @@ class SinglePodAttempts:
         pod_kind = self._context.pod_kind(self._cluster.pod_row(key))
         held = key if key in self._cluster.holds else ""
         return held, pod_kind, controller(pod), pod.spec.priority, pod.spec.preemption_policy
+
+    def failure_kind(self, turn: Turn, failure: FailedAttempt) -> FailureKind:
+        """Return the kind of a pod that failed."""
+        row = self._cluster.pod_row(turn.key)
+        pod = self._cluster.pod(turn.key)
+        duration = int(self._cluster.pods.duration[row])
+        preempts = self._context.policy.preemption and self._engine.profile.preempts
+        may_preempt = preempts and pod.spec.preemption_policy != "Never"
+        key = ("pod", *self._kind(turn.key), duration)
+        return self._context.room_kind(key, (row,), failure, priority=turn.priority if may_preempt else None)
 
     def _place_kind(self, kind: tuple[object, ...], remaining: list[str]) -> dict[str, FailedAttempt]:
         context, size = self._context, 1
@@ -102,7 +113,8 @@ class SinglePodAttempts:
         decision = failure.decision
         plugins = {decision.refused.plugin} if decision.refused is not None else decision.plugins
         cures = self._engine.evaluator.retry_events(plugins) if plugins else frozenset(Event)
-        return FailedAttempt(failure.message, cures, tuple(self._cluster.events), "NodeResourcesFit" in plugins)
+        needs_room = "NodeResourcesFit" in plugins
+        return FailedAttempt(failure.message, cures, tuple(self._cluster.events), needs_room, frozenset(plugins))
 
     def _refuse_pods(
         self, pods: Iterable[str], failure: PodFailure, attempt: FailedAttempt

@@ -1,0 +1,74 @@
+"""Domain room: how many pods of a need fit in each domain, by arithmetic on free amounts.
+
+Contract: never fewer than truly fit. Room is counted for each kind of pod by itself, in every domain of the need's
+required label (without one, the whole cluster is one domain). Rules between pods are not counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tutti.cluster.columns import Bools, Ints, Rows
+from tutti.engine.gangs.areas import PodKind, mandatory_needs
+from tutti.engine.gangs.gang_state import Need
+from tutti.engine.gangs.placer import GangPlacer
+from tutti.engine.placement.capacity import sum_by
+
+
+class DomainRoom:
+    """See the module's docstring."""
+
+    def __init__(self, placer: GangPlacer, need: Need) -> None:
+        self._placer, self._need = placer, need
+        self._cluster = placer.engine.cluster
+        self.groups: list[tuple[list[PodKind], int]] = [
+            (placer.areas.kinds(each.all_waiting), each.least) for each in mandatory_needs(need)
+        ]
+        """The kinds of pods of the need and of each mandatory part, and how many pods each needs."""
+        self.kinds = self.groups[0][0]
+        self.free = placer.capacity.free(kind.incoming for kind in self.kinds)
+        """The free amounts now, by resource and row, less the room that is held for others."""
+
+    def free_without(self, pods: Rows) -> Ints:
+        """Return the free amounts of every row without some pods."""
+        cluster, free = self._cluster, self.free.copy()
+        is_removed = np.zeros(cluster.pods.length, dtype=bool)
+        is_removed[pods] = True  # each pod counts once
+        pods = np.flatnonzero(is_removed)
+        np.add.at(free.T, cluster.pods.node[pods], cluster.usages.matrix[cluster.pods.usage[pods]])
+        return free
+
+    def surplus_by_domain(self, free: Ints) -> Ints:
+        """Return for each domain how many pods fit beyond the need; negative where room is missing."""
+        digits, length, allowed = self.domains()
+        surplus = np.full(length, 2**40)
+        for kinds, count in self.groups:
+            fits = np.zeros(length, dtype=np.int64)
+            for kind in kinds:
+                copies = self._placer.capacity.copies_with_free(kind.incoming, free, slice(None))
+                fits += np.minimum(sum_by(digits, np.minimum(copies, len(kind.rows)), length), len(kind.rows))
+            surplus = np.minimum(surplus, fits - count)
+        return np.where(allowed, surplus, -(2**40))
+
+    def rows_with_room(self, free: Ints) -> Bools:
+        """Return for each row whether a pod of the need fits, in a domain with enough room."""
+        digits, _, _ = self.domains()
+        has_room = np.zeros(self._cluster.nodes.size, dtype=bool)
+        for kind in self.kinds:
+            has_room |= self._placer.capacity.copies_with_free(kind.incoming, free, slice(None)) > 0
+        return has_room & (self.surplus_by_domain(free) >= 0)[digits]
+
+    def domains(self) -> tuple[Rows, int, Bools]:
+        """Return the domain of each row, the number of domains, and which of them the need may use."""
+        nodes, key = self._cluster.nodes, self._need.topology.required
+        if key is None:
+            return np.zeros(nodes.size, dtype=np.intp), 1, np.ones(1, dtype=bool)
+        domains = nodes.domains(key)
+        allowed = np.ones(len(domains.nodes_in), dtype=bool)
+        allowed[0] = False
+        running_domains = self._placer.areas.domains_of(self._need.running, key)
+        if running_domains:
+            allowed[:] = False
+            if len(running_domains) == 1:
+                allowed[list(running_domains)] = 0 not in running_domains
+        return domains.indices, len(allowed), allowed

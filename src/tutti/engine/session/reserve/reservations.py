@@ -1,0 +1,147 @@
+"""Reservations: which starving turn has room held, who may use that room, and when the reservation passes on.
+
+Contract: there is at most one reservation. It belongs to the first starving turn in the queue that could start in an
+empty cluster; after `Patience.reserved_for` it passes on to the next. Changes are edits of the cluster and of the
+queue, so that a rollback undoes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from tutti.cluster.edits import Hold, Release
+from tutti.engine.gangs.gang_state import Need
+from tutti.engine.session.context import SessionContext
+from tutti.engine.session.plan import Turn
+from tutti.engine.session.policy import Patience
+from tutti.engine.session.queue import Queue, Reservation
+from tutti.engine.session.reserve.expected_ends import ExpectedEnds, duration_of, expected_ends
+from tutti.engine.session.reserve.reservation_plan import plan_reservation
+
+_MAX_PLANS = 32
+"""How many starving turns a session looks at, if the first of them can never start."""
+
+
+class Reservations:
+    """See the module's docstring."""
+
+    def __init__(self, context: SessionContext, queue: Queue, now: int, patience: Patience) -> None:
+        self._context, self._queue, self._now, self._patience = context, queue, now, patience
+        self._cluster, self._gangs = context.cluster, context.gangs
+        self._last: Reservation | None = None
+        """The reservation that its owner gave up for an attempt in this session."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a reservation whose room is needed at a known time only."""
+        reservation = self._queue.reservation
+        return reservation is not None and reservation.until is not None
+
+    def drop_outdated(self) -> None:
+        """Release the reservation if its turn has left, a node is gone, or it was held for too long."""
+        reservation, nodes = self._queue.reservation, self._cluster.nodes
+        if reservation is None:
+            return
+        entry = self._queue.waiting.get(reservation.name)
+        if entry is None or not all(hold.node in nodes.row_of for hold in reservation.holds):
+            self._release(announce=entry is not None)
+        elif self._now - reservation.since >= self._patience.reserved_for:
+            self._release(announce=True)
+            later = self._now + self._patience.reserved_for
+            self._queue.put(reservation.name, replace(entry, no_reservation_before=later))
+
+    def suspend_own(self, turn: Turn) -> Reservation | None:
+        """Release a turn's own reservation, so that the turn may use the room; return the reservation."""
+        reservation = self._queue.reservation
+        if reservation is None or reservation.name != turn.name:
+            return None
+        self._last = reservation
+        self._release(announce=False)
+        return reservation
+
+    def hold(self, reservation: Reservation) -> None:
+        """Hold the room of a reservation."""
+        for hold in reservation.holds:
+            self._cluster.apply(hold)
+        self._queue.reservation = reservation
+
+    def _release(self, *, announce: bool) -> None:
+        """Release the reservation; without `announce` no turn is retried, because the room is not free for others."""
+        reservation = self._queue.reservation
+        assert reservation is not None
+        for hold in reservation.holds:
+            if self._cluster.holds.get(hold.owner) == hold:
+                self._cluster.apply(Release(hold.owner, announce=announce))
+        self._queue.reservation = None
+
+    @contextmanager
+    def room_for(self, turn: Turn) -> Iterator[None]:
+        """Free the reserved room for the length of a block if a turn is known to end before that room is needed."""
+        reservation = self._queue.reservation
+        until = reservation.until if reservation is not None else None
+        if reservation is None or until is None:
+            yield
+            return
+        duration = duration_of(self._cluster, self._gangs, self._cluster.pod_row(turn.pods[0]))
+        if duration is None or self._now + duration > until:
+            yield
+            return
+        for hold in reservation.holds:
+            self._cluster.apply(Release(hold.owner, announce=False))
+        try:
+            yield
+        finally:
+            for hold in reservation.holds:
+                if hold.owner in self._cluster.pods.row_of:
+                    self._cluster.apply(hold)
+
+    # Making a reservation ---------------------------------------------------------------------------------------------
+
+    def reserve(self) -> None:
+        """Hold room for the first starving turn, unless an earlier turn in the queue has the reservation."""
+        ends: ExpectedEnds | None = None
+        for _ in range(_MAX_PLANS):
+            name = self._queue.first_starving()
+            turn = self._queue.turn(name) if name is not None else None
+            if turn is None or name is None or self._context.budget.is_exhausted():
+                break
+            ends = ends or expected_ends(self._cluster, self._gangs, now=self._now)
+            planner, budget = self._context.placer, self._context.budget
+            planned = plan_reservation(planner, self._need(turn), ends, now=self._now, budget=budget)
+            if planned is not None:
+                self._make(turn, *planned)
+                break
+            self._postpone(name)
+        if self._last is not None and self._queue.reservation is None:
+            self._announce_free_room(self._last)
+
+    def _make(self, turn: Turn, holds: list[Hold], until: int | None) -> None:
+        if self._queue.reservation is not None:
+            self._release(announce=False)
+        since = self._last.since if self._last is not None and self._last.name == turn.name else self._now
+        with_priority = tuple(Hold(hold.owner, hold.node, None, turn.priority) for hold in holds)
+        self.hold(Reservation(turn.name, since, with_priority, until))
+
+    def _postpone(self, name: str) -> None:
+        """Let a turn that cannot start, and all turns that fail like it, wait for a reservation."""
+        later = self._now + self._patience.reserved_for
+        for each in self._queue.turns_failing_like(name):
+            entry = self._queue.waiting[each]
+            if entry.no_reservation_before < later:
+                self._queue.put(each, replace(entry, no_reservation_before=later))
+
+    def _announce_free_room(self, last: Reservation) -> None:
+        """Announce the event that the room of a reservation that is not renewed is free."""
+        for hold in last.holds[:1]:
+            if hold.owner in self._cluster.pods.row_of and hold.owner not in self._cluster.holds:
+                row = self._cluster.pod_row(hold.owner)
+                if self._cluster.pods.node_names[row] is None:
+                    self._cluster.apply(hold)
+                    self._cluster.apply(Release(hold.owner))
+
+    def _need(self, turn: Turn) -> Need:
+        rows = tuple(map(self._cluster.pod_row, turn.pods))
+        return self._gangs.state(turn.gang, rows).need() if turn.gang is not None else Need(turn.key, 1, rows, ())

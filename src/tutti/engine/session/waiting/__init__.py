@@ -1,0 +1,9 @@
+"""What waits, and which change may cure it: derived state of the queue, kept by what changes.
+
+- `pending_turns`   which turns do the pending pods form, and which of them are new or changed?
+- `waiting_turn`    since when does a failed turn wait, and when is its backoff over?
+- `waiting_index`   which failed turns may be cured by what has changed, and when is the next one due?
+- `failure_kind`    which turns fail alike, and what may cure them?
+- `retry_hints`     which waiting pods may fit on the nodes that have changed?
+- `starving_turns`  which turn has waited for room for so long that room is reserved for it?
+"""

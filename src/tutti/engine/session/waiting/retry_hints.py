@@ -1,0 +1,127 @@
+"""Retry hints: which waiting pods may fit on the nodes that have changed.
+
+Contract: a hint is a necessary condition. If a class of pods that only nodes and free resources keep pending fits now,
+with or without evictions, and did not fit before, then `with_room` names it for the rows that have changed since. Rows
+are checked by arithmetic: the free amounts, with the room of terminating pods and of pods of lower priority for pods
+that may evict them, and the verdicts of node plugins. Room that is held for others is not deducted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from tutti.cluster.cluster import Cluster
+from tutti.cluster.columns import Bools, Ints, Rows
+from tutti.engine.placement.engine import Engine
+from tutti.engine.placement.profile import Profile
+
+_MAX_CELLS = 400_000
+"""Largest number of comparisons (classes x rows); beyond it, the largest amounts of all rows stand for each row."""
+_MAX_LEVELS = 16
+"""Largest number of priorities for which the room of lower pods is summed apart."""
+
+
+class RoomClass(NamedTuple):
+    """Waiting pods that differ in nothing that decides whether a node has room for them."""
+
+    spec: int
+    """The number of the spec class."""
+    priority: int
+    preempts: bool
+
+
+class RoomHints:
+    """The waiting classes, with their requests as columns."""
+
+    def __init__(self) -> None:
+        self._users: dict[RoomClass, int] = {}
+        self._classes: list[RoomClass] | None = []
+        self._requests: Ints = np.zeros((0, 0), dtype=np.int64)
+        self._requests_for: tuple[Profile | None, int] = (None, -1)
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def add(self, room_class: RoomClass) -> None:
+        """Add a waiting class, or one more user of it."""
+        users = self._users[room_class] = self._users.get(room_class, 0) + 1
+        if users == 1:
+            self._classes = None
+
+    def remove(self, room_class: RoomClass) -> None:
+        """Remove one user of a class."""
+        self._users[room_class] -= 1
+        if not self._users[room_class]:
+            del self._users[room_class]
+            self._classes = None
+
+    def with_room(self, engine: Engine, rows: Rows) -> list[RoomClass]:
+        """Return the classes of which a pod may fit on one of some node rows."""
+        nodes = engine.cluster.nodes
+        rows = np.unique(rows)
+        rows = rows[nodes.on[rows]]
+        if not self._users or not len(rows):
+            return []
+        classes, requests = self._columns(engine)
+        fitting = _rows_with_room(engine.cluster, classes, requests, rows)
+        return [
+            each for each, fits in zip(classes, fitting, strict=True) if self._is_accepted(engine, each, rows[fits])
+        ]
+
+    def _columns(self, engine: Engine) -> tuple[list[RoomClass], Ints]:
+        """Return the classes, and their requests by class and resource."""
+        cluster = engine.cluster
+        key = engine.profile, len(cluster.resources)
+        if self._classes is None or self._requests_for[0] is not key[0] or self._requests_for[1] != key[1]:
+            self._classes = sorted(self._users)
+            self._requests_for = key
+            self._requests = np.zeros((len(self._classes), len(cluster.resources)), dtype=np.int64)
+            for number, each in enumerate(self._classes):
+                for resource, amount in engine.evaluator.spec_requests(cluster.specs.classes[each.spec]):
+                    self._requests[number, resource] = amount
+        return self._classes, self._requests
+
+    @staticmethod
+    def _is_accepted(engine: Engine, room_class: RoomClass, rows: Rows) -> bool:
+        if not len(rows):
+            return False
+        return engine.evaluator.node_plugins_accept(engine.cluster.specs.classes[room_class.spec], rows)
+
+
+def _rows_with_room(cluster: Cluster, classes: list[RoomClass], requests: Ints, rows: Rows) -> Iterable[Bools]:
+    """Return for each class on which of the rows its pods have room."""
+    free = cluster.nodes.alloc[:, rows] - cluster.nodes.used[:, rows]
+    levels = sorted({each.priority for each in classes if each.preempts})
+    if len(levels) > _MAX_LEVELS:
+        levels = levels[-1:]  # more room than the others have: still a necessary condition
+    freed = {level: _lower_usage(cluster, rows, level) for level in levels}
+    is_large = len(classes) * len(rows) > _MAX_CELLS
+    room_of_level: dict[int | None, Ints] = {}
+    for each, wanted in zip(classes, requests, strict=True):
+        level = None if not each.preempts else each.priority if each.priority in freed else levels[-1]
+        room = room_of_level.get(level)
+        if room is None:
+            room = free if level is None else free + freed[level]
+            room_of_level[level] = room = room.max(axis=1, keepdims=True) if is_large else room
+        asked = np.flatnonzero(wanted)
+        fits: Bools = (room[asked] >= wanted[asked, np.newaxis]).all(axis=0)
+        yield np.broadcast_to(fits, len(rows)) if is_large else fits
+
+
+def _lower_usage(cluster: Cluster, rows: Rows, priority: int) -> Ints:
+    """Return the amounts that pods of lower priority and terminating pods use, by resource and row."""
+    pods = cluster.pods
+    column = np.full(cluster.nodes.size + 1, -1)
+    column[rows] = np.arange(len(rows))
+    if len(rows) <= 64:
+        on_rows = np.array([pod for row in rows.tolist() for pod in cluster.pods_on_row[row]], dtype=np.intp)
+    else:
+        on_rows = np.flatnonzero(column[pods.node[: pods.length]] >= 0)
+    lower = on_rows[(pods.priority[on_rows] < priority) | pods.terminating[on_rows]]
+    usage = np.zeros((len(cluster.resources), len(rows)), dtype=np.int64)
+    amounts = cluster.usages.matrix[pods.usage[lower]]
+    np.add.at(usage[: amounts.shape[1]].T, column[pods.node[lower]], amounts)
+    return usage

@@ -1,0 +1,38 @@
+"""A turn that failed: since when it waits, how often it was tried, and when its backoff is over."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tutti.engine.session.plan import Order
+from tutti.engine.session.policy import Patience
+
+
+class WaitingTurn(msgspec.Struct, frozen=True):
+    """A turn that failed; times are microseconds."""
+
+    since: int
+    """The time of the first attempt."""
+    tried: int
+    """The time of the last attempt."""
+    attempts: int
+    message: str
+    order: Order
+    """The place in the queue order."""
+    version: tuple[int, ...]
+    """The version of the turn's pods and group at the last attempt."""
+    uid: str | None = None
+    """The uid of a single pod: a new pod of the same name starts anew."""
+    needs_room: bool = False
+    """Whether more free resources would help."""
+    no_reservation_before: int = 0
+    """The turn gets no reservation before this time, because its last reservation was held for too long."""
+
+    def is_starving(self, now: int, patience: Patience) -> bool:
+        """Return whether the turn has waited for room for so long that room is reserved."""
+        return self.needs_room and now - self.since >= patience.starving_after and now >= self.no_reservation_before
+
+    def backoff_ends(self, patience: Patience) -> int:
+        """Return the earliest time of the next attempt."""
+        doubled = patience.first_backoff << min(self.attempts - 1, 30)
+        return self.tried + min(doubled, patience.longest_backoff)
