@@ -87,11 +87,11 @@ def main() -> None:
     profile = cProfile.Profile() if options.profile else None
     watch = Stopwatch(options.limit, quick=options.quick, profile=profile)
     print(f"Engine only, no API server; CPU seconds{'; times are those of a profiled run' if profile else ''}.")
-    print(f"{'WHAT':62} {'BAR':>18}  {'MEASURED':>18}  {'VERDICT':7}  CAME OUT")
+    print(f"{'WHAT':62} {'BAR':>18}  {'MEASURED':>22}  {'VERDICT':7}  CAME OUT")
     for name in [options.profile] if options.profile else options.only:
         for line in ROWS[name](watch):
             verdict = "" if line.met is None else "met" if line.met else "MISSED"
-            told = f"{line.what:62} {line.bar:>18}  {line.measured:>18}  {verdict:7}  {line.outcome}"
+            told = f"{line.what:62} {line.bar:>18}  {line.measured:>22}  {verdict:7}  {line.outcome}"
             print(told.rstrip(), flush=True)
     if profile is not None:
         stats = pstats.Stats(profile)

@@ -103,5 +103,6 @@ def _replay_recording(watch: Stopwatch, steps: list[Edit | tuple[int, Plan]], wo
         return Line(what, bar, f"> {LIMIT * watch.limit:.0f} s", False, size)
     took, result = timed
     part = "" if complete else "; part of a day"
-    outcome = f"{size}; {len(result.differences)} of {result.counts.sessions} plans differ{part}"
+    sessions = sum(isinstance(step, tuple) for step in steps)
+    outcome = f"{size}; {len(result.differences)} of {sessions:,} plans differ{part}"
     return Line(what, bar, f"{took:.1f} s", took <= 8 and result.is_same and complete, outcome)
