@@ -72,6 +72,7 @@ bench: $(RUN) $(if $(GO),$(ORACLE) $(KARPENTER)) ## Run the benchmarks, with kub
 	$(BIN)/python benchmarks/bars.py $(if $(GO),--oracle $(ORACLE))
 	$(BIN)/python benchmarks/gangs.py
 	$(BIN)/python benchmarks/gang_brute_force.py
+	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/purchases.py $(if $(GO),--oracle $(KARPENTER))
 	$(BIN)/python benchmarks/counted_work.py
 
