@@ -1,11 +1,11 @@
 """`tutti conformance`: compares Tutti with recorded decisions of real programs.
 
-Contract: prints one table with a line for each family of cases, over all files. A decision is exact if every field is
-as recorded. Recorded purchases have their own table (`purchase_table`). Recorded scale-downs are compared with the
-model of Cluster Autoscaler: each part is a decision, and exact if some recorded run has it. Unsupported families are
-listed and not counted. The exit code is 1 on any difference and on any purchase that is worse than the recorded one, 2
-for a file that cannot be read. `--model` measures the models of Karpenter and Cluster Autoscaler instead of Tutti
-(`model_agreement`); then the exit code is 1 only below `--at-least`.
+Contract: prints one table with a line for each family of cases, over all files (`decision_table`). Recorded purchases
+have their own table (`purchase_table`). Recorded scale-downs are compared with the model of Cluster Autoscaler: each
+part is a decision, and exact if some recorded run has it. Unsupported families are listed and not counted. The exit
+code is 1 on any difference and on any purchase that is worse than the recorded one, 2 for a file that cannot be read.
+`--model` measures the models of Karpenter and Cluster Autoscaler instead of Tutti (`model_agreement`); then the exit
+code is 1 only below `--at-least`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -23,16 +23,9 @@ from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
+    from tutti.cli.conformance.decision_table import FamilyCounts
     from tutti.conformance.formats import CaseOutcome, Difference
     from tutti.conformance.purchase_run import PurchaseOutcome, PurchaseSettings
-
-
-class FamilyCounts:
-    """The counts of one family."""
-
-    def __init__(self) -> None:
-        self.cases = self.decisions = self.exact = 0
-        self.supported = True
 
 
 class ConformanceResults(NamedTuple):
@@ -108,11 +101,13 @@ def command(
 
 def _print_decisions(results: ConformanceResults) -> int:
     """Print the table of decisions and the first differences; return the number of differences."""
+    from tutti.cli.conformance.decision_table import decision_table, difference_text
+
     if not results.families:
         return 0
-    print_text(_table(results.families))
+    print_text(decision_table(results.families))
     for difference in results.shown:
-        click.echo(f"\n{_difference_text(difference)}")
+        click.echo(f"\n{difference_text(difference)}")
     wrong = sum(family.decisions - family.exact for family in results.families.values() if family.supported)
     if wrong > len(results.shown):
         click.echo(f"\n{wrong - len(results.shown):,} more differences are not shown (--show {wrong} shows them)")
@@ -136,6 +131,7 @@ def _print_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int
 
 def _run(paths: Sequence[str], show: int, *, jobs: int, settings: PurchaseSettings) -> ConformanceResults:
     """Run all files; return the counts, the first differences, and the purchases."""
+    from tutti.cli.conformance.decision_table import FamilyCounts
     from tutti.cli.loading import spinner
     from tutti.conformance.purchase_run import PurchaseOutcome
 
@@ -181,44 +177,3 @@ def _run_line(settings: PurchaseSettings, line: Line) -> CaseOutcome | PurchaseO
         if not each.agrees
     )
     return CaseOutcome(checks[0].family, len(checks), different=wrong)
-
-
-def _table(families: dict[str, FamilyCounts]) -> str:
-    from tutti.present.tables import table
-
-    rows: list[Sequence[object]] = []
-    total = FamilyCounts()
-    for name, family in families.items():
-        if not family.supported:
-            rows.append((name, family.cases, family.decisions, "-", "unsupported"))
-            continue
-        total.cases += family.cases
-        total.decisions += family.decisions
-        total.exact += family.exact
-        rows.append((name, family.cases, family.decisions, family.exact, _result(family)))
-    rows.append(("total", total.cases, total.decisions, total.exact, _result(total)))
-    return table(("FAMILY", "CASES", "DECISIONS", "EXACT", "RESULT"), rows)
-
-
-def _result(family: FamilyCounts) -> str:
-    return "ok" if family.exact == family.decisions else "differs"
-
-
-def _difference_text(difference: Difference) -> str:
-    """Return a difference with both answers, field by field."""
-    pod = f", decision {difference.place + 1}, pod {difference.pod}" if difference.pod else ""
-    lines = [f"case {difference.case}{pod}"]
-    for name, (recorded, got) in difference.fields.items():
-        lines.append(f"  {name}")
-        lines += [
-            f"    {program:<10}{text}"
-            for program, text in zip(("recorded", "tutti"), _json_texts(recorded, got), strict=True)
-        ]
-    return "\n".join(lines)
-
-
-def _json_texts(recorded: Any, got: Any) -> Iterator[str]:
-    import msgspec
-
-    for value in (recorded, got):
-        yield "nothing" if value is None else msgspec.json.encode(value, order="sorted").decode()
