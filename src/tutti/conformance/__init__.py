@@ -4,6 +4,7 @@
 - `case_formats`              which format is a line, and how is its case run?
 - `scheduler_cases`           does Tutti decide as kube-scheduler did?
 - `gang_cases`                does Tutti meet the acceptance cases of gang schedulers?
+- `native_gang_cases`         is Tutti's answer to an arriving gang worse than that of kube-scheduler's gang scheduling?
 - `purchase_cases`            the records of a case with a purchase
 - `purchase_run`              is Tutti's purchase worse than the recorded one?
 - `karpenter_cases`           how is a recorded purchase of Karpenter read?

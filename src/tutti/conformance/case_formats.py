@@ -3,8 +3,8 @@
 Contract: each line of a file is one case, and its fields tell its format; a line of no known format is an `InputError`,
 and so is a line that its format cannot read. Lines are independent, so they can run in any order or process. To add a
 format, add a `CaseFormat` to `FORMATS`. A family that Tutti does not support yet is counted and not run. Running a case
-never raises: an exception becomes a difference. A case has either decisions, which are equal or different, or a
-purchase, which is better or worse than the peer's.
+never raises: an exception becomes a difference. A case has decisions, which are equal or different, or a purchase or
+an arrival, which is better or worse than the peer's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from tutti.conformance.case_files import read_case
 from tutti.conformance.gang_cases import read_gang_case, run_gang_case
+from tutti.conformance.native_gang_cases import NativeGangOutcome, read_native_gang_case, run_native_gang_case
 from tutti.conformance.purchase_run import DEFAULT, PurchaseOutcome, PurchaseSettings, run_purchase
 from tutti.conformance.scheduler_cases import answers, differences
 from tutti.exceptions import InputError
@@ -45,21 +46,22 @@ class CaseOutcome(NamedTuple):
     different: tuple[Difference, ...] = ()
 
 
+AnyOutcome = CaseOutcome | PurchaseOutcome | NativeGangOutcome
+
+
 class CaseFormat(NamedTuple):
     """A format of recorded cases."""
 
     name: str
     recognises: Callable[[frozenset[str]], bool]
     """Return whether a line with these fields has this format."""
-    run: Callable[[str, int, bytes, PurchaseSettings], CaseOutcome | PurchaseOutcome]
+    run: Callable[[str, int, bytes, PurchaseSettings], AnyOutcome]
     """Run a case, given the file, the line number and the line."""
     purchase: bool = False
     """Whether cases are purchases, which take seconds each."""
 
 
-def run_line(
-    path: str, number: int, line: bytes, settings: PurchaseSettings = DEFAULT
-) -> CaseOutcome | PurchaseOutcome:
+def run_line(path: str, number: int, line: bytes, settings: PurchaseSettings = DEFAULT) -> AnyOutcome:
     """Run the case in one line of a file; `settings` apply to purchases."""
     return format_of(path, number, line).run(path, number, line, settings)
 
@@ -114,6 +116,10 @@ def _run_gangs(path: str, number: int, line: bytes, _: PurchaseSettings) -> Case
     return CaseOutcome(case.behavior, 1, different=(Difference(name, 0, "", fields),) if fields else ())
 
 
+def _run_native_gangs(path: str, number: int, line: bytes, _: PurchaseSettings) -> NativeGangOutcome:
+    return run_native_gang_case(read_native_gang_case(path, number, line))
+
+
 def _run_karpenter(path: str, number: int, line: bytes, settings: PurchaseSettings) -> PurchaseOutcome:
     from tutti.conformance.karpenter_cases import read_karpenter_case
 
@@ -140,5 +146,6 @@ FORMATS = (
     ),
     CaseFormat("cluster-autoscaler", lambda fields: "nodeGroups" in fields, _run_cluster_autoscaler, purchase=True),
     CaseFormat("gangs", lambda fields: {"nodes", "pods", "podGroups", "expect"} <= fields, _run_gangs),
+    CaseFormat("native-gangs", lambda fields: {"objects", "arrives", "expect"} <= fields, _run_native_gangs),
     CaseFormat("kube-scheduler", lambda fields: {"nodes", "expect"} <= fields, _run_kube_scheduler),
 )

@@ -84,7 +84,8 @@ def test_a_case_that_cannot_be_carried_out_is_a_difference(tutti: Tutti, tmp_pat
         (b"not json", "line 1: not a JSON object"),
         (
             b'{"nodes": [], "pending": []}',
-            "line 1: not a recorded case of a form known here (karpenter, cluster-autoscaler, gangs, kube-scheduler)",
+            "line 1: not a recorded case of a form known here (karpenter, cluster-autoscaler, gangs, native-gangs, "
+            "kube-scheduler)",
         ),
         (b'{"nodes": [], "expect": []}', "line 1: not a case: it needs nodes, and pending pods or steps"),
         (b'{"nodes": 7, "pending": [], "expect": []}', "line 1: "),

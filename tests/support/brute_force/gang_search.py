@@ -13,7 +13,7 @@ from itertools import combinations, product
 
 Amounts = tuple[int, ...]
 """Millicores, MiB, GPUs, pods."""
-Loss = tuple[int, int, int, int, int, int]
+Loss = tuple[int, int, int, int, int, int, int]
 """Budget-breaking evictions, highest priority of what goes together, gangs broken, pods, sum of priorities, and the
 first start among the victims of the highest priority, negative: less is better."""
 
@@ -256,15 +256,17 @@ def loss(instance: Instance, victims: Sequence[Job]) -> Loss:
                 violations += 1
                 break
     gone = {job.name for job in victims}
-    broken = sum(job.gang is None for job in victims)
+    broken = disruptions = sum(job.gang is None for job in victims)
     for team in instance.teams:
         members = crew(instance, team.name)
         left = [job for job in members if job.name not in gone]
-        broken += len(left) < len(members) and team.short(left)
+        is_broken = len(left) < len(members) and team.short(left)
+        broken += is_broken
+        disruptions += len(members) - len(left) if team.disruption == "single" else is_broken
     highest = max(unit_priority(instance, job) for job in victims)
     top = order[0].priority
     first = min(job.start for job in victims if job.priority == top)
-    return violations, highest, broken, len(victims), sum(job.priority for job in victims), -first
+    return violations, highest, disruptions, len(victims), broken, sum(job.priority for job in victims), -first
 
 
 def best_victims(instance: Instance) -> tuple[Loss, tuple[Job, ...]] | None:

@@ -1,11 +1,11 @@
 """`tutti conformance`: compares Tutti with recorded decisions of real programs.
 
-Contract: prints one table with a line for each family of cases, over all files. A decision is exact if every field is
-as recorded. Recorded purchases have their own table (`purchase_table`). Recorded scale-downs are compared with the
-model of Cluster Autoscaler: each part is a decision, and exact if some recorded run has it. Unsupported families are
-listed and not counted. The exit code is 1 on any difference and on any purchase that is worse than the recorded one, 2
-for a file that cannot be read. `--model` measures the models of Karpenter and Cluster Autoscaler instead of Tutti
-(`model_agreement`); then the exit code is 1 only below `--at-least`.
+Contract: prints one table with a line for each family of cases, over all files (`decision_table`). Recorded purchases
+and arrivals of gangs have their own tables (`purchase_table`, `native_gang_table`). Recorded scale-downs are compared
+with the model of Cluster Autoscaler: each part is a decision, and exact if some recorded run has it. Unsupported
+families are listed and not counted. The exit code is 1 on any difference and on any purchase or arrival that is worse
+than the recorded one, 2 for a file that cannot be read. `--model` measures the models of Karpenter and Cluster
+Autoscaler instead of Tutti (`model_agreement`); then the exit code is 1 only below `--at-least`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -23,16 +23,10 @@ from tutti.cli.printing import print_text
 from tutti.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tutti.conformance.case_formats import CaseOutcome, Difference
+    from tutti.cli.conformance.decision_table import FamilyCounts
+    from tutti.conformance.case_formats import AnyOutcome, Difference
+    from tutti.conformance.native_gang_cases import NativeGangOutcome
     from tutti.conformance.purchase_run import PurchaseOutcome, PurchaseSettings
-
-
-class FamilyCounts:
-    """The counts of one family."""
-
-    def __init__(self) -> None:
-        self.cases = self.decisions = self.exact = 0
-        self.supported = True
 
 
 class ConformanceResults(NamedTuple):
@@ -42,6 +36,7 @@ class ConformanceResults(NamedTuple):
     shown: list[Difference]
     """The first differences, as many as --show allows."""
     purchases: list[PurchaseOutcome]
+    arrivals: list[NativeGangOutcome]
 
 
 @click.command("conformance")
@@ -85,8 +80,9 @@ def command(
     Each line of a FILE is one case as JSON (gzipped files are unpacked, - is standard input). For kube-scheduler: a
     cluster, pods to place, and its answer: feasible nodes, reasons, scores, best nodes, preemption. For the
     autoscalers: waiting pods, node pools, and the nodes bought; Tutti recommends for the same input, and placed pods
-    and costs are compared. Exits with 1 if any answer differs or any purchase is worse. With --model the models of the
-    autoscalers, with which tutti recommend compares itself, answer instead.
+    and costs are compared. For kube-scheduler's own gang scheduling: a cluster, an arriving gang, the pods bound and
+    evicted; their numbers are compared. Exits with 1 if any answer differs, or any purchase or arrival is worse. With
+    --model the models of the autoscalers, with which tutti recommend compares itself, answer instead.
     """
     from tutti.conformance.purchase_run import PurchaseSettings
     from tutti.recommend.records.request import Binder
@@ -99,20 +95,23 @@ def command(
         return
     settings = PurchaseSettings(Binder(binder), time_limit)
     results = _run(paths, show, jobs=processes, settings=settings)
-    if not results.families and not results.purchases:
+    if not any((results.families, results.purchases, results.arrivals)):
         raise InputError("no recorded case found", file=", ".join(paths))
     wrong = _print_decisions(results) + _print_purchases(results.purchases, apart=bool(results.families))
+    wrong += _print_arrivals(results.arrivals, show, apart=bool(results.families or results.purchases))
     if wrong:
         raise click.exceptions.Exit(1)
 
 
 def _print_decisions(results: ConformanceResults) -> int:
     """Print the table of decisions and the first differences; return the number of differences."""
+    from tutti.cli.conformance.decision_table import decision_table, difference_text
+
     if not results.families:
         return 0
-    print_text(_table(results.families))
+    print_text(decision_table(results.families))
     for difference in results.shown:
-        click.echo(f"\n{_difference_text(difference)}")
+        click.echo(f"\n{difference_text(difference)}")
     wrong = sum(family.decisions - family.exact for family in results.families.values() if family.supported)
     if wrong > len(results.shown):
         click.echo(f"\n{wrong - len(results.shown):,} more differences are not shown (--show {wrong} shows them)")
@@ -134,16 +133,37 @@ def _print_purchases(outcomes: Sequence[PurchaseOutcome], *, apart: bool) -> int
     return len(failures)
 
 
+def _print_arrivals(outcomes: Sequence[NativeGangOutcome], show: int, *, apart: bool) -> int:
+    """Print the table of arrivals, all that are worse, and the first that are better; return the number of worse."""
+    from tutti.cli.conformance.native_gang_table import arrival_line, native_gang_table
+
+    if not outcomes:
+        return 0
+    print_text(("\n" if apart else "") + native_gang_table(outcomes))
+    worse, better = [each for each in outcomes if each.worse], [each for each in outcomes if each.better]
+    if worse or better[:show]:
+        click.echo()
+    for each in (*worse, *better[:show]):
+        click.echo(arrival_line(each))
+    if len(better) > show:
+        click.echo(f"\nnot shown: {len(better) - show:,} more arrivals that are better (--show {len(better)})")
+    return len(worse)
+
+
 def _run(paths: Sequence[str], show: int, *, jobs: int, settings: PurchaseSettings) -> ConformanceResults:
-    """Run all files; return the counts, the first differences, and the purchases."""
+    """Run all files; return the counts, the first differences, the purchases and the arrivals."""
+    from tutti.cli.conformance.decision_table import FamilyCounts
     from tutti.cli.loading import spinner
+    from tutti.conformance.native_gang_cases import NativeGangOutcome
     from tutti.conformance.purchase_run import PurchaseOutcome
 
-    results = ConformanceResults({}, [], [])
+    results = ConformanceResults({}, [], [], [])
     with spinner("running cases") as tell:
         for cases, outcome in enumerate(_outcomes(paths, jobs, settings), start=1):
             if isinstance(outcome, PurchaseOutcome):
                 results.purchases.append(outcome)
+            elif isinstance(outcome, NativeGangOutcome):
+                results.arrivals.append(outcome)
             else:
                 family = results.families.setdefault(outcome.family, FamilyCounts())
                 family.cases += 1
@@ -155,7 +175,7 @@ def _run(paths: Sequence[str], show: int, *, jobs: int, settings: PurchaseSettin
     return results
 
 
-def _outcomes(paths: Sequence[str], jobs: int, settings: PurchaseSettings) -> Iterator[CaseOutcome | PurchaseOutcome]:
+def _outcomes(paths: Sequence[str], jobs: int, settings: PurchaseSettings) -> Iterator[AnyOutcome]:
     """Run every line of every file, in order."""
     yield from map_lines(partial(_run_line, settings), paths, jobs, is_slow=_is_purchase)
 
@@ -166,7 +186,7 @@ def _is_purchase(line: Line) -> bool:
     return format_of(*line).purchase
 
 
-def _run_line(settings: PurchaseSettings, line: Line) -> CaseOutcome | PurchaseOutcome:
+def _run_line(settings: PurchaseSettings, line: Line) -> AnyOutcome:
     """Run one case; scale-downs run with the model, because Tutti's own scale-down is meant to differ."""
     from tutti.conformance.case_formats import CaseOutcome, Difference, run_line
     from tutti.conformance.models import check_line
@@ -181,44 +201,3 @@ def _run_line(settings: PurchaseSettings, line: Line) -> CaseOutcome | PurchaseO
         if not each.agrees
     )
     return CaseOutcome(checks[0].family, len(checks), different=wrong)
-
-
-def _table(families: dict[str, FamilyCounts]) -> str:
-    from tutti.present.tables import table
-
-    rows: list[Sequence[object]] = []
-    total = FamilyCounts()
-    for name, family in families.items():
-        if not family.supported:
-            rows.append((name, family.cases, family.decisions, "-", "unsupported"))
-            continue
-        total.cases += family.cases
-        total.decisions += family.decisions
-        total.exact += family.exact
-        rows.append((name, family.cases, family.decisions, family.exact, _result(family)))
-    rows.append(("total", total.cases, total.decisions, total.exact, _result(total)))
-    return table(("FAMILY", "CASES", "DECISIONS", "EXACT", "RESULT"), rows)
-
-
-def _result(family: FamilyCounts) -> str:
-    return "ok" if family.exact == family.decisions else "differs"
-
-
-def _difference_text(difference: Difference) -> str:
-    """Return a difference with both answers, field by field."""
-    pod = f", decision {difference.place + 1}, pod {difference.pod}" if difference.pod else ""
-    lines = [f"case {difference.case}{pod}"]
-    for name, (recorded, got) in difference.fields.items():
-        lines.append(f"  {name}")
-        lines += [
-            f"    {program:<10}{text}"
-            for program, text in zip(("recorded", "tutti"), _json_texts(recorded, got), strict=True)
-        ]
-    return "\n".join(lines)
-
-
-def _json_texts(recorded: Any, got: Any) -> Iterator[str]:
-    import msgspec
-
-    for value in (recorded, got):
-        yield "nothing" if value is None else msgspec.json.encode(value, order="sorted").decode()

@@ -2,8 +2,9 @@
 
 A unit is a pod without a gang, a member of a gang that may be evicted pod by pod, a member above the minimum of a gang
 that may not, or a whole gang. Of two sets of units the better set violates fewer disruption budgets; then has the lower
-highest priority; then breaks fewer gangs; then has fewer pods; then the lower sum of priorities; then the later start,
-as kube-scheduler compares it; then the first names, so that the result is always the same.
+highest priority; then causes fewer disruptions; then has fewer pods; then breaks fewer gangs; then has the lower sum of
+priorities; then the later start, as kube-scheduler compares it; then the first names, so that the result is always the
+same. A disruption is a pod without a gang, a pod of a gang that may be evicted pod by pod, or another gang that breaks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart
 
-Loss = tuple[int, int, int, int, int, int, tuple[str, ...]]
+Loss = tuple[int, int, int, int, int, int, int, tuple[str, ...]]
 """How bad the eviction of a set of units is, in the order of the module's docstring; lower is better."""
 
 
@@ -183,6 +184,11 @@ class EvictionUnits:
         )
 
     @property
+    def is_disruption(self) -> Ints:
+        """Which units, evicted alone, are a disruption (1), and which are only surplus of a gang (0)."""
+        return np.array([self.disruptions((unit,)) for unit in self.units], dtype=np.int64)
+
+    @property
     def violates_budget(self) -> Bools:
         """Which units, evicted alone, violate a disruption budget."""
         if not self._budgets:
@@ -226,6 +232,18 @@ class EvictionUnits:
         """Return how many evictions violate a disruption budget."""
         return len(self._budgets.violating(self.rows(units))) if self._budgets else 0
 
+    def disruptions(self, units: Iterable[EvictionUnit]) -> int:
+        """Return how many disruptions the eviction of units causes (see the module's docstring).
+
+        kube-scheduler counts pods that may be evicted one by one in the same way, whether or not they are in a gang.
+        """
+        units = tuple(units)
+        others = [unit for unit in units if not self._is_evicted_by_itself(unit)]
+        return len(units) - len(others) + self.broken_gangs(others)
+
+    def _is_evicted_by_itself(self, unit: EvictionUnit) -> bool:
+        return unit.gang is None or self.running[unit.gang].gang.disruption is DisruptionMode.SINGLE
+
     def broken_gangs(self, units: Iterable[EvictionUnit]) -> int:
         """Return how many gangs break; a pod without a gang counts as a gang of one."""
         total = 0
@@ -246,4 +264,5 @@ class EvictionUnits:
         top = max(priorities, default=0)
         first = min((int(pods.start[r]) for r, p in zip(rows, priorities, strict=True) if p == top), default=0)
         names = tuple(sorted(pods.keys[row] for row in rows))
-        return self.violations(units), highest, self.broken_gangs(units), len(rows), sum(priorities), -first, names
+        counts = self.violations(units), highest, self.disruptions(units), len(rows), self.broken_gangs(units)
+        return *counts, sum(priorities), -first, names

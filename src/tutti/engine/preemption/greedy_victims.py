@@ -38,11 +38,12 @@ class GreedyVictims:
         self._pods, self._unit_of_pod = candidates.pods[in_area], unit_position[in_area]
         self._rows = cluster.pods.node[self._pods].astype(np.intp)
         self._usage: Ints = cluster.usages.matrix[cluster.pods.usage[self._pods]]
-        self._breaks_gang, self._counts = candidates.breaks_gang[numbers], candidates.pod_counts[numbers]
+        self._is_disruption, self._counts = candidates.is_disruption[numbers], candidates.pod_counts[numbers]
         # One integer per unit sorts units by their loss (`eviction_units`).
-        losses = (-candidates.first_starts[numbers], candidates.priority_sums[numbers], self._counts, self._breaks_gang)
+        ties = -candidates.first_starts[numbers], candidates.priority_sums[numbers], candidates.breaks_gang[numbers]
+        losses = *ties, self._counts, self._is_disruption, candidates.priorities[numbers]
         self._loss_rank: Ints = np.empty(len(numbers), dtype=np.int64)
-        self._loss_rank[np.lexsort((*losses, candidates.priorities[numbers]))] = np.arange(len(numbers))
+        self._loss_rank[np.lexsort(losses)] = np.arange(len(numbers))
         self.one_is_enough = False
         """Whether `by_gain` found that one unit makes enough room."""
 
@@ -77,7 +78,7 @@ class GreedyVictims:
             useful = np.minimum(gain, missing)
             if not useful.any():
                 return None
-            order = np.lexsort((self._loss_rank, self._counts, self._breaks_gang, -useful))
+            order = np.lexsort((self._loss_rank, self._counts, self._is_disruption, -useful))
             if not chosen:
                 alternatives = order[1 : 1 + _MAX_ALTERNATIVES][useful[order[1 : 1 + _MAX_ALTERNATIVES]] > 0].tolist()
             best = int(order[0])
@@ -148,7 +149,7 @@ class GreedyVictims:
         is_pending = usage.any(axis=1)
         is_repeated = np.r_[False, (unit_of_pod[1:] == unit_of_pod[:-1]) & (rows[1:] == rows[:-1])]
         costs = []
-        for values in (self._breaks_gang, self._counts):
+        for values in (self._is_disruption, self._counts):
             total = np.cumsum(np.where(is_pending & ~is_repeated, values[unit_of_pod], 0))
             begin = starts[row_group[first]]
             counted = np.where(is_pending & ~is_repeated, values[unit_of_pod], 0)

@@ -26,8 +26,9 @@ def ranked_sets(
         sets.name_order(),
         -sets.first_start(),
         sets.priority_sums(),
+        sets.sum_over_gangs(candidates.broken_gangs),
         sets.pod_counts(),
-        sets.broken_gangs(),
+        sets.sum_over_gangs(candidates.disruptions),
         sets.highest_priority(),
         sets.violations(),
     ]
@@ -89,11 +90,11 @@ class _SetColumns:
         start: Ints = np.where(priorities == highest[:, np.newaxis], start_of_unit, 2**63 - 1).min(axis=1)
         return start
 
-    def broken_gangs(self) -> Ints:
-        """Return how many gangs each set breaks, pods without a gang included."""
+    def sum_over_gangs(self, number_of: Callable[[tuple[EvictionUnit, ...]], int]) -> Ints:
+        """Return for each set the sum of a number over its gangs; a pod without a gang counts as one."""
         total = self._sum_over_units([int(unit.gang is None) for unit in self._units])
         for positions in self._gangs.values():
-            total += self._by_pattern(positions, lambda units: self._candidates.broken_gangs(units) if units else 0)
+            total += self._by_pattern(positions, lambda units: number_of(units) if units else 0)
         return total
 
     def violations(self) -> Ints:
