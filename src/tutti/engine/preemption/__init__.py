@@ -2,6 +2,7 @@
 
 - `default_preemption`  which victims would kube-scheduler's DefaultPreemption choose for a single pod?
 - `gang_preemption`     which victims let a whole gang fit, and where does the gang go then?
+- `room_dry_runs`       which victims does it choose where only free resources decide, on all nodes at once?
 - `eviction_units`      which pods are evicted together, and which of two victim sets is the smaller loss?
 - `victim_proposals`    which sets of units could make enough room, by arithmetic?
 - `greedy_victims`      which units does a greedy choice take, where there are too many to try all sets?

@@ -8,8 +8,6 @@ the least important victims is chosen. All of this is a dry run: the cluster is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 import numpy as np
 
@@ -20,9 +18,9 @@ from tutti.cluster.pod_table import NOT_STARTED
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.evaluator import Evaluator, FilterResult, States
 from tutti.engine.plugins.base import IncomingPod
-from tutti.engine.plugins.node_resources_fit import shortage
 from tutti.engine.plugins.verdict import PASS, AttemptError, Reason
 from tutti.engine.preemption.disruption_budgets import Budgets
+from tutti.engine.preemption.room_dry_runs import Cost, RoomDryRuns
 
 POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -51,8 +49,11 @@ class PreemptionResult(msgspec.Struct, frozen=True):
     """Why the pod may not preempt, or need not."""
 
 
-def preempt(engine: Engine, pod: str) -> PreemptionResult:
-    """Return the evictions with which a pod that fits nowhere would fit."""
+def preempt(engine: Engine, pod: str, *, best_only: bool = False) -> PreemptionResult:
+    """Return the evictions with which a pod that fits nowhere would fit.
+
+    With `best_only`, the candidates may be incomplete; the chosen ones are not.
+    """
     nodes, evaluator = engine.cluster.nodes, engine.evaluator
     incoming = evaluator.incoming_pod(engine.cluster.pod_row(pod))
     if not engine.profile.preempts:
@@ -76,7 +77,7 @@ def preempt(engine: Engine, pod: str) -> PreemptionResult:
         return PreemptionResult(ineligible=VICTIM_TERMINATING)
     rows = np.flatnonzero(resolvable)
     failed = {NOT_HELPFUL: nodes.count - len(rows)} if len(rows) < nodes.count else {}
-    return _DryRuns(evaluator, incoming, filtered, failed).run(rows)
+    return _DryRuns(evaluator, incoming, filtered, failed, best_only=best_only).run(rows)
 
 
 def _may_preempt(cluster: Cluster, incoming: IncomingPod, resolvable: Bools) -> bool:
@@ -107,44 +108,61 @@ class _DryRuns:
     """The dry runs for one pod."""
 
     def __init__(
-        self, evaluator: Evaluator, incoming: IncomingPod, filtered: FilterResult, failed: dict[str, int]
+        self,
+        evaluator: Evaluator,
+        incoming: IncomingPod,
+        filtered: FilterResult,
+        failed: dict[str, int],
+        *,
+        best_only: bool,
     ) -> None:
+        self._best_only = best_only
         self._evaluator, self._incoming, self._filtered, self._failed = evaluator, incoming, filtered, failed
         self._cluster = evaluator.cluster
         self._budgets = Budgets(evaluator.cluster)
 
     def run(self, rows: Rows) -> PreemptionResult:
         """Try every row on which evictions could help."""
+        cluster = self._cluster
         pods = self._lower_priority_pods(rows)
-        has_lower_pods = np.zeros(self._cluster.nodes.size, dtype=bool)
-        has_lower_pods[self._cluster.pods.node[pods]] = True
+        has_lower_pods = np.zeros(cluster.nodes.size, dtype=bool)
+        has_lower_pods[cluster.pods.node[pods]] = True
         rows_with_lower_pods = np.flatnonzero(has_lower_pods)
         if len(rows_with_lower_pods) < len(rows):
             self._fail((NO_VICTIMS,), len(rows) - len(rows_with_lower_pods))
         # If only free resources decide, arithmetic replaces the dry runs.
-        only_room = not any(self._filtered.states) and not self._incoming.spec.ports
-        room = _RoomArithmetic(self._evaluator, self._incoming) if only_room else None
-        accepting = self._evaluator.row_cache(self._incoming).node_cache.base_keys >= 0
-        if room is not None:
-            without_room = accepting & room.rows_without_room(pods, rows_with_lower_pods, self._fail, accepting)
-            pods = pods[~without_room[self._cluster.pods.node[pods]]]
-        candidates = []
-        for row, lower in self._pods_by_row(pods).items():
-            if room is not None and accepting[row]:
-                result = room.candidate(row, lower, self._budgets)
-            else:
-                result = self._dry_run(row, lower)
+        by_arithmetic = np.zeros(cluster.nodes.size, dtype=bool)
+        if not any(self._filtered.states) and not self._incoming.spec.ports:
+            by_arithmetic = self._evaluator.row_cache(self._incoming).node_cache.base_keys >= 0
+        on_arithmetic_row = by_arithmetic[cluster.pods.node[pods]]
+        found = self._candidates_by_arithmetic(
+            pods[on_arithmetic_row], rows_with_lower_pods[by_arithmetic[rows_with_lower_pods]]
+        )
+        for row, lower in self._pods_by_row(pods[~on_arithmetic_row]).items():
+            result = self._dry_run(row, lower)
             if not isinstance(result, Candidate):
                 self._fail(result)
             elif result.victims:
-                candidates.append(result)
-        candidates.sort(key=lambda candidate: candidate.node)
-        if not candidates:
+                found.append((self._cost(result), result))
+        if not found:
             return PreemptionResult(failed=self._failed)
-        costs = [self._cost(candidate) for candidate in candidates]
-        lowest_cost = min(costs)
-        chosen = tuple(candidate for candidate, cost in zip(candidates, costs, strict=True) if cost == lowest_cost)
-        return PreemptionResult(tuple(candidates), chosen, self._failed)
+        found.sort(key=lambda pair: pair[1].node)
+        lowest_cost = min(cost for cost, _ in found)
+        chosen = tuple(candidate for cost, candidate in found if cost == lowest_cost)
+        return PreemptionResult(tuple(candidate for _, candidate in found), chosen, self._failed)
+
+    def _candidates_by_arithmetic(self, pods: Rows, rows: Rows) -> list[tuple[Cost, Candidate]]:
+        """Return the candidates among rows where only free resources decide; with `best_only`, the cheapest alone."""
+        room, pods_table = RoomDryRuns(self._evaluator, self._incoming), self._cluster.pods
+        is_full = np.zeros(self._cluster.nodes.size, dtype=bool)
+        is_full[room.rows_without_room(pods, rows, self._fail)] = True
+        found = room.candidates(pods[~is_full[pods_table.node[pods]]], self._budgets)
+        candidates = []
+        for number in found.cheapest() if self._best_only else range(len(found.rows)):
+            cost, name = found.cost(number), self._cluster.nodes.names[found.rows[number]]
+            victims = tuple(pods_table.keys[pod] for pod in found.victims(number))
+            candidates.append((cost, Candidate(name, victims, cost[0])))
+        return candidates
 
     def _lower_priority_pods(self, rows: Rows) -> Rows:
         """Return the pods of lower priority on some rows."""
@@ -206,8 +224,8 @@ class _DryRuns:
             if state is not None:
                 state.update_with_pod(obj, cluster.spec_of(pod), row, change)
 
-    def _cost(self, candidate: Candidate) -> tuple[int, int, int, int, int]:
-        """Return a candidate's cost: violations, highest priority, sum of priorities, number of victims, start."""
+    def _cost(self, candidate: Candidate) -> Cost:
+        """Return a candidate's cost."""
         pods = self._cluster.pods
         rows = [pods.row_of[key] for key in candidate.victims]
         priorities = [int(pods.priority[row]) for row in rows]
@@ -226,62 +244,3 @@ def _candidate(cluster: Cluster, row: int, lower: list[int], victims: set[int], 
     """Return the candidate for a row."""
     keys = tuple(cluster.pods.keys[pod] for pod in lower if pod in victims)
     return Candidate(cluster.nodes.names[row], keys, len(victims & violating))
-
-
-class _RoomArithmetic:
-    """Dry runs by arithmetic, for a pod that is refused only for lack of free resources."""
-
-    def __init__(self, evaluator: Evaluator, incoming: IncomingPod) -> None:
-        self._cluster = evaluator.cluster
-        nodes = self._cluster.nodes
-        self._free = nodes.alloc - nodes.used
-        if incoming.held is not None:
-            self._free -= incoming.held.amounts
-        requests = evaluator.resource_requests(incoming)
-        self._resources = [resource for resource, _ in requests]
-        self._amounts = [amount for _, amount in requests]
-        self._usages: dict[int, list[int]] = {}
-
-    def _usage(self, pod: int) -> list[int]:
-        number = int(self._cluster.pods.usage[pod])
-        usage = self._usages.get(number)
-        if usage is None:
-            usage = self._usages[number] = self._cluster.usages.matrix[number, self._resources].tolist()
-        return usage
-
-    def rows_without_room(
-        self, pods: Rows, rows: Rows, fail: Callable[[tuple[str, ...], int], None], accepting: Bools
-    ) -> Bools:
-        """Return which rows lack resources even without some pods; report the missing resources to `fail`."""
-        cluster, nodes = self._cluster, self._cluster.nodes
-        without_room = np.zeros(nodes.size, dtype=bool)
-        rows = rows[accepting[rows]]
-        for resource, amount in zip(self._resources, self._amounts, strict=True):
-            freed = np.zeros(nodes.size, dtype=np.int64)
-            np.add.at(freed, cluster.pods.node[pods], cluster.usages.matrix[cluster.pods.usage[pods], resource])
-            free = self._free[resource, rows] + freed[rows]
-            short_rows = rows[free < amount]
-            if len(short_rows):
-                without_room[short_rows] = True
-                fail((shortage(cluster.resources.names, resource),), len(short_rows))
-        return without_room
-
-    def candidate(self, row: int, lower: list[int], budgets: Budgets) -> Candidate | tuple[str, ...]:
-        """Return the victims on a node, or the resources that it lacks even without all lower pods."""
-        free = self._free[self._resources, row].tolist()
-        usages = {pod: self._usage(pod) for pod in lower}
-        for usage in usages.values():
-            free = [a + b for a, b in zip(free, usage, strict=True)]
-        free = [a - b for a, b in zip(free, self._amounts, strict=True)]
-        if min(free) < 0:
-            names = self._cluster.resources.names
-            return tuple(shortage(names, resource) for resource, a in zip(self._resources, free, strict=True) if a < 0)
-        violating = budgets.violating(lower)
-        victims = set()
-        for pod in _reprieve_order(lower, violating):
-            free_after = [a - b for a, b in zip(free, usages[pod], strict=True)]
-            if min(free_after) < 0:
-                victims.add(pod)
-            else:
-                free = free_after
-        return _candidate(self._cluster, row, lower, victims, violating)

@@ -41,11 +41,14 @@ class PodFailure(NamedTuple):
         return fit_error(self.decision, self.preemption_message)
 
 
-def pod_failure(engine: Engine, decision: Decision) -> PodFailure:
-    """Return the failure of a refused pod, with the evictions that would make room; the cluster does not change."""
+def pod_failure(engine: Engine, decision: Decision, *, best_only: bool = False) -> PodFailure:
+    """Return the failure of a refused pod, with the evictions that would make room; the cluster does not change.
+
+    With `best_only`, not all candidates are listed.
+    """
     if not engine.profile.preempts or decision.error is not None or decision.held is not None:
         return PodFailure(decision)
-    preemption = preempt(engine, decision.pod)
+    preemption = preempt(engine, decision.pod, best_only=best_only)
     if preemption.ineligible is not None:
         return PodFailure(decision, preemption_message=f"preemption: {preemption.ineligible}", eligible=False)
     if preemption.chosen:

@@ -92,8 +92,12 @@ class SinglePodAttempts:
         if not never and self._engine.profile.preempts and (policy.consolidation or self._has_lower_gangs(row)):
             need = Need(decision.pod, 1, (row,), ())
             evictions = self._context.find_evictions(need, int(cluster.pods.priority[row]), None)
-            return evictions if evictions is not None else _without_victims(pod_failure(self._engine, decision))
-        failure = pod_failure(self._engine, decision)
+            return (
+                evictions
+                if evictions is not None
+                else _without_victims(pod_failure(self._engine, decision, best_only=True))
+            )
+        failure = pod_failure(self._engine, decision, best_only=True)
         self._context.budget.spend(PREEMPTION_NODE * cluster.nodes.count)
         if failure.candidate is None:
             return failure

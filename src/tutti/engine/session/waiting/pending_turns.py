@@ -66,9 +66,9 @@ class PendingTurns:
                 self._sync_row(row, changes)
         while self._changed_gangs:
             self._sync_gang(self._changed_gangs.pop(), changes)
-        changes.removed.difference_update(self.turns)
-        changes.changed.intersection_update(self.turns)
-        return changes
+        changed = {name for name in changes.changed if name in self.turns}
+        removed = {name for name in changes.removed if name not in self.turns}
+        return TurnChanges(changed, removed, changes.not_considered)
 
     def _sync_row(self, row: int, changes: TurnChanges) -> None:
         pods = self._cluster.pods
