@@ -31,6 +31,7 @@ from tutti.cluster.edits import (
     SetArrivalOrder,
     SetFinished,
     SetPortAddresses,
+    SetStart,
     Switch,
     Unbind,
 )
@@ -195,6 +196,8 @@ class Cluster:
                 self._put_node(edit.obj, on=False)
             case SetPortAddresses():
                 self.occupancy.restore(edit)
+            case SetStart():
+                self.pod_updates.set_start(edit)
             case SetArrivalOrder():
                 self.pods.order[self.pod_row(edit.pod)] = edit.order
             case _:

@@ -108,6 +108,13 @@ class SetPortAddresses(Edit, frozen=True, gc=False):
     addresses: frozenset[str]
 
 
+class SetStart(Edit, frozen=True, gc=False):
+    """Set the start time of a bound pod, in microseconds, until its object reports its own."""
+
+    pod: str
+    start: int
+
+
 class SetArrivalOrder(Edit, frozen=True, gc=False):
     """Set the arrival order of a pod on its node. Only undo needs this edit: see `PodTable.order`."""
 

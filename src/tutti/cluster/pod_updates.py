@@ -19,7 +19,18 @@ from typing import NamedTuple
 
 from tutti.cluster.assignments import Assignments
 from tutti.cluster.counters.label_classes import LabelRegistry
-from tutti.cluster.edits import Bind, Edit, FinishedPod, Hold, Release, Remove, RestorePod, SetFinished, Unbind
+from tutti.cluster.edits import (
+    Bind,
+    Edit,
+    FinishedPod,
+    Hold,
+    Release,
+    Remove,
+    RestorePod,
+    SetFinished,
+    SetStart,
+    Unbind,
+)
 from tutti.cluster.events import Event
 from tutti.cluster.indexes.groups import NO_GROUP, GroupIndex
 from tutti.cluster.indexes.holds import Holds
@@ -295,6 +306,12 @@ class PodUpdates:
         pod = self._pods.objects[row]
         assert pod is not None
         self._pods.start[row] = _start_time(pod)
+
+    def set_start(self, edit: SetStart) -> None:
+        """Set the start time of a bound pod."""
+        row = self.row(edit.pod)
+        self._undo.add(SetStart(edit.pod, int(self._pods.start[row])))
+        self._pods.start[row] = edit.start
 
     def hold(self, hold: Hold) -> None:
         """Keep room for an owner."""

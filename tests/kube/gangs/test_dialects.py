@@ -20,7 +20,8 @@ def group(version, spec, *, status=None, **metadata):
 
 @pytest.mark.parametrize("key", ["pod-group", "pod_group"])
 def test_all_pods_that_name_a_group_start_together(key):
-    assert gang(*pods("a", 3, annotations={key: "a"})) == Gang(key="default/a", dialect="annotation", minimum=3)
+    counted = Gang(key="default/a", dialect="annotation", minimum=3, is_counted=True)
+    assert gang(*pods("a", 3, annotations={key: "a"})) == counted
 
 
 def test_finished_pods_do_not_count_and_terminating_pods_do():

@@ -88,6 +88,8 @@ class GangState(msgspec.Struct, frozen=True, gc=False):
     waiting: tuple[int, ...]
     """Pending pods that may start, in the order in which they are placed."""
     part_of: dict[int, str]
+    succeeded: tuple[str, ...] = ()
+    """The parts of the members that have succeeded, one entry each: they count towards stated minimums."""
 
     def need(self) -> Need:
         """Return the pods that the gang still needs to reach its minimums."""
@@ -107,7 +109,8 @@ class GangState(msgspec.Struct, frozen=True, gc=False):
             waiting = tuple(row for row in self.waiting if self.part_of[row] == part.name)
         parts_to_reach = len(part_needs) if part.parts_needed is None else part.parts_needed
         parts_needed = max(parts_to_reach - sum(1 for each in part_needs if not each.least), 0)
-        missing = max(part.minimum - len(running), 0)
+        done = len(self.succeeded) if is_whole_gang else sum(p == part.name or p in below for p in self.succeeded)
+        missing = max(part.minimum - len(running) - done, 0)
         return Need(part.name, missing, waiting, running, part.topology, part_needs, parts_needed)
 
     def need_of_one_more(self, row: int) -> Need:
@@ -314,7 +317,18 @@ class Gangs:
         """Return the state of a gang, with the waiting pods that may be placed."""
         pods = self._cluster.pods
         running = tuple(row for row in self.rows(key) if pods.node[row] >= 0 and not pods.terminating[row])
-        return GangState(self.gang(key), running, tuple(waiting), self.parts_of(key))
+        gang = self.gang(key)
+        # A minimum that is counted from the unfinished pods shrinks when a pod finishes.
+        succeeded = () if gang.is_counted else self._succeeded(key)
+        return GangState(gang, running, tuple(waiting), self.parts_of(key), succeeded)
+
+    def _succeeded(self, key: str) -> tuple[str, ...]:
+        """Return the parts of the members that have succeeded."""
+        finished = self._cluster.groups.finished
+        if not finished:
+            return ()
+        groups = self._groups_of.get(key, ())
+        return tuple(part_of(each, key) for number in groups for each in finished.get(number, {}).values())
 
     def parts_of(self, key: str) -> dict[int, str]:
         """Return the name of the part of each pod of a gang, by row."""

@@ -51,7 +51,7 @@ class SessionContext:
     def __init__(self, engine: Engine, policy: Policy, now: int | None) -> None:
         self.engine, self.cluster, self.policy = engine, engine.cluster, policy
         self.placer, self.gangs = GangPlacer.of(engine), Gangs.of(engine.cluster)
-        self.plan = PlanBuilder(engine.cluster)
+        self.plan = PlanBuilder(engine.cluster, now)
         self._stuck_before: int | None = None
         terminating_since: str | None = None
         hold_until: int | None = None

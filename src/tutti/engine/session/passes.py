@@ -10,15 +10,17 @@ from collections import deque
 from collections.abc import Collection
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.trial import Trial
 from tutti.cluster.work.meter import TURN
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError, SessionContext
 from tutti.engine.session.gang_attempts import GangAttempts
-from tutti.engine.session.plan import NotConsidered, Plan, Turn
+from tutti.engine.session.plan import NotConsidered, Plan, Turn, Unschedulable
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.single_pod_attempts import SinglePodAttempts
 from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.exceptions import InputError
 
 _BATCH_SIZE = 256
 """Single pods that are tried between two checks of the work budget."""
@@ -55,6 +57,7 @@ class Passes:
                 break
             due_turns, _ = self.next_turns()
         self.update_queue()
+        self.context.plan.start_bound_pods()
         return self.context.plan.plan(not_considered)
 
     def next_turns(self) -> tuple[list[Turn], list[NotConsidered]]:
@@ -122,7 +125,30 @@ class Passes:
         self.failed |= self.attempt(batch)
 
     def attempt(self, batch: list[Turn]) -> dict[str, FailedAttempt]:
-        """Try to place the pods of a batch; return the failures by the name of the turn."""
+        """Try to place the pods of a batch; return the failures by the name of the turn.
+
+        A turn that cannot be evaluated, because an object that concerns it is malformed, is set aside with the reason.
+        """
+        try:
+            with Trial(self.cluster) as trial:
+                failures = self._attempt(batch)
+                trial.keep()
+                return failures
+        except InputError as error:
+            if len(batch) == 1:
+                return {batch[0].name: self._set_aside(batch[0], error)}
+            return {name: failure for turn in batch for name, failure in self.attempt([turn]).items()}
+
+    def _set_aside(self, turn: Turn, error: InputError) -> FailedAttempt:
+        """Refuse the pods of a turn that cannot be evaluated; only a change of its pods or group retries it."""
+        message, pods = f"cannot be scheduled: {error}", self.cluster.pods
+        for pod in turn.pods:
+            if pod in pods.row_of and pods.node_names[pods.row_of[pod]] is None:
+                priority = int(pods.priority[pods.row_of[pod]])
+                self.context.plan.refuse(Unschedulable(pod, message, priority, self.cluster.nodes.count, {}, turn.gang))
+        return FailedAttempt(message, frozenset(), tuple(self.cluster.events))
+
+    def _attempt(self, batch: list[Turn]) -> dict[str, FailedAttempt]:
         first = batch[0]
         if first.gang is None:
             return self._single_pod_attempts.attempt([turn.key for turn in batch])

@@ -69,6 +69,8 @@ class Bound(_PodRecord, frozen=True, gc=False):
     gang: str | None = None
     uid: str | None = None
     """The uid of the pod's object, so that a binder does not bind a new pod of the same name."""
+    start: int | None = None
+    """The start time that the session assumes, in microseconds; None without a clock."""
     volumes: tuple[Edit, ...] = ()
     """Bindings of volumes to claims, and claims to provision on the node, to carry out before the pod is bound."""
 
@@ -82,6 +84,8 @@ class Eviction(_PodRecord, frozen=True, gc=False):
     gang: str | None = None
     to: str | None = None
     uid: str | None = None
+    reason: str = ""
+    """Why the pod leaves, if it does not make room for `by`."""
     change: Edit | None = None
     """The change of the pod's object: removed, or beginning to terminate; None for a move."""
 
@@ -139,6 +143,20 @@ class GangPlan(msgspec.Struct, frozen=True, rename="camel", gc=False):
         return self.running + self.placed >= self.minimum and self.running + self.placed > 0
 
 
+class PartialGang(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A gang with some, but fewer than its minimum of running pods, which never ran whole."""
+
+    gang: str
+    running: int
+    minimum: int
+    since: int
+    """When the gang was first seen in part, in microseconds."""
+    evicted: tuple[str, ...] = ()
+    """Its running pods that this plan evicts, because the gang was not completed in time."""
+    left: tuple[str, ...] = ()
+    """Its running pods that stay: they have started, or no controller would create them again."""
+
+
 class Plan(msgspec.Struct, frozen=True, rename="camel"):
     """See the module's docstring. Lists of pods are in queue order."""
 
@@ -157,6 +175,8 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
     """Pods that stay pending and lose their holds; a binder clears their nominations."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
     """Disruption budgets as the evictions leave them."""
+    partial_gangs: tuple[PartialGang, ...] = ()
+    """Gangs that run in part and never ran whole, when that is new or has changed."""
 
     @staticmethod
     def of(
@@ -191,7 +211,7 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
         for eviction in self.evictions:
             yield eviction.change if eviction.change is not None else Unbind(eviction.pod)
         for bound in self.binds:
-            yield Bind(bound.pod, bound.node)
+            yield Bind(bound.pod, bound.node, bound.start)
             yield from bound.volumes
         for eviction in self.evictions:
             if eviction.to is not None:

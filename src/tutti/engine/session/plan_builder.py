@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.edits import SetStart
 from tutti.engine.placement.engine import Decision
 from tutti.engine.session.plan import (
     Bound,
@@ -19,6 +20,7 @@ from tutti.engine.session.plan import (
     GangPlan,
     Nominated,
     NotConsidered,
+    PartialGang,
     Plan,
     Turn,
     Unschedulable,
@@ -29,8 +31,9 @@ from tutti.kube.objects import PodDisruptionBudget
 class PlanBuilder:
     """See the module's docstring."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, now: int | None = None) -> None:
+        self._cluster, self._now = cluster, now
+        self.partial_gangs: list[PartialGang] = []
         self._holds_before = dict(cluster.holds)
         self._binds: dict[str, Bound] = {}
         self._evictions: dict[str, Eviction] = {}
@@ -78,6 +81,7 @@ class PlanBuilder:
             budgets_broken,
             gang,
             uid,
+            self._now,
             decision.volumes,
         )
 
@@ -124,6 +128,12 @@ class PlanBuilder:
         self._nominated.pop(unschedulable.pod, None)
         self._unschedulable[unschedulable.pod] = unschedulable
 
+    def start_bound_pods(self) -> None:
+        """Let the pods that this plan has bound start now."""
+        if self._now is not None:
+            for pod in self._binds:
+                self._cluster.apply(SetStart(pod, self._now))
+
     def plan(self, not_considered: Sequence[NotConsidered] = ()) -> Plan:
         """Return the plan."""
         placed = Counter(bound.gang for bound in self._binds.values())
@@ -138,4 +148,5 @@ class PlanBuilder:
             holds=tuple(hold for pod, hold in after.items() if before.get(pod) != hold),
             released=tuple(pod for pod in before if pod not in after and pod not in self._binds),
             budgets=tuple(self._budgets.values()),
+            partial_gangs=tuple(self.partial_gangs),
         )

@@ -68,10 +68,14 @@ class Fluence(Dialect):
             if size is not None and group_size is not None and group_size != size:
                 raise InputError(f"it has two sizes: {size} and the {group_size} of its PodGroup")
             size = size or group_size
+        is_counted = False
+        if not size:
+            size, is_counted = minimum_from_members(members, self.group_objects(key, find))
         return Gang(
             key=key,
             dialect=self.NAME,
-            minimum=size or minimum_from_members(members, self.group_objects(key, find)),
+            minimum=size,
+            is_counted=is_counted,
             created=_creation_time(group) or creation_time(native),
         )
 

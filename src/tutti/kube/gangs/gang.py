@@ -65,6 +65,8 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The creation time in microseconds; None means that of the oldest member."""
     duration: int | None = None
     """The expected run time in microseconds, as the annotation tutti.dev/duration gives it."""
+    is_counted: bool = False
+    """Whether no object states the minimum, so that it is the number of unfinished pods."""
     problem: str | None = None
     """Why the gang cannot be scheduled in any cluster: its group is missing, or its declaration is invalid."""
 

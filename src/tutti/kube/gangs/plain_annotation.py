@@ -29,4 +29,5 @@ class PlainAnnotation(Dialect):
 
     def read(self, key: str, members: Sequence[Pod], find: Find) -> Gang:
         """Read the gang from its pods."""
-        return Gang(key=key, dialect=self.NAME, minimum=minimum_from_members(members))
+        minimum, is_counted = minimum_from_members(members)
+        return Gang(key=key, dialect=self.NAME, minimum=minimum, is_counted=is_counted)

@@ -80,10 +80,15 @@ def _object_name(obj: Object) -> str:
     return obj.metadata.name if isinstance(obj, Pod) else f"{obj.WIRE_KIND} {obj.metadata.name}"
 
 
-def minimum_from_members(members: Sequence[Pod], objects: Sequence[Object] = ()) -> int:
-    """Return the minimum for a dialect without one: tutti.dev/min-member, otherwise the number of unfinished pods."""
+def minimum_from_members(members: Sequence[Pod], objects: Sequence[Object] = ()) -> tuple[int, bool]:
+    """Return the minimum for a dialect without one, and whether it is only counted.
+
+    This is tutti.dev/min-member, otherwise the number of unfinished pods.
+    """
     text = collect_annotations((*objects, *members)).get(MIN_MEMBER)
-    return parse_count(text, MIN_MEMBER, least=1) if text else max(1, len(unfinished_pods(members)))
+    if text:
+        return parse_count(text, MIN_MEMBER, least=1), False
+    return max(1, len(unfinished_pods(members))), True
 
 
 def with_annotations(gang: Gang, annotations: dict[str, str]) -> Gang:
