@@ -135,7 +135,9 @@ def test_gzip_and_chunks_of_any_size_change_nothing(size: int) -> None:
     packed = b"".join(parts)
     assert gzip.decompress(packed) == text
     for data in (text, packed):
-        assert read(*(data[at : at + size] for at in range(0, len(data), size))) == read(text)
+        chunks = [data[at : at + size] for at in range(0, len(data), size)]
+        assert read(*chunks) == read(text)
+        assert read(*(each for chunk in chunks for each in (b"", chunk))) == read(text)
 
 
 def test_the_same_day_has_the_same_bytes() -> None:

@@ -37,7 +37,7 @@ class RecordingLines:
 
     def _decompressed(self) -> Iterator[bytes]:
         start = b""
-        chunks = iter(self._chunks)
+        chunks = filter(None, self._chunks)  # a compressor often returns no bytes
         for chunk in chunks:
             start += chunk
             if len(start) >= len(_GZIP_MAGIC):
