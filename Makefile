@@ -75,6 +75,7 @@ bench: $(RUN) $(if $(GO),$(ORACLE) $(KARPENTER)) ## Run the benchmarks, with kub
 	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/purchases.py $(if $(GO),--oracle $(KARPENTER))
 	$(BIN)/python benchmarks/counted_work.py
+	$(BIN)/python benchmarks/replay.py
 
 .PHONY: fuzz-oracle
 fuzz-oracle: $(RUN) $(ORACLE) ## Compare with kube-scheduler on fresh cases (SEED="1 2", CASES=20; needs Go)

@@ -6,6 +6,6 @@ A command parses its options, calls a use case in `tutti.app`, and prints the re
 - `options`   Which options do commands share?
 - `loading`   How are files read, and where do notes and the spinner go?
 - `printing`  How is an answer printed, and what is coloured?
-- Commands: `schedule`, `explain`, `recommend`, `recommender` (the HTTP service), `scalesim`, `conformance`, `demo`,
-  `completion`, `version`.
+- Commands: `schedule`, `explain`, `recommend`, `recommender` (the HTTP service), `scalesim`, `replay`, `conformance`,
+  `demo`, `completion`, `version`.
 """

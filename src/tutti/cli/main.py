@@ -24,6 +24,7 @@ COMMANDS = {
     "recommend": "Say which nodes to buy for pending pods, and what they cost",
     "recommender": "Run the recommender as an HTTP service",
     "scalesim": "Play a scaling simulation from a Gardener snapshot, round by round",
+    "replay": "Run a recording of sessions again, and say where the plans differ",
     "conformance": "Compare with recorded answers of kube-scheduler",
     "demo": "Tour the main jobs on a packaged example",
     "completion": "Print the completion script for a shell",

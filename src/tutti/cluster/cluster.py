@@ -327,9 +327,14 @@ class Cluster:
                 raise ConflictError(f"node {name} already exists and cannot become a template")
             if old is None or self._is_outdated(old, obj):
                 return
+            changes = node_change_events(old, obj)
+            if not changes and old.status.images == obj.status.images:
+                self.nodes.objects[row] = obj  # a heartbeat: nothing that a plugin reads has changed
+                self._undo.add(Put(old))
+                return
             self.touched.add(self.nodes.put(obj))
             self._undo.add(Put(old))
-            for change in node_change_events(old, obj):
+            for change in changes:
                 self.events[change] += 1
             self.fit_resources()
             return

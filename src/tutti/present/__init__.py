@@ -7,6 +7,7 @@
 - `recommendation_text`       What does `tutti recommend` print? `scale_down_text`: with --down.
                               `recommendation_names`: with -o name.
 - `comparison_text`, `scale_down_comparison_text`  What does --compare print about purchases, about scale-downs?
+- `replay_text`               What does `tutti replay` print?
 - `scaling_simulation_text`   What does `tutti scalesim` print?
 - `report`                    What is on the HTML page of --report?
 """

@@ -6,6 +6,8 @@
 - `gardener`            Gardener's ClusterSnapshot and RecommendationResponse
 - `scaling_advisor`     planner requests, responses and objects of gardener/scaling-advisor
 - `scenarios`           scenario files of the recommender that Tutti replaces
+- `recording`           recordings of Tutti's own sessions: edits and plans as JSON lines
+- `session_policy`      which policy does a name or a file of `tutti replay --policy` stand for?
 - `kubernetes_objects`  which cluster do Kubernetes objects describe?
 - `catalogue`           which pools belong to a cluster of Kubernetes objects?
 - `guess_controllers`   which controller made a pod, if the format does not say?
