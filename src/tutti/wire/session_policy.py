@@ -19,7 +19,13 @@ from tutti.kube.durations import parse_duration
 from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.sources import Source
 
-POLICIES = {"live": Policy(), "offline": OFFLINE}
+POLICIES = {
+    "live": Policy(),
+    "fifo": Policy(queueing="fifo"),
+    "backfill": Policy(queueing="backfill"),
+    "reservation": Policy(queueing="reservation"),
+    "offline": OFFLINE,
+}
 """Policies by name."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from functools import partial as with_defaults
 from typing import Any
 
 import msgspec
@@ -10,14 +11,17 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support import builders
+from tests.support.cluster_state import cluster_state
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Put, Remove
+from tutti.cluster.edits import Put, Remove, Unbind
 from tutti.cluster.work.meter import POD_TRIED
 from tutti.engine.placement.engine import Engine
+from tutti.engine.session.gang_attempts import GangAttempts
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import SECOND, Patience, Policy
 from tutti.engine.session.queue import Queue, QueueRecord
 from tutti.engine.session.session import session
+from tutti.exceptions import InputError
 from tutti.kube import objects as k
 from tutti.kube.times import timestamp
 
@@ -25,7 +29,7 @@ MINUTE = 60 * SECOND
 START = 1_800_000_000 * SECOND
 
 
-node = partial(builders.node, memory="64Gi")
+node = with_defaults(builders.node, memory="64Gi")
 
 
 def pod(name: str, cpu: str = "4", *, created: int = START, lasts: str | None = None, **how: Any) -> k.Pod:
@@ -36,6 +40,8 @@ def pod(name: str, cpu: str = "4", *, created: int = START, lasts: str | None = 
 
 
 def gang(name: str, size: int, **how: Any) -> list[k.Pod]:
+    """Return the pods of a gang whose size is only counted; they are so old that no further pod is expected."""
+    how = {"created": START - MINUTE, **how}
     return [pod(f"{name}-{number}", gang=name, **how) for number in range(size)]
 
 
@@ -140,7 +146,8 @@ def test_a_search_that_the_budget_ends_is_continued_by_the_next_session() -> Non
     """A gang whose search was cut is not called unschedulable: it is the first of the next session."""
     nodes = [node(name, cpu="10") for name in "abc"]
     # They fit as 5 + 5, 4 + 3 + 3 and 4 + 3 + 3 only: spread evenly, the last one finds no room.
-    tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, priority=5) for i, cpu in enumerate("55443333")]
+    old = START - MINUTE
+    tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, priority=5, created=old) for i, cpu in enumerate("55443333")]
     cluster = Cluster((*nodes, pod("first", cpu="0", priority=9), *tight))
     queue = Queue(cluster)
     plan = run(queue, START, Policy(budget=POD_TRIED + 1))
@@ -223,7 +230,7 @@ def test_a_queue_record_survives_encoding() -> None:
 def test_a_member_that_came_back_is_placed_alone() -> None:
     members = gang("g", 3, on="a", cpu="1")
     cluster = Cluster((node("a"), node("b"), *members))
-    cluster.apply(Put(pod("g-2", gang="g", cpu="1", created=START)))
+    cluster.apply(Put(pod("g-2", gang="g", cpu="1", created=START - MINUTE)))
     plan = run(Queue(cluster), START)
     assert set(bound(plan)) == {"g-2"}
 
@@ -451,3 +458,137 @@ def test_only_some_pods() -> None:
     plan = session(Engine(cluster), queue, START, Policy(), only=["default/two", "default/none-such"])
     assert bound(plan) == {"two": "a"}
     assert cluster.pods.node_names[cluster.pod_row("default/one")] is None
+
+
+# Clocks and executors -------------------------------------------------------------------------------------------------
+
+
+def job(name: str) -> k.OwnerReference:
+    return builders.owner_reference("Job", name)
+
+
+def test_a_counted_gang_waits_until_no_further_pod_comes() -> None:
+    """The size of the gang is only counted: pods that arrive one by one must not be bound alone."""
+    cluster = Cluster((node("a"), node("b")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    for number in range(2):
+        now = START + number * SECOND
+        cluster.apply(Put(pod(f"g-{number}", gang="g", created=now)))
+        assert not session(engine, queue, now, Policy()).binds
+        assert queue.wake == now + 2 * SECOND
+    assert len(session(engine, queue, START + 3 * SECOND, Policy()).binds) == 2
+
+
+def test_binds_have_a_start_and_expected_ends_do_not_slide() -> None:
+    cluster = Cluster((node("a"), pod("p", lasts="5m")))
+    plan = run(Queue(cluster), START)
+    assert [each.start for each in plan.binds] == [START]
+    assert int(cluster.pods.start[cluster.pod_row("default/p")]) == START
+
+
+def test_a_node_where_a_binding_failed_is_avoided() -> None:
+    cluster = Cluster((node("a"), pod("p", cpu="1"), pod("small", cpu="1")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    assert bound(session(engine, queue, START, Policy(preemption=False))) == {"p": "a", "small": "a"}
+    cluster.apply(Unbind("default/p"))
+    queue.bind_failed("default/p", "a", "OutOfcpu", now=START, patience=Patience())
+    assert queue.waiting["default/p"].message == "binding to a failed: OutOfcpu"
+    assert not session(engine, queue, START + SECOND // 2, Policy(preemption=False)).turns, "the backoff is not over"
+    assert not session(engine, queue, START + 2 * SECOND, Policy(preemption=False)).binds, "there is no other node"
+    cluster.apply(Put(node("b")))
+    assert bound(session(engine, queue, START + 20 * SECOND, Policy(preemption=False))) == {"p": "b"}
+    assert queue.freeze().avoided
+
+
+def test_succeeded_members_count() -> None:
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    done = pod("g-0", on="a", labels=label, phase="Succeeded")
+    rest = [pod(f"g-{number}", cpu="1", labels=label) for number in (1, 2)]
+    cluster = Cluster((node("a"), builders.pod_group("g", 3), done, *rest))
+    assert len(run(Queue(cluster), START).binds) == 2
+
+
+def partial() -> tuple[Cluster, Queue, Engine]:
+    """Return a gang of three of which two pods were bound by somebody, and no room for the third."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    two = [replace(pod(f"g-{n}", on="a", cpu="2", labels=label, owner=job("g")), status=k.PodStatus()) for n in (0, 1)]
+    third = pod("g-2", cpu="2", labels=label, owner=job("g"))
+    cluster = Cluster((node("a"), builders.pod_group("g", 3), *two, third))
+    return cluster, Queue(cluster), Engine(cluster)
+
+
+def test_a_partial_gang_is_undone_after_a_while() -> None:
+    _, queue, engine = partial()
+    assert not session(engine, queue, START, Policy()).evictions
+    assert queue.wake is not None
+    assert queue.wake <= START + MINUTE
+    plan = session(engine, queue, START + MINUTE, Policy())
+    assert [each.pod for each in plan.evictions] == ["default/g-0", "default/g-1"]
+    assert plan.evictions[0].reason == "2 of 3 pods of gang default/g run, and it never ran whole"
+    assert [(each.gang, each.running, each.minimum) for each in plan.partial_gangs] == [("default/g", 2, 3)]
+
+
+def test_a_partial_gang_is_completed_if_there_is_room() -> None:
+    cluster, queue, engine = partial()
+    cluster.apply(Put(node("b")))
+    assert bound(session(engine, queue, START, Policy())) == {"g-2": "b"}
+    assert not session(engine, queue, START + MINUTE, Policy()).evictions
+    cluster.apply(Remove("Pod", "default/g-2"))
+    assert not session(engine, queue, START + 10 * MINUTE, Policy()).evictions, "it once ran whole"
+
+
+def test_members_that_started_or_have_no_controller_are_reported() -> None:
+    cluster, queue, engine = partial()
+    started = replace(cluster.pod("default/g-0"), status=k.PodStatus(start_time=timestamp(START)))
+    alone = cluster.pod("default/g-1")
+    alone = replace(alone, metadata=replace(alone.metadata, owner_references=None))
+    cluster.apply(Put(started))
+    cluster.apply(Put(alone))
+    session(engine, queue, START, Policy())
+    plan = session(engine, queue, START + MINUTE, Policy())
+    assert not plan.evictions
+    assert plan.partial_gangs[0].left == ("default/g-0", "default/g-1")
+
+
+def test_an_exception_leaves_the_cluster_and_the_queue_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster((node("a"), pod("first", cpu="1"), *gang("second", 2, cpu="1")))
+    queue = Queue(cluster)
+    record, seen = queue.freeze(), cluster_state(cluster)
+
+    def broken(*_arguments: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(GangAttempts, "_start_gang", broken)
+    with pytest.raises(RuntimeError):
+        run(queue, START)
+    assert queue.freeze() == record
+    assert cluster_state(cluster) == seen
+
+
+def test_a_turn_that_cannot_be_evaluated_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster((node("a"), pod("bad", cpu="1", priority=9), pod("good", cpu="1"), *gang("g", 2, cpu="1")))
+    original = Engine.place
+
+    def place(self: Engine, pods: Sequence[str], *arguments: Any, **options: Any) -> Any:
+        if "default/bad" in pods:
+            raise InputError("a volume has no size", obj="PersistentVolume v")
+        return original(self, pods, *arguments, **options)
+
+    monkeypatch.setattr(Engine, "place", place)
+    plan = run(Queue(cluster), START)
+    assert set(bound(plan)) == {"good", "g-0", "g-1"}
+    assert [each.message for each in plan.unschedulable] == [
+        "cannot be scheduled: PersistentVolume v: a volume has no size"
+    ]
+
+
+@pytest.mark.parametrize(("queueing", "expected"), [("fifo", set()), ("backfill", {"small"}), ("reservation", set())])
+def test_queue_policies(queueing: Any, expected: set[str]) -> None:
+    """A large pod starves, and a small one that runs for ever would keep it waiting."""
+    cluster = Cluster((node("a"), pod("b1", on="a", cpu="2"), pod("b2", on="a", cpu="2"), pod("big")))
+    queue, engine, policy = Queue(cluster), Engine(cluster), Policy(queueing=queueing)
+    session(engine, queue, START, policy)
+    session(engine, queue, START + 2 * MINUTE, policy)
+    cluster.apply(Remove("Pod", "default/b1"))
+    cluster.apply(Put(pod("small", cpu="2", created=START + 3 * MINUTE)))
+    assert set(bound(session(engine, queue, START + 4 * MINUTE, policy))) == expected

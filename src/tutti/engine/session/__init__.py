@@ -8,6 +8,7 @@
 - `queue`                which turns failed, and when is each tried again?
 - `gang_attempts`, `single_pod_attempts`  how is one gang, or are some single pods, placed?
 - `context`              what do all attempts of a session share: tools, budget, known failures?
+- `partial_gangs`        which gangs run in part and never ran whole, and when are they undone?
 - `eviction`             how are the evictions that preemption chose carried out?
 - `waiting`              which turns are pending, and which change may cure a failed one?
 - `reserve`              where and when can a starving turn start, and who may use that room?

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from tutti.cluster.edits import Release
@@ -11,6 +11,7 @@ from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Gangs, Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision, Engine
+from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions, GangPreemption
 from tutti.engine.session.eviction import Evictor
 from tutti.engine.session.plan_builder import PlanBuilder
@@ -68,6 +69,8 @@ class SessionContext:
         """Whether the last `find_evictions` had candidates of lower priority, and evicting them was not enough."""
         self.budget = WorkBudget(policy.budget)
         """The work that the session's attempts may still do."""
+        self.area_for: Callable[[Sequence[str]], Area | None] = lambda _pods: None
+        """Returns the nodes to which some pods are limited for now; None for all nodes."""
         self.may_defer_turn = False
         """Whether a turn whose search the budget ended is left to the next session. The first turn of a session is
         always decided, so that every session makes progress."""

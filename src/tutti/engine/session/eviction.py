@@ -78,6 +78,12 @@ class Evictor:
             self._plan.bind(decision, gang=gang, evicts=victims, budgets_broken=violations)
         return True
 
+    def undo(self, pod: str, *, gang: str, reason: str) -> None:
+        """Evict a bound pod of a gang that was not completed, for the gang itself."""
+        eviction = replace(self._eviction(pod, gang, to=None), reason=reason)
+        change = self._evict(pod, Budgets(self._cluster), {}, {})
+        self._plan.evict(replace(eviction, change=change))
+
     def _priority(self, pod: str) -> int:
         return int(self._cluster.pods.priority[self._cluster.pod_row(pod)])
 

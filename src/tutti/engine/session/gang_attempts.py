@@ -81,7 +81,8 @@ class GangAttempts:
         Otherwise return what the gang waits for (`FailedAttempt`) or lacks (`GangShortage`).
         """
         context = self._context
-        decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH))
+        area = context.area_for(turn.pods)
+        decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH), area)
         context.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
             context.record_binds(decisions, gang=turn.gang)
@@ -122,7 +123,7 @@ class GangAttempts:
 
         None: the gang has running or nominated pods, so its failure says nothing about other gangs.
         """
-        if state.running or any(pod in self._cluster.holds for pod in turn.pods):
+        if state.running or any(pod in self._cluster.holds for pod in turn.pods) or self._context.area_for(turn.pods):
             return None
         gang, preempts = state.gang, self._may_preempt(state)
         kinds = tuple((*self._context.pod_kind(row), state.part_of[row]) for row in state.waiting)

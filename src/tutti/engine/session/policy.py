@@ -23,6 +23,12 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """After this time a failed turn is tried again even without a relevant event."""
     starving_after: int = 60 * SECOND
     """A turn that has waited for room for this long gets a reservation."""
+    partial_for: int = 60 * SECOND
+    """After this time the bound pods of a gang that runs in part, and never ran whole, are evicted."""
+    counted_quiet_for: int = 2 * SECOND
+    """A gang whose size is only counted from its pods starts when its newest pod is this old."""
+    avoided_for: int = 60 * SECOND
+    """For this time a pod is not bound again to a node where its binding failed."""
     reserved_for: int = 3_600 * SECOND
     """After this time a reservation passes to the next turn in the queue. Room for pods whose victims are terminating
     is held for the same time, and a pod that has been terminating for longer is no longer expected to leave."""

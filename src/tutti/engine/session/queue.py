@@ -12,6 +12,7 @@ again when its backoff is over. Losing a queue costs one round of attempts, noth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from zlib import crc32
 
 import msgspec
@@ -21,8 +22,9 @@ from msgspec.structs import replace
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold
 from tutti.cluster.events import Event
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.gang_state import NO_CREATION_TIME, Gangs, creation_time
 from tutti.engine.placement.engine import Engine
+from tutti.engine.session.partial_gangs import PartialGangs, follow
 from tutti.engine.session.plan import NotConsidered, Order, Turn
 from tutti.engine.session.policy import Patience
 from tutti.engine.session.waiting.failure_kind import FailureKind
@@ -51,6 +53,9 @@ class QueueRecord(msgspec.Struct, frozen=True):
     resume: Order | None = None
     reservation: Reservation | None = None
     wake: int | None = None
+    partial: PartialGangs = PartialGangs()
+    avoided: dict[str, dict[str, int]] = {}
+    """Nodes where the binding of a pod failed, by pod key, with the time until which each is avoided."""
 
 
 class Queue:
@@ -66,6 +71,10 @@ class Queue:
         self._resume: Order | None = None
         self._reservation: Reservation | None = None
         self._wake: int | None = None
+        self._partial = PartialGangs()
+        self._avoided: dict[str, dict[str, int]] = {}
+        self._growing_until: int | None = None
+        """When the first gang that is due but may still be growing is tried."""
         self._undo: list[tuple[str, object]] = []
         self._marks: list[int] = []
         self._pending: PendingTurns | None = None
@@ -80,7 +89,8 @@ class Queue:
         if record is not None:
             for name, entry in record.waiting.items():
                 self._waiting[name] = replace(entry, version=())
-            self._resume = record.resume
+            self._resume, self._partial = record.resume, record.partial
+            self._avoided = dict(record.avoided)
         cluster.attach(self)
 
     @property
@@ -122,7 +132,8 @@ class Queue:
 
     def freeze(self) -> QueueRecord:
         """Return the queue as a record."""
-        return QueueRecord(dict(self._waiting), self._resume, self._reservation, self._wake)
+        waiting, avoided = dict(self._waiting), dict(self._avoided)
+        return QueueRecord(waiting, self._resume, self._reservation, self._wake, self._partial, avoided)
 
     # Failed turns -----------------------------------------------------------------------------------------------------
 
@@ -147,6 +158,74 @@ class Queue:
             if self._index is not None:
                 self._index.drop(name)
 
+    # Failed bindings and partial gangs --------------------------------------------------------------------------------
+
+    def bind_failed(self, pod: str, node: str, message: str, *, now: int, patience: Patience) -> None:
+        """Record that a planned binding failed; call this after `Unbind`.
+
+        The pod waits for its backoff, and its node is avoided for a while.
+        """
+        self._log("avoided", self._avoided)
+        until = now + patience.avoided_for
+        self._avoided = {**self._avoided, pod: {**self._avoided.get(pod, {}), node: until}}
+        row = self.cluster.pod_row(pod)
+        gang = Gangs.of(self.cluster).key_of(row)
+        name = pod if gang is None else f"gang/{gang}"
+        previous = self._waiting.get(name)
+        order = previous.order if previous is not None else (-int(self.cluster.pods.priority[row]), False, 0, pod)
+        entry = WaitingTurn(
+            since=previous.since if previous is not None else now,
+            tried=now,
+            attempts=previous.attempts + 1 if previous is not None else 1,
+            message=f"binding to {node} failed: {message}",
+            order=order,
+            version=(),
+            uid=self.cluster.pod(pod).metadata.uid if gang is None else None,
+        )
+        self._log(name, previous)
+        self._waiting[name] = entry
+        self._untried.discard(name)
+        self._index = None  # the turn is due when its backoff is over, whatever happens
+
+    def avoided_nodes(self, pods: Iterable[str], now: int) -> set[str]:
+        """Return the nodes where a binding of one of some pods failed lately."""
+        if not self._avoided:
+            return set()
+        return {node for pod in pods for node, until in self._avoided.get(pod, {}).items() if until > now}
+
+    @property
+    def partial(self) -> PartialGangs:
+        """What is remembered about gangs that run in part."""
+        return self._partial
+
+    def _note_gangs(self, gangs: set[str], now: int) -> None:
+        """Remember which gangs have run whole, and which are partial."""
+        seen = follow(self._partial, self.cluster, gangs, now=now)
+        if seen is not self._partial:
+            self._log("partial", self._partial)
+            self._partial = seen
+
+    def _without_growing(self, turns: list[Turn], now: int, patience: Patience) -> list[Turn]:
+        """Return turns without those of gangs whose size is only counted, while pods may still be coming."""
+        self._growing_until, grown = None, []
+        for turn in turns:
+            until = self._grows_until(turn, patience)
+            if until is None or until <= now:
+                grown.append(turn)
+            elif self._growing_until is None or until < self._growing_until:
+                self._growing_until = until
+        return grown
+
+    def _grows_until(self, turn: Turn, patience: Patience) -> int | None:
+        """Return when a gang is complete if no further pod comes; None if its size is stated, or it ran whole."""
+        if turn.gang is None or turn.gang in self._partial.whole:
+            return None
+        if not Gangs.of(self.cluster).gang(turn.gang).is_counted:
+            return None
+        times = [creation_time(self.cluster.pod(pod)) for pod in turn.pods]
+        newest = max((time for time in times if time != NO_CREATION_TIME), default=None)
+        return None if newest is None else newest + patience.counted_quiet_for
+
     # What is due ------------------------------------------------------------------------------------------------------
 
     def turn(self, name: str) -> Turn | None:
@@ -160,6 +239,10 @@ class Queue:
         changes = self._pending.sync()
         for name in changes.removed:
             self.drop(name)
+        if changes.gangs:
+            self._note_gangs(changes.gangs, now)
+        if self._avoided:
+            self._forget_avoided(now)
         if self._index is None:
             self._rebuild(patience)
         else:
@@ -169,6 +252,19 @@ class Queue:
         self._index.note_time(now)
         self._starving.note_time(now)
         return changes.not_considered
+
+    def _forget_avoided(self, now: int) -> None:
+        """Forget failed bindings that are old, or of pods that have gone."""
+        rows = self.cluster.pods.row_of
+        kept = {
+            pod: {node: until for node, until in nodes.items() if until > now}
+            for pod, nodes in self._avoided.items()
+            if pod in rows
+        }
+        kept = {pod: nodes for pod, nodes in kept.items() if nodes}
+        if kept != self._avoided:
+            self._log("avoided", self._avoided)
+            self._avoided = kept
 
     def _rebuild(self, patience: Patience) -> None:
         """Make the index again; every waiting turn counts as possibly cured."""
@@ -232,7 +328,7 @@ class Queue:
             if name not in self._changed and self._waiting[name].backoff_ends(patience) <= now:
                 due.append(turns[name])
         due.sort()
-        return due
+        return self._without_growing(due, now, patience)
 
     def is_due(self, name: str) -> bool:
         """Return whether a turn that was due when the session began still is: a failure of its kind may have come."""
@@ -270,6 +366,8 @@ class Queue:
         elif self.first_starving() is not None:
             times.append(now + 1)  # the last session had no budget left to make a reservation
         times += [self._starving.next_time(), self.cluster.hold_index.next_expiry()]
+        times += [max(since + patience.partial_for, now + 1) for since in self._partial.since.values()]
+        times.append(self._growing_until)
         return min((time for time in times if time is not None), default=None)
 
     # Following the cluster's marks ------------------------------------------------------------------------------------
@@ -289,10 +387,10 @@ class Queue:
             self._index = None  # it is derived: the next session makes it again
         while len(self._undo) > start:
             name, old = self._undo.pop()
-            if isinstance(old, WaitingTurn):
-                self._waiting[name] = old
-            elif name in _FIELDS:
+            if name in _FIELDS:
                 setattr(self, f"_{name}", old)
+            elif isinstance(old, WaitingTurn):
+                self._waiting[name] = old
             else:
                 self._waiting.pop(name, None)
 
@@ -303,5 +401,5 @@ class Queue:
             self._undo.clear()
 
 
-_FIELDS = frozenset(("resume", "reservation", "wake"))
+_FIELDS = frozenset(("resume", "reservation", "wake", "partial", "avoided"))
 """Names in the undo log that are fields; every other name is a turn's, which contains a slash."""

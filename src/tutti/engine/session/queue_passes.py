@@ -8,11 +8,13 @@ before the room is needed. With the policy `fifo` no turn passes a turn that wai
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from tutti.cluster.edits import Release
 from tutti.engine.placement.engine import Engine
+from tutti.engine.plugins.base import Area
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError
+from tutti.engine.session.partial_gangs import overdue, partial_gang
 from tutti.engine.session.passes import Passes
 from tutti.engine.session.plan import NotConsidered, Turn
 from tutti.engine.session.policy import Patience, Policy
@@ -36,6 +38,7 @@ class QueuePasses(Passes):
         only: Collection[str] | None,
     ) -> None:
         super().__init__(engine, now, policy, only=only)
+        self.context.area_for = self.area_for
         self._queue, self._now, self._patience = queue, now, patience
         self._reservations = Reservations(self.context, queue, now, patience)
         self._stopped_at: Turn | None = None
@@ -56,6 +59,7 @@ class QueuePasses(Passes):
         queue = self._queue
         not_considered = queue.sync(self.engine, self._now, self._patience)
         self._reservations.drop_outdated()
+        self._undo_partial_gangs()
         turns = queue.due_turns(self._now, self._patience)
         if self.only is not None:
             profile, gangs = self.engine.profile, self.context.gangs
@@ -80,6 +84,15 @@ class QueuePasses(Passes):
         blocked = (e.order for name, e in self._queue.waiting.items() if e.needs_room and name not in due)
         first = min(blocked, default=None)
         return turns if first is None else [turn for turn in turns if turn.order < first]
+
+    def area_for(self, pods: Sequence[str]) -> Area | None:
+        """Return the nodes without those where a binding of one of the pods failed lately; None for all nodes."""
+        avoided = self._queue.avoided_nodes(pods, self._now)
+        if not avoided:
+            return None
+        mask = self.cluster.nodes.on.copy()
+        mask[[row for row in map(self.cluster.nodes.row_of.get, avoided) if row is not None]] = False
+        return Area(mask)
 
     def is_obsolete(self, turn: Turn) -> bool:
         """Return whether a turn need not be tried any more: one of its kind has just failed."""
@@ -161,6 +174,16 @@ class QueuePasses(Passes):
             no_reservation_before=previous.no_reservation_before if previous is not None else 0,
         )
         self._queue.put(turn.name, entry, self.failure_kind(turn, failure))
+
+    def _undo_partial_gangs(self) -> None:
+        """Evict the bound pods of gangs that were not completed in time, and report those that stay."""
+        seen = self._queue.partial
+        for key in overdue(seen, now=self._now, partial_for=self._patience.partial_for):
+            partial = partial_gang(self.cluster, key, seen.since[key])
+            self.context.plan.partial_gangs.append(partial)
+            for pod in partial.evicted:
+                reason = f"{partial.running} of {partial.minimum} pods of gang {key} run, and it never ran whole"
+                self.context.evictor.undo(pod, gang=key, reason=reason)
 
     # The end ----------------------------------------------------------------------------------------------------------
 

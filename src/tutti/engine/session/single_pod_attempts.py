@@ -48,7 +48,9 @@ class SinglePodAttempts:
         pod = self._cluster.pod(key)
         pod_kind = self._context.pod_kind(self._cluster.pod_row(key))
         held = key if key in self._cluster.holds else ""
-        return held, pod_kind, controller(pod), pod.spec.priority, pod.spec.preemption_policy
+        area = self._context.area_for((key,))
+        limited = key if area is not None else ""
+        return held, limited, pod_kind, controller(pod), pod.spec.priority, pod.spec.preemption_policy
 
     def failure_kind(self, turn: Turn, failure: FailedAttempt) -> FailureKind:
         """Return the kind of a pod that failed."""
@@ -64,7 +66,7 @@ class SinglePodAttempts:
         context, size = self._context, 1
         failures: dict[str, FailedAttempt] = {}
         while remaining:
-            decisions = self._engine.place(remaining[:size])
+            decisions = self._engine.place(remaining[:size], self._context.area_for(remaining[:1]))
             context.budget.spend(POD_TRIED * len(decisions))
             context.record_binds(d for d in decisions if d.node is not None)
             failed = [d for d in decisions if d.node is None]

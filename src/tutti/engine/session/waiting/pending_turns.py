@@ -26,6 +26,8 @@ class TurnChanges(NamedTuple):
     removed: set[str]
     not_considered: list[NotConsidered]
     """Pods that the scheduler does not try, as far as that is new."""
+    gangs: set[str]
+    """Gangs of which a pod or a group object has changed."""
 
 
 class PendingTurns:
@@ -53,7 +55,7 @@ class PendingTurns:
 
     def sync(self) -> TurnChanges:
         """Follow the changes of the cluster."""
-        changes = TurnChanges(set(), set(), [])
+        changes = TurnChanges(set(), set(), [], set())
         touched = self._cluster.pods.touched
         self._gangs.sync()
         if self._log_position != touched.length:
@@ -65,16 +67,22 @@ class PendingTurns:
             for row in rows:
                 self._sync_row(row, changes)
         while self._changed_gangs:
-            self._sync_gang(self._changed_gangs.pop(), changes)
+            gang = self._changed_gangs.pop()
+            changes.gangs.add(gang)
+            self._sync_gang(gang, changes)
         changed = {name for name in changes.changed if name in self.turns}
         removed = {name for name in changes.removed if name not in self.turns}
-        return TurnChanges(changed, removed, changes.not_considered)
+        return TurnChanges(changed, removed, changes.not_considered, changes.gangs)
 
     def _sync_row(self, row: int, changes: TurnChanges) -> None:
         pods = self._cluster.pods
         known, pod = self._gang_of_row.pop(row, None), pods.objects[row]
         if known is not None:
             self._forget(known, changes)
+        elif pods.group[row] != NO_GROUP:  # a bound pod began to terminate, or has just been bound elsewhere
+            gang = self._gangs.key_of(row)
+            if gang is not None:
+                changes.gangs.add(gang)
         if pod is None or pods.node_names[row] is not None:
             self.not_considered.pop(pods.keys[row], None)
             return
