@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 from tests.support import builders
 from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Remove
+from tutti.cluster.edits import Hold, Remove
 from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import NodeRow, NodeRows, PodPlugin, SpecColumns
 from tutti.engine.plugins.verdict import Reason
-from tutti.engine.preemption.default_preemption import _DryRuns, _RoomArithmetic
+from tutti.engine.preemption.default_preemption import Candidate, _DryRuns
 from tutti.engine.preemption.disruption_budgets import Budgets
+from tutti.engine.preemption.room_dry_runs import RoomDryRuns
 from tutti.kube import objects as k
 
 SIZES = st.sampled_from(("100m", "250m", "333m", "1", "1500m", "0"))
@@ -165,13 +167,30 @@ def test_room_arithmetic_finds_the_victims_of_the_dry_run(seed: int) -> None:
         objects.append(running)
     objects.append(builders.disruption_budget("a", draw.randrange(3)))
     objects.append(numbered_pod(99, "1500m", "1Gi", priority=7))
-    engine = Engine(Cluster(objects))
-    incoming = engine.evaluator.incoming_pod(engine.cluster.pod_row("default/pod-0099"))
+    cluster = Cluster(objects)
+    for number in range(draw.randrange(4)):
+        amounts = (("cpu", draw.choice((500, 1500))), ("pods", 1))
+        cluster.apply(Hold(f"reservation/{number}", f"node-{draw.randrange(6):02}", None, draw.choice((3, 9)), amounts))
+    engine = Engine(cluster)
+    incoming = engine.evaluator.incoming_pod(cluster.pod_row("default/pod-0099"))
     filtered = engine.evaluator.filter(incoming)
     assert not isinstance(filtered, Reason)
-    dry_runs = _DryRuns(engine.evaluator, incoming, filtered, {})
-    room = _RoomArithmetic(engine.evaluator, incoming)
-    for row, lower in dry_runs._pods_by_row(
-        dry_runs._lower_priority_pods(np.flatnonzero(engine.cluster.nodes.on))
-    ).items():
-        assert room.candidate(row, lower, Budgets(engine.cluster)) == dry_runs._dry_run(row, lower)
+    dry_runs = _DryRuns(engine.evaluator, incoming, filtered, {}, best_only=False)
+    room, messages = RoomDryRuns(engine.evaluator, incoming), Counter[str]()
+    pods = dry_runs._lower_priority_pods(np.flatnonzero(cluster.nodes.on))
+    rows = np.unique(cluster.pods.node[pods])
+    full = room.rows_without_room(pods, rows, lambda texts, number: messages.update(dict.fromkeys(texts, number)))
+    found = room.candidates(pods[~np.isin(cluster.pods.node[pods], full)], Budgets(cluster))
+    candidates = {int(row): number for number, row in enumerate(found.rows)}
+    expected_messages = Counter[str]()
+    for row, lower in dry_runs._pods_by_row(pods).items():
+        expected = dry_runs._dry_run(row, lower)
+        if isinstance(expected, Candidate):
+            victims = found.victims(candidates[row]) if row in candidates else []
+            assert tuple(cluster.pods.keys[pod] for pod in victims) == expected.victims
+            if victims:
+                assert found.cost(candidates[row]) == dry_runs._cost(expected)
+        else:
+            assert row in full
+            expected_messages.update(expected)
+    assert messages == expected_messages
