@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tutti.cluster.columns import RowLog
 
 
@@ -16,9 +14,8 @@ def test_since_returns_the_rows_after_a_position() -> None:
     assert log.copy().since(2999).tolist() == [2999]
 
 
-def test_old_entries_are_dropped_and_late_readers_get_all_kept_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowLog, "KEPT", 1024)
-    log = RowLog()
+def test_old_entries_are_dropped_and_late_readers_get_all_kept_entries() -> None:
+    log = RowLog(1024)
     for row in range(5000):
         log.add(row)
     assert log.since(4990).tolist() == list(range(4990, 5000))
