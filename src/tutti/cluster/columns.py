@@ -66,17 +66,23 @@ class ResourceNames:
 class RowLog:
     """A log of changed rows, in order; each reader remembers the position up to which it has read.
 
-    The log keeps only the newest entries. A reader that is further behind gets all kept entries; these are so many that
-    every reader rebuilds its state instead of following them one by one.
+    The log keeps only the newest entries, at least half of `KEPT`, so that its memory is bounded. A reader that is
+    further behind gets all kept entries; these are so many that a reader of node rows rebuilds its state instead of
+    following them one by one. A reader that does not can compare its position with `first`.
     """
 
-    KEPT = 1 << 22
+    KEPT = 1 << 19
 
     def __init__(self) -> None:
         self._rows = np.zeros(1024, dtype=np.intp)
         self._dropped = 0
         self.length = 0
         """The number of rows ever logged, which is the position after the last entry."""
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest kept entry: a reader with an earlier position has missed entries."""
+        return self._dropped
 
     def add(self, row: int) -> None:
         """Log a changed row."""

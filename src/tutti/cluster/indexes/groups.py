@@ -1,8 +1,9 @@
 """Group index: which pods name which pod group.
 
-Contract: every group that a pod has ever named has a number. `members` holds the rows of the pods that name a group
-now; `version` changes when a member is added, removed or replaced. `kube.gangs` decides whether a group exists and
-reads its objects.
+Contract: every group that a pod names has a number. `members` holds the rows of the pods that name a group now;
+`version` changes when a member is added, removed or replaced. `kube.gangs` decides whether a group exists and reads its
+objects. `collect` gives back the numbers of groups without members; when a number is used again, its version is higher
+than all before, and `renamed` has an entry.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ class GroupIndex:
         """Changes when an object changes that may concern any group."""
         self.touched = RowLog()
         """The numbers of groups whose version has changed."""
+        self.renamed = RowLog()
+        """The numbers that were given to a group, or given back."""
+        self._free: list[int] = []
+        self._emptied: set[int] = set()
+        """Groups that have lost their last member; some may have members again."""
+        self._first_version = 0
         self.objects_touched = RowLog()
         """The numbers of groups whose own objects have changed."""
         self.membership_by_row: dict[int, Membership] = {}
@@ -52,10 +59,16 @@ class GroupIndex:
     def _number(self, group: str) -> int:
         number = self.number_of.get(group)
         if number is None:
-            number = self.number_of[group] = len(self.keys)
-            self.keys.append(group)
-            self.members.append(set())
-            self.version.append(0)
+            if self._free:
+                number = self._free.pop()
+                self.keys[number], self.version[number] = group, self._first_version
+            else:
+                number = len(self.keys)
+                self.keys.append(group)
+                self.members.append(set())
+                self.version.append(self._first_version)
+            self.number_of[group] = number
+            self.renamed.add(number)
         return number
 
     def put_finished(self, pod: str, declared: Membership) -> None:
@@ -66,12 +79,14 @@ class GroupIndex:
 
     def drop_finished(self, pod: str, declared: Membership) -> None:
         """Forget a member that had succeeded."""
-        number = self._number(declared.group)
-        members = self.finished.get(number, {})
-        if members.pop(pod, None) is not None:
-            self._touch(number)
+        number = self.number_of.get(declared.group, NO_GROUP)
+        members = self.finished.get(number)
+        if members is None or members.pop(pod, None) is None:
+            return
+        self._touch(number)
         if not members:
-            self.finished.pop(number, None)
+            del self.finished[number]
+            self._emptied.add(number)
 
     def object_changed(self, key: str) -> None:
         """Record a change of a group's own object."""
@@ -82,7 +97,10 @@ class GroupIndex:
 
     def drop(self, row: int, number: int) -> None:
         """Remove the pod in a row from a group."""
-        self.members[number].discard(row)
+        members = self.members[number]
+        members.discard(row)
+        if not members:
+            self._emptied.add(number)
         self._touch(number)
         self.membership_by_row.pop(row, None)
 
@@ -90,11 +108,25 @@ class GroupIndex:
         self.version[number] += 1
         self.touched.add(number)
 
+    def collect(self) -> int:
+        """Give back the numbers of groups without members; return how many."""
+        before = len(self._free)
+        for number in sorted(self._emptied):
+            if not self.members[number] and number not in self.finished:
+                del self.number_of[self.keys[number]]
+                self.keys[number] = ""
+                self._first_version = max(self._first_version, self.version[number] + 1)
+                self._free.append(number)
+                self.renamed.add(number)
+        self._emptied.clear()
+        return len(self._free) - before
+
     def copy(self) -> GroupIndex:
         """Copy the index."""
         clone = copy(self)
         clone.keys, clone.version = list(self.keys), list(self.version)
         clone.touched, clone.objects_touched = self.touched.copy(), self.objects_touched.copy()
+        clone.renamed, clone._free, clone._emptied = self.renamed.copy(), list(self._free), set(self._emptied)
         clone.members = [set(rows) for rows in self.members]
         clone.number_of, clone.membership_by_row = dict(self.number_of), dict(self.membership_by_row)
         clone.finished = {number: dict(members) for number, members in self.finished.items()}

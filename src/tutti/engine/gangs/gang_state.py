@@ -165,7 +165,7 @@ class Gangs:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._objects_version = -1
-        self._read = self._objects_read = 0
+        self._read = self._objects_read = self._renamed_read = 0
         self._roots: list[str] = []
         """The gang of each group."""
         self._groups_of: dict[str, list[int]] = {}
@@ -211,6 +211,8 @@ class Gangs:
     def _sync(self) -> None:
         """Assign new groups to their gangs, and drop the records of gangs that have changed."""
         groups = self._cluster.groups
+        if min(self._read - groups.touched.first, self._renamed_read - groups.renamed.first) < 0:
+            self._clear()  # the logs no longer have all that happened since
         if self._read != groups.touched.length:
             for number in set(groups.touched.since(self._read).tolist()):
                 if number < len(self._roots):
@@ -218,25 +220,55 @@ class Gangs:
                     for notify in self._watchers:
                         notify(self._roots[number])
             self._read = groups.touched.length
+        if self._renamed_read != groups.renamed.length:
+            for number in set(groups.renamed.since(self._renamed_read).tolist()):
+                if number < len(self._roots):
+                    self._forget(number)
+                    self._assign(number)
+            self._renamed_read = groups.renamed.length
+            self._root_places = np.zeros(0, dtype=np.int32)
         if self._objects_version != groups.objects_version or self._has_regrouped():
             self._objects_version, self._objects_read = groups.objects_version, groups.objects_touched.length
             self._clear()
         for number in range(len(self._roots), len(groups.keys)):
-            key = root_group(groups.keys[number], self._find)
-            self._roots.append(key)
+            self._roots.append("")
+            self._assign(number)
+
+    def _assign(self, number: int) -> None:
+        """Assign a group to its gang; a number that was given back has no gang."""
+        group = self._cluster.groups.keys[number]
+        key = self._roots[number] = root_group(group, self._find) if group else ""
+        if group:
             self._records.pop(key, None)
             self._groups_of.setdefault(key, []).append(number)
+
+    def _forget(self, number: int) -> None:
+        """Take a number that was given back from its gang."""
+        key = self._roots[number]
+        if key:
+            self._groups_of[key].remove(number)
+            if not self._groups_of[key]:
+                del self._groups_of[key]
+            self._records.pop(key, None)
+            for notify in self._watchers:
+                notify(key)
 
     def _has_regrouped(self) -> bool:
         """Return whether a group whose object changed now belongs to another gang."""
         groups = self._cluster.groups
         if self._objects_read == groups.objects_touched.length:
             return False
+        if self._objects_read < groups.objects_touched.first:
+            return True
         changed = set(groups.objects_touched.since(self._objects_read).tolist())
         self._objects_read = groups.objects_touched.length
-        return any(n < len(self._roots) and self._roots[n] != root_group(groups.keys[n], self._find) for n in changed)
+        known = [(self._roots[n], groups.keys[n]) for n in changed if n < len(self._roots) and groups.keys[n]]
+        return any(root != root_group(group, self._find) for root, group in known)
 
     def _clear(self) -> None:
+        for key in self._groups_of:
+            for notify in self._watchers:
+                notify(key)
         self._roots, self._groups_of, self._records = [], {}, {}
         self._root_places = np.zeros(0, dtype=np.int32)
 
