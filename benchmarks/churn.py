@@ -234,12 +234,14 @@ def pod(
     affinity: k.Affinity | None = None,
 ) -> k.Pod:
     """Return a pod of one of some sizes."""
-    owners = [k.OwnerReference(api_version="batch/v1", kind="Job", name=owner, uid=owner, controller=True)]
+    owners = None
+    if owner is not None:
+        owners = [k.OwnerReference(api_version="batch/v1", kind="Job", name=owner, uid=owner, controller=True)]
     requests: k.Quantities = {"cpu": "1", "memory": f"{1024 + shape}Mi"}
     return k.Pod(
         metadata=k.ObjectMeta(
             name=name, namespace="default", uid=f"uid-{name}", labels=labels, annotations=annotations,
-            owner_references=owners if owner else None,
+            owner_references=owners,
         ),
         spec=k.PodSpec(
             containers=[k.Container(name="c", image="img:1", resources=k.ResourceRequirements(requests=requests))],
