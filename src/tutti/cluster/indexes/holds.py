@@ -18,6 +18,9 @@ from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.cluster.node_table import NodeTable
 from tutti.cluster.pod_table import PodTable, UsageTable
 
+_MAX_ROOMS = 256
+"""Largest number of rooms that are remembered: each has a column per resource, and every gang asks for its own."""
+
 
 class HeldRoom(NamedTuple):
     """The room that holds keep from a pod."""
@@ -135,7 +138,7 @@ class Holds:
         if not self.by_owner:
             return None
         version = self.version, self._nodes.size, len(self._usages.resources)
-        if self._rooms_version != version:
+        if self._rooms_version != version or len(self._rooms) >= _MAX_ROOMS:
             self._rooms_version, self._rooms = version, {}
         key = priority, self._slot_of.get(owner, -1), group
         if key not in self._rooms:
