@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.support.builders import HOSTNAME, apart, members, near, node, pod, spread
+from tests.support.builders import HOSTNAME, ZONE, apart, members, near, node, pod, spread
 from tests.support.cluster_state import answers, cluster_state, rebuilt
 from tests.support.random_clusters import RandomCluster
 from tests.support.random_gang_clusters import RandomGangCluster
@@ -20,6 +20,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import RowLog
 from tutti.cluster.edits import Bind, Put, Remove
 from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.policy import OFFLINE
 from tutti.engine.session.schedule import schedule
@@ -69,6 +70,9 @@ def assert_only_used_entries(cluster: Cluster) -> None:
     assert all(counter.specs and counter.specs <= specs for counter in cluster.labels.counters.values())
     for label_class in cluster.labels.classes.values():
         assert all(cluster.labels.counters[counter.key] is counter for counter in label_class.counters)
+    assert cluster.pod_counters._carried_terms.keys() <= specs
+    assert cluster.pod_counters._watched_specs <= specs
+    assert cluster.pod_updates._usage_of_spec.keys() <= specs
     assert sorted(cluster.usages._numbers.values()) == sorted(set(pods.usage[rows].tolist()))
     nodes = cluster.nodes
     assert set(nodes._taint_ids.values()) == {0, *nodes.taints.tolist()}
@@ -284,6 +288,8 @@ def test_a_group_number_is_used_again_with_a_higher_version() -> None:
     gangs = Gangs.of(cluster)
     assert gangs.keys() == ["default/old"]
     number, version = cluster.groups.number_of["default/old"], gangs.version("default/old")
+    place = gangs.roots_of(np.array([number], dtype=np.int32))[0]
+    assert gangs.root_keys[place] == "default/old"
     for each in members("old", 3):
         cluster.apply(Remove("Pod", each.key))
     cluster.collect()
@@ -294,6 +300,8 @@ def test_a_group_number_is_used_again_with_a_higher_version() -> None:
     assert gangs.keys() == ["default/new"]
     assert gangs.gang("default/new").minimum == 2
     assert gangs.version("default/new") > version
+    place = gangs.roots_of(np.array([number], dtype=np.int32))[0]
+    assert gangs.root_keys[place] == "default/new"
 
 
 def test_gangs_that_missed_log_entries_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +350,7 @@ def test_label_keys_that_no_selector_reads_no_longer_split_classes() -> None:
 @pytest.mark.usefixtures("eager")
 def test_a_counter_stays_while_a_pod_of_its_spec_waits() -> None:
     waiting = pod("waits", "64", app="w", topology_spread_constraints=[spread("w")])
-    cluster = Cluster([node("a", labels={"topology.kubernetes.io/zone": "z"}), waiting])
+    cluster = Cluster([node("a", labels={ZONE: "z"}), waiting])
     engine = Engine(cluster)
     engine.decide(waiting.key)
     (counter,) = cluster.labels.counters.values()
@@ -351,3 +359,67 @@ def test_a_counter_stays_while_a_pod_of_its_spec_waits() -> None:
     cluster.apply(Remove("Pod", waiting.key))
     cluster.collect()
     assert not cluster.labels.counters
+
+
+@pytest.mark.usefixtures("eager")
+def test_areas_follow_the_new_numbers_of_label_values() -> None:
+    racks = {"a": "x", "b": "y", "c": "x"}
+    nodes = {name: node(name, labels={"rack": rack}) for name, rack in racks.items()}
+    cluster = Cluster(nodes.values())
+    areas = GangPlacer.of(Engine(cluster)).areas
+
+    def found() -> dict[str, set[str]]:
+        domains = cluster.nodes.domains("rack").indices
+        digits = {int(domains[cluster.node_row(name)]) for name in racks}
+        return {
+            areas.domain_name("rack", digit): {cluster.nodes.names[row] for row in areas.domain("rack", digit).rows}
+            for digit in digits
+        }
+
+    expected = {"x": {"a", "c"}, "y": {"b"}}
+    assert found() == expected
+    cluster.apply(Remove("Node", "a"))
+    cluster.apply(Put(nodes["a"]))  # now "y" is the first value
+    assert found() == expected
+    cluster.collect()
+    assert found() == expected
+
+
+@pytest.mark.usefixtures("eager")
+def test_cached_keys_of_the_remaining_specs_stay_with_their_specs() -> None:
+    sizes = [node(f"node-{cpu}", cpu=cpu) for cpu in (1, 2, 3, 4, 5, 6)]
+    pods = [pod(f"p{cpu}", str(cpu)) for cpu in (6, 1, 5, 2, 4, 3)]
+    cluster = Cluster([*sizes, *pods, pod("other", "3")])
+    engine = Engine(cluster)
+    for each in pods:
+        engine.decide(each.key)
+    cluster.apply(Bind("default/other", "node-6"))
+    engine.decide(pods[0].key)  # the other specs are further behind the log
+    for each in pods[:2]:
+        cluster.apply(Remove("Pod", each.key))
+    cluster.collect()
+    cluster.apply(Put(pod("p7", "2500m")))
+    for key in (*(each.key for each in pods[2:]), "default/p7"):
+        assert engine.decide(key) == Engine(cluster).decide(key)
+    for each in pods[2:5]:
+        cluster.apply(Remove("Pod", each.key))
+    cluster.collect()
+    for key in (pods[5].key, "default/p7"):
+        assert engine.decide(key) == Engine(cluster).decide(key)
+
+
+@pytest.mark.usefixtures("eager")
+def test_label_keys_of_waiting_specs_stay_watched() -> None:
+    constraint = replace(spread("web"), match_label_keys=["rev"])
+    waiting = pod("waits", app="web", labels={"rev": "2"}, topology_spread_constraints=[constraint])
+    cluster = Cluster([waiting])
+    engine = Engine(cluster)
+    engine.decide(waiting.key)  # without nodes, no counter is made
+    cluster.collect()
+    for zone in "ab":
+        cluster.apply(Put(node(zone, labels={ZONE: zone})))
+    for number in range(3):
+        cluster.apply(Put(pod(f"old-{number}", app="web", labels={"rev": "1"}, on="a")))
+    cluster.apply(Put(pod("new", app="web", labels={"rev": "2"}, on="b")))
+    assert engine.decide(waiting.key).node == "a"
+    assert answers(cluster, engine) == answers(rebuilt(cluster), Engine(rebuilt(cluster)))
