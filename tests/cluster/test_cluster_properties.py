@@ -8,29 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.cluster_state import cluster_state
+from tests.support.cluster_state import answers, cluster_state, rebuilt
 from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
-from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
-from tutti.engine.preemption.default_preemption import preempt
 from tutti.exceptions import ConflictError, NotFoundError
 
 SEQUENCES, EDITS = 20, 500
-
-
-def answers(cluster: Cluster, engine: Engine, most: int = 4) -> list[object]:
-    """Return verdicts and preemption results of some pending pods."""
-    pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
-    return [(node_verdicts(engine, key), preempt(engine, key)) for key in pending[:most]]
-
-
-def rebuilt(cluster: Cluster) -> Cluster:
-    """Build the same state in an empty cluster."""
-    fresh = Cluster()
-    for edit in cluster.edits():
-        fresh.apply(edit)
-    return fresh
 
 
 def apply(cluster: Cluster, drawn: RandomCluster) -> None:

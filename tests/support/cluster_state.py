@@ -1,8 +1,25 @@
-"""What a cluster knows, in a form that two clusters can be compared by."""
+"""What a cluster knows and answers, in a form that two clusters can be compared by."""
 
 from __future__ import annotations
 
 from tutti.cluster.cluster import Cluster
+from tutti.engine.explain.node_verdicts import node_verdicts
+from tutti.engine.placement.engine import Engine
+from tutti.engine.preemption.default_preemption import preempt
+
+
+def rebuilt(cluster: Cluster) -> Cluster:
+    """Build the same state in an empty cluster."""
+    fresh = Cluster()
+    for edit in cluster.edits():
+        fresh.apply(edit)
+    return fresh
+
+
+def answers(cluster: Cluster, engine: Engine, most: int = 4) -> list[object]:
+    """Return verdicts and preemption results of some pending pods."""
+    pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
+    return [(node_verdicts(engine, key), preempt(engine, key)) for key in pending[:most]]
 
 
 def cluster_state(cluster: Cluster) -> dict[str, object]:

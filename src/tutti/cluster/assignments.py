@@ -116,7 +116,7 @@ class Assignments:
         else:
             self._nodes.used[:, row] -= usage
         self._pod_counters.move(pod, row, number)
-        spec = self._specs.classes[pods.spec[pod]]
+        spec = self._specs.classes[pods.spec.item(pod)]
         if spec.ports or spec.volumes:
             if self._undo.marks and spec.ports:
                 for edit in self._occupancy.port_edits(row, spec):

@@ -4,7 +4,8 @@ Contract:
 - `apply(edit)` is the only way to change a cluster. Its cost depends on the change, not on the size of the cluster.
 - `mark()` and `rollback(mark)` nest: a rollback undoes all edits since the mark by applying inverse edits.
 - After any sequence of edits a cluster answers like a cluster built from scratch from the same objects.
-- Registries (classes, selectors, numbered names) only grow and survive a rollback.
+- Registries (classes, selectors, numbered names) survive a rollback. Between sessions, `collect()` gives back what
+  nobody refers to any more.
 - `copy()` copies the state and shares the parsed objects.
 - A cluster is not safe for concurrent use: one thread uses a cluster at a time.
 """
@@ -16,6 +17,7 @@ from copy import copy
 from typing import Any
 
 from tutti.cluster.assignments import Assignments
+from tutti.cluster.collection import Collection
 from tutti.cluster.columns import ResourceNames, RowLog
 from tutti.cluster.counters.label_classes import LabelRegistry
 from tutti.cluster.counters.pod_counters import PodCounters
@@ -46,7 +48,7 @@ from tutti.cluster.pod_table import PodTable, UsageTable
 from tutti.cluster.pod_updates import PodUpdates
 from tutti.cluster.spec_classes import SpecClass, SpecRegistry
 from tutti.cluster.undo_log import Follower, UndoLog
-from tutti.cluster.work.meter import EDIT, OBJECT, Meter
+from tutti.cluster.work.meter import COLLECTED, EDIT, OBJECT, Meter
 from tutti.exceptions import ConflictError, InputError, NotFoundError
 from tutti.kube.gangs.reader import GROUP_KINDS
 from tutti.kube.objects import KINDS, Namespace, Node, Object, Pod, Service
@@ -87,6 +89,7 @@ class Cluster:
         self._undo = UndoLog()
         self.assignments = self._new_assignments()
         self.pod_updates = self._new_pod_updates()
+        self._collection = self._new_collection()
         self.removed_uids = RemovedUids()
         self.set_aside: dict[tuple[str, str], str] = {}
         """Kind and key of objects that `observe` could not read, with the reason."""
@@ -103,10 +106,10 @@ class Cluster:
         clone = copy(self)
         clone.resources = self.resources.copy()
         clone.nodes = self.nodes.copy(clone.resources)
-        clone.pods, clone.usages = self.pods.copy(), self.usages.copy(clone.resources)
+        clone.pods, clone.usages, clone.specs = self.pods.copy(), self.usages.copy(clone.resources), self.specs.copy()
         clone.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
         clone.labels = self.labels.copy(clone.namespace_labels)
-        clone.pod_counters = self.pod_counters.copy(clone.nodes, clone.pods, labels=clone.labels)
+        clone.pod_counters = self.pod_counters.copy(clone.nodes, clone.pods, clone.specs, labels=clone.labels)
         clone.occupancy = self.occupancy.copy()
         clone.services, clone.groups = self.services.copy(), self.groups.copy()
         clone.hold_index = self.hold_index.copy(clone.nodes, clone.pods, clone.usages)
@@ -118,6 +121,7 @@ class Cluster:
         clone.assignments.copy_from(self.assignments)
         clone.pod_updates = clone._new_pod_updates()
         clone.pod_updates.copy_from(self.pod_updates)
+        clone._collection = clone._new_collection()
         clone.pods_on_row = clone.assignments.pods_on_row
         clone.pods_on_missing_nodes = clone.assignments.pods_on_missing_nodes
         return clone
@@ -146,6 +150,17 @@ class Cluster:
             holds=self.hold_index,
             events=self.events,
             undo=self._undo,
+        )
+
+    def _new_collection(self) -> Collection:
+        return Collection(
+            self.nodes,
+            self.pods,
+            specs=self.specs,
+            pod_counters=self.pod_counters,
+            pod_updates=self.pod_updates,
+            groups=self.groups,
+            services=self.objects["Service"],
         )
 
     def edits(self) -> Iterator[Edit]:
@@ -231,6 +246,17 @@ class Cluster:
     def commit(self, mark: int) -> None:
         """Keep the edits since the mark; an outer mark can still undo them."""
         self._undo.commit(mark)
+
+    def collect(self) -> int:
+        """Give back what no pod, node or object refers to any more (`collection`); return how many entries.
+
+        Call it between sessions, as often as you like: it costs little until there is enough to give back.
+        """
+        if self._undo.marks:
+            raise ConflictError("a cluster with an open mark cannot be collected: roll back or commit the mark first")
+        dropped = self._collection.run()
+        self.meter.count += COLLECTED * dropped
+        return dropped
 
     # Objects ----------------------------------------------------------------------------------------------------------
 
@@ -394,5 +420,5 @@ class Cluster:
 
     def spec_of(self, pod: int) -> SpecClass:
         """Return the spec class of the pod in a row."""
-        spec: SpecClass = self.specs.classes[self.pods.spec[pod]]
+        spec: SpecClass = self.specs.classes[self.pods.spec.item(pod)]
         return spec

@@ -66,11 +66,12 @@ class ResourceNames:
 class RowLog:
     """A log of changed rows, in order; each reader remembers the position up to which it has read.
 
-    The log keeps only the newest entries. A reader that is further behind gets all kept entries; these are so many that
-    every reader rebuilds its state instead of following them one by one.
+    The log keeps only the newest entries, at least half of `kept`, so that its memory is bounded. A reader that is
+    further behind gets all kept entries; these are so many that a reader of node rows rebuilds its state instead of
+    following them one by one. Other readers must ask `has_all_since`.
     """
 
-    def __init__(self, kept: int = 1 << 22) -> None:
+    def __init__(self, kept: int = 1 << 19) -> None:
         self._kept = kept
         self._rows = np.zeros(1024, dtype=np.intp)
         self._dropped = 0

@@ -3,15 +3,20 @@
 Contract: a node keeps its row while it exists; the row of a removed node is reused. `on` marks the rows of active
 nodes; templates and empty rows are off. A label column is built at its first use and then kept current by edits.
 `version` changes when the active rows, labels or taints change: derived data is stale when `version` has changed.
-`touched` logs every row whose node object changed. `rank` orders rows by node name.
+`touched` logs every row whose node object changed. `rank` orders rows by node name. `collect` gives back taint sets and
+label values that no node has, and label columns that nobody reads: the number of a taint set is used again, and a
+column is built again with new numbers, which counts as a change of the nodes.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from copy import copy
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tutti.cluster.columns import (
     FIXED,
@@ -35,6 +40,8 @@ _MAX_EXACT_AMOUNT = 2**45
 _MAX_PATCHED_ROWS = 32
 """Up to this many changed rows, derived data is updated row by row; above, it is rebuilt."""
 _RANK_STEP = 1 << 16
+_SPARE_TAINT_SETS, _SPARE_VALUES, _SPARE_COLUMNS = 64, 64, 32
+"""How many new entries `collect` tolerates before it looks which are in use."""
 
 
 class LabelColumn:
@@ -59,9 +66,13 @@ class LabelColumn:
     def matches(self, requirement: Requirement, rows: Rows | slice) -> Bools:
         """Return for each row whether its value satisfies the requirement."""
         # One answer per value; the last answer is for nodes without the label, whose id is -1.
-        table = np.fromiter(
-            (*(requirement.holds(v) for v in self.values), requirement.holds(None)), bool, len(self.values) + 1
-        )
+        if requirement.operator in ("In", "NotIn"):
+            is_in = requirement.operator == "In"
+            table = np.full(len(self.values) + 1, not is_in)
+            table[[n for n in map(self.values.get, requirement.values) if n is not None]] = is_in
+        else:
+            answer_per_value = (*map(requirement.holds, self.values), requirement.holds(None))
+            table = np.fromiter(answer_per_value, bool, len(self.values) + 1)
         answers: Bools = table[self.ids[rows]]
         return answers
 
@@ -133,6 +144,11 @@ class NodeTable:
         self.taints: Ints32 = np.zeros(size, dtype=np.int32)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_ids: dict[tuple[tuple[str, str | None, str], ...], int] = {(): 0}
+        self._free_taint_ids: list[int] = []
+        self._kept_taint_sets = self._kept_columns = 0
+        """How many were left by the last collection."""
+        self._requested_keys: set[str] = set()
+        """The label keys whose columns were requested since the last collection of columns."""
         self.labels: dict[str, LabelColumn] = {}
         self._domains: dict[str, DomainColumn] = {}
         self.image_rows: dict[str, set[int]] = {}
@@ -240,11 +256,11 @@ class NodeTable:
         clone.resources = resources
         for field in ("on", "alloc", "used", "unschedulable", "rank", "taints"):
             setattr(clone, field, getattr(self, field).copy())
-        for field in ("objects", "names", "free", "taint_sets", "_sorted_names"):
+        for field in ("objects", "names", "free", "taint_sets", "_free_taint_ids", "_sorted_names"):
             setattr(clone, field, list(getattr(self, field)))
         for field in ("row_of", "_taint_ids", "image_size"):
             setattr(clone, field, dict(getattr(self, field)))
-        clone._domains = {}
+        clone._domains, clone._requested_keys = {}, set(self._requested_keys)
         clone.labels = {key: column.copy() for key, column in self.labels.items()}
         clone.image_rows = {name: set(rows) for name, rows in self.image_rows.items()}
         clone.touched = self.touched.copy()
@@ -279,8 +295,13 @@ class NodeTable:
         key = tuple((t.key, t.value, t.effect) for t in taints)
         number = self._taint_ids.get(key)
         if number is None:
-            number = self._taint_ids[key] = len(self.taint_sets)
-            self.taint_sets.append(tuple(taints))
+            if self._free_taint_ids:
+                number = self._free_taint_ids.pop()
+                self.taint_sets[number] = tuple(taints)
+            else:
+                number = len(self.taint_sets)
+                self.taint_sets.append(tuple(taints))
+            self._taint_ids[key] = number
         return number
 
     def _set_images(self, row: int, before: list[NodeImage] | None, after: list[NodeImage] | None) -> None:
@@ -302,6 +323,7 @@ class NodeTable:
 
     def column(self, key: str) -> LabelColumn:
         """Return the column of a label; build the column at its first use."""
+        self._requested_keys.add(key)
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.size)
@@ -313,11 +335,21 @@ class NodeTable:
 
     def domains(self, key: str) -> DomainColumn:
         """Return the values of a label as table indices, up to date."""
+        self._requested_keys.add(key)
         domains = self._domains.get(key)
         if domains is None:
             domains = self._domains[key] = DomainColumn(self, key)
         domains.sync()
         return domains
+
+    def by_taints(self, rows: Rows | slice, judge: Callable[[tuple[Taint, ...]], int], dtype: type) -> NDArray[Any]:
+        """Return the judgement of each row's taints; each set of taints on these rows is judged once."""
+        ids = self.taints[rows]
+        table: NDArray[Any] = np.zeros(len(self.taint_sets), dtype=dtype)
+        for number in np.flatnonzero(np.bincount(ids)).tolist():
+            table[number] = judge(self.taint_sets[number])
+        judgements: NDArray[Any] = table[ids]
+        return judgements
 
     def matches_all(self, requirements: tuple[Requirement, ...], rows: Rows | slice) -> Bools:
         """Return for each row whether its labels satisfy all requirements."""
@@ -353,3 +385,40 @@ class NodeTable:
                 matching[row] = requirement.operator == "In"
         answers: Bools = matching[rows]
         return answers
+
+    # Collection -------------------------------------------------------------------------------------------------------
+
+    def collect(self) -> int:
+        """Give back taint sets and label values that no node has, and unread columns; return how many."""
+        return self._collect_taint_sets() + self._collect_columns()
+
+    def _collect_taint_sets(self) -> int:
+        before = len(self._taint_ids)
+        if before <= self._kept_taint_sets + _SPARE_TAINT_SETS:
+            return 0
+        is_used = np.bincount(self.taints, minlength=len(self.taint_sets)) > 0
+        is_used[0] = True  # no taints
+        for key, number in list(self._taint_ids.items()):
+            if not is_used[number]:
+                del self._taint_ids[key]
+                self.taint_sets[number] = ()
+                self._free_taint_ids.append(number)
+        self._kept_taint_sets = len(self._taint_ids)
+        return before - self._kept_taint_sets
+
+    def _collect_columns(self) -> int:
+        """Drop columns with more values than nodes can have; sometimes, drop columns that nobody has requested."""
+        most_values = 2 * len(self.row_of) + _SPARE_VALUES
+        dropped = [key for key, column in self.labels.items() if len(column.values) > most_values]
+        if len(self.labels) > self._kept_columns + _SPARE_COLUMNS:
+            dropped += self.labels.keys() - self._requested_keys - set(dropped)
+            self._requested_keys = set()
+            self._kept_columns = len(self.labels) - len(dropped)
+        values = 0
+        for key in dropped:
+            values += len(self.labels.pop(key).values)
+            self._domains.pop(key, None)
+        if dropped:
+            self.version += 1
+            self.touched.add(0)  # whoever follows the log reads the new numbers; the row itself does not matter
+        return values

@@ -32,32 +32,57 @@ _MAX_TOUCHED = 1 << 18
 """Entries of the log of pod rows; a reader that is further behind reads all pods again."""
 
 
+_UsageKey = tuple[tuple[tuple[str, int], ...], int, int]
+
+
 class UsageTable:
-    """Interned resource usages of pods: `matrix[number]` is a vector by resource index."""
+    """Interned resource usages of pods: `matrix[number]` is a vector by resource index.
+
+    The number of a usage that no spec class has any more is used again.
+    """
 
     def __init__(self, resources: ResourceNames) -> None:
         self.resources = resources
         self.matrix: Ints = np.zeros((64, len(resources)), dtype=np.int64)
-        self._numbers: dict[tuple[tuple[tuple[str, int], ...], int, int], int] = {}
+        self._numbers: dict[_UsageKey, int] = {}
+        self._keys: list[_UsageKey] = []
+        self._spec_counts: list[int] = []
+        self._free: list[int] = []
 
-    def number(self, placed: PlacedRequests) -> int:
-        """Return the number of a usage; a new usage gets the next number."""
+    def take(self, placed: PlacedRequests) -> int:
+        """Return the number of the usage of one more spec class; a new usage gets a new number."""
         key = (tuple(sorted(placed.requests.items())), placed.nonzero_cpu, placed.nonzero_memory)
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._numbers)
+            if self._free:
+                number = self._free.pop()
+                self._keys[number] = key
+            else:
+                number = len(self._keys)
+                self._keys.append(key)
+                self._spec_counts.append(0)
+            self._numbers[key] = number
             vector = self.resources.vector({name: amount for name, amount in key[0] if amount})
             vector[PODS], vector[NONZERO_CPU], vector[NONZERO_MEMORY] = 1, key[1], key[2]
             if number == len(self.matrix):
                 self.matrix = np.vstack((self.matrix, np.zeros_like(self.matrix)))
             self.fit_resources()
             self.matrix[number] = vector
+        self._spec_counts[number] += 1
         return number
+
+    def give_back(self, number: int) -> None:
+        """Count one spec class less; a usage that no spec class has gives its number back."""
+        self._spec_counts[number] -= 1
+        if not self._spec_counts[number]:
+            del self._numbers[self._keys[number]]
+            self._free.append(number)
 
     def copy(self, resources: ResourceNames) -> UsageTable:
         """Copy the table."""
         clone = UsageTable(resources)
         clone.matrix, clone._numbers = self.matrix.copy(), dict(self._numbers)
+        clone._keys, clone._spec_counts, clone._free = list(self._keys), list(self._spec_counts), list(self._free)
         return clone
 
     def fit_resources(self) -> None:
@@ -83,8 +108,8 @@ class PodTable:
         self.node_names: list[str | None] = [None] * size
         self.free: list[int] = []
         self.node: Ints32 = np.full(size, -1, dtype=np.int32)
-        self.spec: Ints32 = np.zeros(size, dtype=np.int32)
-        self.labels: Ints32 = np.zeros(size, dtype=np.int32)
+        self.spec: Ints = np.zeros(size, dtype=np.int64)
+        self.labels: Ints = np.zeros(size, dtype=np.int64)
         self.usage: Ints32 = np.zeros(size, dtype=np.int32)
         self.priority: Ints = np.zeros(size, dtype=np.int64)
         self.start: Ints = np.zeros(size, dtype=np.int64)
@@ -118,6 +143,12 @@ class PodTable:
         self.group[row], self.terminating[row] = NO_GROUP, False
         self.free.append(row)
         self.touched.add(row)
+
+    def used_rows(self) -> Bools:
+        """Return for each row up to `length` whether a pod has the row."""
+        used = np.ones(self.length, dtype=bool)
+        used[self.free] = False
+        return used
 
     def copy(self) -> PodTable:
         """Copy the columns; the pod objects are shared."""

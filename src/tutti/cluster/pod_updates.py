@@ -15,6 +15,7 @@ Only the cluster's edits call this module.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tutti.cluster.assignments import Assignments
@@ -94,6 +95,13 @@ class PodUpdates:
     def copy_from(self, other: PodUpdates) -> None:
         """Take over the finished pods of the cluster from which this cluster is copied."""
         self._usage_of_spec, self.finished = dict(other._usage_of_spec), dict(other.finished)
+
+    def drop_specs(self, numbers: Iterable[int]) -> None:
+        """Give back the usages of spec classes that no pod has."""
+        for number in numbers:
+            usage = self._usage_of_spec.pop(number, None)
+            if usage is not None:
+                self._usages.give_back(usage)
 
     # Objects ----------------------------------------------------------------------------------------------------------
 
@@ -234,7 +242,7 @@ class PodUpdates:
         spec = self._specs.class_of(pod)
         usage = self._usage_of_spec.get(spec.number)
         if usage is None:
-            usage = self._usage_of_spec[spec.number] = self._usages.number(placed_requests(spec.pod))
+            usage = self._usage_of_spec[spec.number] = self._usages.take(placed_requests(spec.pod))
             self._assignments.fit_resources()
         labels = self._labels.class_of(meta.namespace or "default", meta.labels).number
         terminating = meta.deletion_timestamp is not None

@@ -1,13 +1,15 @@
 """Pod classes: pods that the scheduler cannot tell apart are evaluated once.
 
 The class of a pod is its spec class (all fields of the spec that decide where the pod fits), its label class (the
-namespace and the labels that some selector reads) and its controller. Both registries only grow, and a rollback does
-not change them. The key of a spec class is the encoded spec without the fields that do not matter.
+namespace and the labels that some selector reads) and its controller. A rollback does not change the registries; only
+`collection` takes classes without pods out of them. The key of a spec class is the encoded spec without the fields that
+do not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import msgspec
@@ -72,8 +74,9 @@ class SpreadConstraint(NamedTuple):
 class SpecClass:
     """The parsed requirements of one pod spec; each attribute is parsed at its first use."""
 
-    def __init__(self, number: int, pod: Pod) -> None:
-        self.number = number
+    def __init__(self, key: bytes, pod: Pod) -> None:
+        self.key = key
+        self.number = -1
         self.namespace = pod.metadata.namespace or "default"
         self.pod = pod
         self.spec = pod.spec
@@ -201,22 +204,41 @@ def parse_spread(constraint: TopologySpreadConstraint) -> SpreadConstraint:
 
 
 class SpecRegistry:
-    """All spec classes, by number and by key."""
+    """All spec classes, by number and by key.
+
+    A number is never used again, neither here nor in copies of the registry, so a cache with spec numbers as keys can
+    be too large but never wrong. `generation` changes when classes were given back.
+    """
 
     def __init__(self) -> None:
-        self.classes: list[SpecClass] = []
+        self.classes: dict[int, SpecClass] = {}
+        self.generation = 0
         self._known: dict[bytes, SpecClass] = {}
+        self._numbers = count()
 
     def class_of(self, pod: Pod) -> SpecClass:
         """Return the pod's spec class; a new spec gets a new class."""
         key = spec_key(pod)
         known = self._known.get(key)
         if known is None:
-            known = SpecClass(len(self.classes), pod)
+            known = SpecClass(key, pod)
             known.check()  # before the class gets its number: a malformed spec must change nothing
-            self._known[key] = known
-            self.classes.append(known)
+            known.number = next(self._numbers)
+            self._known[key] = self.classes[known.number] = known
         return known
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Give back classes that no pod has."""
+        for number in numbers:
+            del self._known[self.classes.pop(number).key]
+        self.generation += 1
+
+    def copy(self) -> SpecRegistry:
+        """Copy the registry; the classes are shared, and both registries take numbers from one counter."""
+        clone = SpecRegistry()
+        clone.classes, clone._known, clone._numbers = dict(self.classes), dict(self._known), self._numbers
+        clone.generation = self.generation
+        return clone
 
 
 def spec_key(pod: Pod) -> bytes:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutti.cluster.columns import Bools, Ints, Ints32, Rows, grow_column
-from tutti.cluster.node_table import NodeTable
+from tutti.cluster.node_table import LabelColumn, NodeTable
 from tutti.kube.objects import Toleration
 from tutti.kube.selectors import NodeTerm, Requirement
 from tutti.kube.taints import first_untolerated
@@ -39,8 +39,8 @@ class Eligibility(NamedTuple):
         if self.terms is not None:
             mask &= nodes.matches_any_term(self.terms, rows)
         if self.tolerations is not None:
-            untolerated = [first_untolerated(taints, self.tolerations) is not None for taints in nodes.taint_sets]
-            mask &= ~np.array(untolerated)[nodes.taints[rows]]
+            tolerations = self.tolerations
+            mask &= nodes.by_taints(rows, lambda taints: first_untolerated(taints, tolerations) is None, bool)
         return mask
 
 
@@ -103,6 +103,7 @@ class DomainView:
     """
 
     __slots__ = (
+        "_column",
         "_eligible",
         "_log_position",
         "_nodes",
@@ -118,6 +119,8 @@ class DomainView:
     def __init__(self, row_counts: RowCounts, key: str, nodes: NodeTable, *, eligible: Eligibility | None) -> None:
         self._row_counts, self.key, self._nodes, self._eligible = row_counts, key, nodes, eligible
         self._nodes_version = self._log_position = -1
+        self._column: LabelColumn | None = None
+        """The column whose value numbers are the domains; a column that was given back is built with new numbers."""
         self.counts: Ints = np.zeros(0, dtype=np.int64)
         self.nodes_in: Ints = self.counts
         self.domain: Ints32 = np.zeros(0, dtype=np.int32)
@@ -134,7 +137,8 @@ class DomainView:
             return
         rows = nodes.touched.since(self._log_position) if self._log_position >= 0 else None
         self._nodes_version, self._log_position = nodes.version, nodes.touched.length
-        if rows is None or len(rows) > _MAX_PATCHED_ROWS or len(self.domain) != nodes.size:
+        is_renumbered = self._column is not nodes.column(self.key)
+        if rows is None or is_renumbered or len(rows) > _MAX_PATCHED_ROWS or len(self.domain) != nodes.size:
             self._build()
         else:
             self._patch(np.unique(rows))
@@ -144,7 +148,7 @@ class DomainView:
         return on & (self._nodes.column(self.key).ids[rows] >= 0)
 
     def _build(self) -> None:
-        column = self._nodes.column(self.key)
+        column = self._column = self._nodes.column(self.key)
         self.domain = column.ids.copy()
         self.mask = self._eligible_in(slice(None))
         rows = np.flatnonzero(self.mask)

@@ -1,8 +1,9 @@
 """Group index: which pods name which pod group.
 
-Contract: every group that a pod has ever named has a number. `members` holds the rows of the pods that name a group
-now; `version` changes when a member is added, removed or replaced. `kube.gangs` decides whether a group exists and
-reads its objects.
+Contract: every group that a pod names has a number. `members` holds the rows of the pods that name a group now;
+`version` changes when a member is added, removed or replaced. `kube.gangs` decides whether a group exists and reads its
+objects. `collect` gives back the numbers of groups without members; when a number is used again, its version is higher
+than all before, and `renamed` has an entry.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ class GroupIndex:
         """Kind and key of objects that changed and may describe groups, the latest last."""
         self.changed_objects_dropped = 0
         """The number of entries that were dropped from the front of `changed_objects`."""
+        self.renamed = RowLog()
+        """The numbers that were given to a group, or given back."""
+        self._free: list[int] = []
+        self._emptied: set[int] = set()
+        """Groups that have lost their last member; some may have members again."""
+        self._first_version = 0
         self.membership_by_row: dict[int, Membership] = {}
         """The group membership that each pod declares, by pod row."""
         self.finished: dict[int, dict[str, Membership]] = {}
@@ -53,10 +60,16 @@ class GroupIndex:
     def _number(self, group: str) -> int:
         number = self.number_of.get(group)
         if number is None:
-            number = self.number_of[group] = len(self.keys)
-            self.keys.append(group)
-            self.members.append(set())
-            self.version.append(0)
+            if self._free:
+                number = self._free.pop()
+                self.keys[number], self.version[number] = group, self._first_version
+            else:
+                number = len(self.keys)
+                self.keys.append(group)
+                self.members.append(set())
+                self.version.append(self._first_version)
+            self.number_of[group] = number
+            self.renamed.add(number)
         return number
 
     def put_finished(self, pod: str, declared: Membership) -> None:
@@ -67,12 +80,14 @@ class GroupIndex:
 
     def drop_finished(self, pod: str, declared: Membership) -> None:
         """Forget a member that had succeeded."""
-        number = self._number(declared.group)
-        members = self.finished.get(number, {})
-        if members.pop(pod, None) is not None:
-            self._touch(number)
+        number = self.number_of.get(declared.group, NO_GROUP)
+        members = self.finished.get(number)
+        if members is None or members.pop(pod, None) is None:
+            return
+        self._touch(number)
         if not members:
-            self.finished.pop(number, None)
+            del self.finished[number]
+            self._emptied.add(number)
 
     def object_changed(self, kind: str, key: str) -> None:
         """Record a change of an object that may describe groups."""
@@ -87,7 +102,10 @@ class GroupIndex:
 
     def drop(self, row: int, number: int) -> None:
         """Remove the pod in a row from a group."""
-        self.members[number].discard(row)
+        members = self.members[number]
+        members.discard(row)
+        if not members:
+            self._emptied.add(number)
         self._touch(number)
         self.membership_by_row.pop(row, None)
 
@@ -95,11 +113,25 @@ class GroupIndex:
         self.version[number] += 1
         self.touched.add(number)
 
+    def collect(self) -> int:
+        """Give back the numbers of groups without members; return how many."""
+        before = len(self._free)
+        for number in sorted(self._emptied):
+            if not self.members[number] and number not in self.finished:
+                del self.number_of[self.keys[number]]
+                self.keys[number] = ""
+                self._first_version = max(self._first_version, self.version[number] + 1)
+                self._free.append(number)
+                self.renamed.add(number)
+        self._emptied.clear()
+        return len(self._free) - before
+
     def copy(self) -> GroupIndex:
         """Copy the index."""
         clone = copy(self)
         clone.keys, clone.version = list(self.keys), list(self.version)
         clone.touched, clone.changed_objects = self.touched.copy(), list(self.changed_objects)
+        clone.renamed, clone._free, clone._emptied = self.renamed.copy(), list(self._free), set(self._emptied)
         clone.members = [set(rows) for rows in self.members]
         clone.number_of, clone.membership_by_row = dict(self.number_of), dict(self.membership_by_row)
         clone.finished = {number: dict(members) for number, members in self.finished.items()}

@@ -19,6 +19,8 @@ from tutti.cluster.node_table import NodeTable
 from tutti.cluster.pod_table import PodTable, UsageTable
 
 _MAX_TOUCHED = 1 << 16
+_MAX_ROOMS = 256
+"""Largest number of rooms that are remembered: each has a column per resource, and every gang asks for its own."""
 
 
 class HeldRoom(NamedTuple):
@@ -149,7 +151,7 @@ class Holds:
         if not self.by_owner:
             return None
         version = self.version, self._nodes.size, len(self._usages.resources)
-        if self._rooms_version != version:
+        if self._rooms_version != version or len(self._rooms) >= _MAX_ROOMS:
             self._rooms_version, self._rooms = version, {}
         key = priority, self._slot_of.get(owner, -1), group
         if key not in self._rooms:

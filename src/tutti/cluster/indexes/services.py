@@ -29,7 +29,10 @@ class ServiceIndex:
         """Remove a Service, if the index has it."""
         pair = self._pair_of.pop(service.key, None)
         if pair is not None:
-            del self._by_pair[pair][service.metadata.name]
+            services = self._by_pair[pair]
+            del services[service.metadata.name]
+            if not services:
+                del self._by_pair[pair]
 
     def selecting(self, pod: Pod) -> list[Service]:
         """Return the Services that select a pod."""

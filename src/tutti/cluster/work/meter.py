@@ -42,6 +42,9 @@ EDIT = 1_000
 OBJECT = 2_000
 """An object of a newly built cluster."""
 
+COLLECTED = 500
+"""An entry of a registry that a collection gives back."""
+
 # engine.placement -----------------------------------------------------------------------------------------------------
 
 POD_PASS = 10_000

@@ -15,6 +15,7 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints
+from tutti.cluster.node_table import LabelColumn
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.capacity import Capacity, sum_by
 from tutti.engine.placement.evaluator import Evaluator
@@ -46,7 +47,8 @@ class Areas:
         self._cluster: Cluster = evaluator.cluster
         self._area_of: dict[tuple[str, int], Area] = {}
         self._version = -1
-        self._ranks: dict[str, Ints] = {}
+        self._ranks: dict[str, tuple[LabelColumn, Ints]] = {}
+        """By label: the column whose domain numbers were ranked, and the ranks."""
         self._last_kinds: tuple[Sequence[int], int, list[PodKind]] = ((), -1, [])
 
     # Candidate areas --------------------------------------------------------------------------------------------------
@@ -212,13 +214,14 @@ class Areas:
 
     def domain_ranks(self, key: str) -> Ints:
         """Return the rank of each domain by its label value."""
-        values = self._cluster.nodes.column(key).values
-        ranks = self._ranks.get(key)
-        if ranks is None or len(ranks) != len(values) + 1:
-            ranks = self._ranks[key] = np.zeros(len(values) + 1, dtype=np.int64)
+        column = self._cluster.nodes.column(key)
+        values, known = column.values, self._ranks.get(key)
+        if known is None or known[0] is not column or len(known[1]) != len(values) + 1:
+            ranks = np.zeros(len(values) + 1, dtype=np.int64)
             for rank, value in enumerate(sorted(values), start=1):
                 ranks[values[value] + 1] = rank
-        return ranks
+            known = self._ranks[key] = column, ranks
+        return known[1]
 
     def _names(self, key: str) -> list[str]:
         return ["", *self._cluster.nodes.column(key).values]

@@ -169,7 +169,7 @@ class Gangs:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._read = self._objects_read = 0
+        self._read = self._objects_read = self._renamed_read = 0
         self._roots: list[str] = []
         """The gang of each group."""
         self._groups_of: dict[str, list[int]] = {}
@@ -227,19 +227,46 @@ class Gangs:
     def _sync(self) -> None:
         """Assign new groups to their gangs, and drop the records of gangs that have changed."""
         groups = self._cluster.groups
+        if not (groups.touched.has_all_since(self._read) and groups.renamed.has_all_since(self._renamed_read)):
+            self._clear()  # the logs no longer have all that happened since
+        if self._renamed_read != groups.renamed.length:
+            renamed = set(groups.renamed.since(self._renamed_read).tolist())
+            self._renamed_read = groups.renamed.length
+            for number in sorted(renamed):
+                if number < len(self._roots):
+                    self._forget(number)
+                    self._assign(number)
+            self._root_places = np.zeros(0, dtype=np.int32)
         if self._objects_read != groups.changed_objects_dropped + len(groups.changed_objects):
             self._follow_objects()
         if self._read != groups.touched.length:
             touched = set(groups.touched.since(self._read).tolist())
             self._read = groups.touched.length
             for number in touched:
-                if number < len(self._roots):
+                if number < len(self._roots) and self._roots[number]:
                     self._changed(self._roots[number])
         for number in range(len(self._roots), len(groups.keys)):
-            key = root_group(groups.keys[number], self._groups_reading.recorder(number, self._find))
-            self._roots.append(key)
+            self._roots.append("")
+            self._assign(number)
+
+    def _assign(self, number: int) -> None:
+        """Assign a group to its gang; a number that was given back has no gang."""
+        group = self._cluster.groups.keys[number]
+        find = self._groups_reading.recorder(number, self._find)
+        key = self._roots[number] = root_group(group, find) if group else ""
+        if group:
             self._groups_of.setdefault(key, []).append(number)
             self._changed(key)
+
+    def _forget(self, number: int) -> None:
+        """Take a number that was given back from its gang."""
+        key = self._roots[number]
+        if key:
+            self._groups_of[key].remove(number)
+            self._changed(key)
+            if not self._groups_of[key]:
+                del self._groups_of[key], self._versions[key]
+                self._gangs_reading.forget(key)
 
     def _follow_objects(self) -> None:
         """Drop what was read from objects that have changed."""
@@ -251,9 +278,10 @@ class Gangs:
             return
         changed = dict.fromkeys(groups.changed_objects[first:])
         for number in sorted({number for obj in changed for number in self._groups_reading.of(obj)}):
-            key = root_group(groups.keys[number], self._groups_reading.recorder(number, self._find))
-            if key != self._roots[number]:
-                self._regroup(number, key)
+            if groups.keys[number]:
+                key = root_group(groups.keys[number], self._groups_reading.recorder(number, self._find))
+                if key != self._roots[number]:
+                    self._regroup(number, key)
         for key in dict.fromkeys(key for obj in changed for key in self._gangs_reading.of(obj)):
             self._changed(key)
 
@@ -275,8 +303,8 @@ class Gangs:
             notify(key)
 
     def _clear(self) -> None:
-        keys = dict.fromkeys(self._roots)
-        self._roots, self._groups_of = [], {}
+        keys = list(self._groups_of)
+        self._roots, self._groups_of, self._versions = [], {}, {}
         self._root_places = np.zeros(0, dtype=np.int32)
         self._gangs_reading, self._groups_reading = _Readers(), _Readers()
         for key in keys:
@@ -355,11 +383,7 @@ class _Readers(Generic[T]):
 
     def recorder(self, reader: T, find: Find) -> Find:
         """Return a lookup that records what a reader looks up, after forgetting what it looked up before."""
-        for obj in self._objects.pop(reader, ()):
-            readers = self._readers[obj]
-            readers.discard(reader)
-            if not readers:
-                del self._readers[obj]
+        self.forget(reader)
         objects: list[tuple[str, str]] = []
 
         def recording(kind: str, key: str) -> Object | None:
@@ -371,6 +395,14 @@ class _Readers(Generic[T]):
             return find(kind, key)
 
         return recording
+
+    def forget(self, reader: T) -> None:
+        """Forget what a reader looked up."""
+        for obj in self._objects.pop(reader, ()):
+            readers = self._readers[obj]
+            readers.discard(reader)
+            if not readers:
+                del self._readers[obj]
 
 
 def creation_time(pod: Pod) -> int:

@@ -42,6 +42,7 @@ class Capacity:
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
         self._counts: dict[int, _CopyCounts] = {}
+        self._specs_generation = evaluator.cluster.specs.generation
 
     def copies(self, incoming: IncomingPod) -> Ints:
         """Return for each row the number of copies that fit."""
@@ -102,6 +103,9 @@ class Capacity:
         node_cache.sync()
         counts = self._counts.get(incoming.spec.number)
         if counts is None:
+            if self._specs_generation != cluster.specs.generation:
+                self._specs_generation, live = cluster.specs.generation, cluster.specs.classes
+                self._counts = {number: known for number, known in self._counts.items() if number in live}
             if len(self._counts) >= _MAX_SPECS:
                 self._counts.clear()
             counts = self._counts[incoming.spec.number] = _CopyCounts()

@@ -47,6 +47,10 @@ States = list[PreFilterState | None]
 _NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
 
 
+_MAX_CONCERNED = 20_000
+"""Largest number of kinds of pods for which the evaluator remembers which cluster plugins concern them."""
+
+
 class FilterResult(NamedTuple):
     """The feasible rows for a pod, and what later steps need: prepared plugins and reasons."""
 
@@ -80,6 +84,7 @@ class Evaluator:
         self._recent = RecentNodes(cluster)
         self._named_node_cache: tuple[int, RowPluginCache] | None = None
         self._concerned: dict[tuple[Hashable, ...], tuple[tuple[int, int], list[bool]]] = {}
+        self._specs_generation = cluster.specs.generation
 
     # Incoming pods and caches -----------------------------------------------------------------------------------------
 
@@ -90,14 +95,31 @@ class Evaluator:
         assert pod is not None
         incoming = IncomingPod(cluster, row, pod)
         incoming.area = within
+        if self._specs_generation != cluster.specs.generation:
+            self._drop_collected_specs()
         key = (incoming.spec.number, incoming.labels.number, controller(pod))
         known = self._concerned.get(key)
         version = (cluster.workloads_version, cluster.labels.version)
         if known is None or known[0] != version:
+            if len(self._concerned) >= _MAX_CONCERNED:
+                self._concerned.clear()
             concerned = [plugin.applies_to(incoming) for _, _, plugin in self._cluster_plugins]
             known = self._concerned[key] = (version, concerned)
         incoming.applicable_plugins = known[1]
         return incoming
+
+    def _drop_collected_specs(self) -> None:
+        """Drop the results for spec classes that the cluster has given back."""
+        live = self.cluster.specs.classes
+        self._specs_generation = self.cluster.specs.generation
+        self._row_cache_of = {number: cache for number, cache in self._row_cache_of.items() if number in live}
+        row_caches = set(self._row_cache_of.values())
+        for row_cache in row_caches:
+            row_cache.keep(live)
+        self._row_caches = {key: cache for key, cache in self._row_caches.items() if cache in row_caches}
+        node_caches = {cache.node_cache for cache in row_caches}
+        self._node_caches = {key: cache for key, cache in self._node_caches.items() if cache in node_caches}
+        self._concerned.clear()
 
     def row_cache(self, incoming: IncomingPod) -> RowPluginCache:
         """Return the cache of row plugin results for the pod's spec class."""

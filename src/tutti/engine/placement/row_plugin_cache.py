@@ -11,6 +11,8 @@ members are updated in one numpy pass, since numpy costs about the same for one 
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
 from tutti.cluster.cluster import Cluster
@@ -201,6 +203,21 @@ class RowPluginCache:
         return key if self._node_scores is None else key + int(self._node_scores[position, row])
 
     # Members ----------------------------------------------------------------------------------------------------------
+
+    def keep(self, specs: Container[int]) -> None:
+        """Drop the members whose spec numbers are not among some specs."""
+        kept = [position for number, position in self._position_of.items() if number in specs]
+        if len(kept) == len(self._position_of):
+            return
+        self._specs = SpecColumns(*(self._specs.members[position] for position in kept))
+        self._position_of = {spec.number: position for position, spec in enumerate(self._specs.members)}
+        spare = [0] * (4 - len(kept))  # `_add` doubles the rows, so that there must be some
+        self._keys = self._keys[kept + spare]
+        if self._node_scores is not None:
+            self._node_scores = self._node_scores[kept + spare]
+        self._versions = [self._versions[position] for position in kept]
+        self._versions_checked_at = [self._versions_checked_at[position] for position in kept]
+        self._log_positions = [self._log_positions[position] for position in kept]
 
     def _add(self, spec: SpecClass) -> int:
         """Add a member and return its position."""

@@ -112,7 +112,8 @@ def _scaled(raw: Ints) -> Ints:
 
 def _counter(incoming: IncomingPod, terms: tuple[PodTerm, ...]) -> RowCounts:
     """Return the counter of the pods that match all terms."""
-    return incoming.cluster.pod_counters.counter(CounterKey(tuple((t.scope, t.selector) for t in terms), live=False))
+    key = CounterKey(tuple((t.scope, t.selector) for t in terms), live=False)
+    return incoming.cluster.pod_counters.counter(key, incoming.spec)
 
 
 def _add_counts(counts_by_key: Counts, view: DomainView) -> None:

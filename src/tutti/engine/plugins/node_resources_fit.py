@@ -36,6 +36,8 @@ class ScoringStrategy(NamedTuple):
 
 
 _DEFAULT = ScoringStrategy()
+_MAX_SPECS = 20_000
+"""Largest number of specs whose required resources are remembered."""
 
 
 class NodeResourcesFit(PodPlugin):
@@ -89,6 +91,8 @@ class NodeResourcesFit(PodPlugin):
         """Return the index and amount of every checked resource."""
         known = self._required.of(cluster)
         if spec.number not in known:
+            if len(known) >= _MAX_SPECS:
+                known.clear()
             index = cluster.resources.index
             known[spec.number] = [(index(n), spec.requests[n]) for n in self._checked(spec)]
         return known[spec.number]

@@ -22,6 +22,8 @@ from tutti.kube.selectors import NOTHING, Requirement, Selector, labels_selector
 
 ZONE = "topology.kubernetes.io/zone"
 _NO_DOMAIN = 2**31 - 1
+_MAX_SELECTORS = 20_000
+"""Largest number of default selectors that are remembered: every Job is a controller of its own."""
 _SelectorKey = tuple[int, tuple[str, str, str] | None]
 """The key of a default selector: the pod's label class and its controller."""
 
@@ -84,6 +86,8 @@ class PodTopologySpread(ClusterPlugin):
         selectors = self._selectors.of(incoming.cluster)
         known = selectors.get(key)
         if known is None or known[0] != version:
+            if len(selectors) >= _MAX_SELECTORS:
+                selectors.clear()
             known = selectors[key] = (version, default_selector(incoming.cluster, incoming.pod))
         return known[1]
 

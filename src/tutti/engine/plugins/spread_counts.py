@@ -39,7 +39,7 @@ def matching_pods(incoming: IncomingPod, selector: Selector) -> RowCounts:
     """Return the counter of live pods in the namespace that a constraint selects; an empty selector selects none."""
     counted = NOTHING if selector == EVERYTHING else selector
     scope = Scope(frozenset((incoming.labels.namespace,)))
-    return incoming.cluster.pod_counters.counter(CounterKey(((scope, counted),), live=True))
+    return incoming.cluster.pod_counters.counter(CounterKey(((scope, counted),), live=True), incoming.spec)
 
 
 def soft_scores(incoming: IncomingPod, constraints: list[SpreadConstraint], rows: Selection, *, strict: bool) -> Ints:

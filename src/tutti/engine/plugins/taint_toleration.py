@@ -26,19 +26,14 @@ class TaintToleration(NodePlugin):
 
     def filter(self, node_rows: NodeRows, spec: SpecClass) -> StatusCodes | None:
         """Refuse nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
-        sets = node_rows.nodes.taint_sets
-        refused = (first_untolerated(taints, spec.tolerations) is not None for taints in sets)
-        table = np.fromiter(refused, np.uint8, len(sets))
-        codes: StatusCodes = table[node_rows.nodes.taints[node_rows.rows]]
-        return codes
+        return node_rows.nodes.by_taints(
+            node_rows.rows, lambda taints: first_untolerated(taints, spec.tolerations) is not None, np.uint8
+        )
 
     def score(self, node_rows: NodeRows, spec: SpecClass) -> Ints | None:
         """Count the PreferNoSchedule taints that the pod does not tolerate; fewer is better."""
         soft = tuple(t for t in spec.tolerations if t.effect in (None, "", "PreferNoSchedule"))
-        sets = node_rows.nodes.taint_sets
-        table = np.fromiter((_count_untolerated(taints, soft) for taints in sets), np.int64, len(sets))
-        counts: Ints = table[node_rows.nodes.taints[node_rows.rows]]
-        return counts
+        return node_rows.nodes.by_taints(node_rows.rows, lambda taints: _count_untolerated(taints, soft), np.int64)
 
 
 def _count_untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:

@@ -313,7 +313,10 @@ class Queue:
             return
         if self._events:
             changed = [event for event in Event if self._events[event] != cluster.events[event]]
-            rows = np.concatenate((touched.since(self._log_positions[0]), released.since(self._log_positions[1])))
+            if touched.has_all_since(self._log_positions[0]) and released.has_all_since(self._log_positions[1]):
+                rows = np.concatenate((touched.since(self._log_positions[0]), released.since(self._log_positions[1])))
+            else:
+                rows = np.arange(cluster.nodes.length)
             self._index.note_changes(engine, changed, rows)
         self._events, self._log_positions = list(cluster.events), (touched.length, released.length)
 

@@ -80,15 +80,16 @@ class RoomHints:
             self._requests_for = key
             self._requests = np.zeros((len(self._classes), len(cluster.resources)), dtype=np.int64)
             for number, each in enumerate(self._classes):
-                for resource, amount in engine.evaluator.spec_requests(cluster.specs.classes[each.spec]):
+                spec = cluster.specs.classes.get(each.spec)
+                for resource, amount in engine.evaluator.spec_requests(spec) if spec is not None else ():
                     self._requests[number, resource] = amount
         return self._classes, self._requests
 
     @staticmethod
     def _is_accepted(engine: Engine, room_class: RoomClass, rows: Rows) -> bool:
-        if not len(rows):
-            return False
-        return engine.evaluator.node_plugins_accept(engine.cluster.specs.classes[room_class.spec], rows)
+        # A class whose pods are gone may have been collected before the queue has noticed.
+        spec = engine.cluster.specs.classes.get(room_class.spec)
+        return spec is not None and bool(len(rows)) and engine.evaluator.node_plugins_accept(spec, rows)
 
 
 def _rows_with_room(cluster: Cluster, classes: list[RoomClass], requests: Ints, rows: Rows) -> Iterable[Bools]:
