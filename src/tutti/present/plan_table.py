@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tutti.engine.session.plan import Plan, Turn
 
 NO_PENDING_PODS = "No pending pods found."
-_FOR_EXECUTORS = frozenset(("uid", "volumes", "change", "turns", "holds", "released", "budgets"))
+_FOR_EXECUTORS = frozenset(("uid", "start", "volumes", "change", "turns", "holds", "released", "budgets"))
 """Fields that only the executor of a plan needs; `plan_data` leaves them out."""
 
 
@@ -63,8 +63,8 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         for each in data[part]:
             for key in _FOR_EXECUTORS:
                 each.pop(key, None)
-            for key in ("gang", "to"):
-                if each.get(key, "") is None:
+            for key in ("gang", "to", "reason"):
+                if key in each and not each[key]:
                     del each[key]
     parts = {key: value for key, value in data.items() if key not in _FOR_EXECUTORS}
-    return {key: value for key, value in parts.items() if value or key not in ("nominated", "gangs")}
+    return {key: value for key, value in parts.items() if value or key not in ("nominated", "gangs", "partialGangs")}

@@ -146,8 +146,9 @@ def test_a_bad_recording_is_one_line(tutti: Tutti, recording: Callable[[bytes], 
 def test_files_that_are_not_there(tutti: Tutti) -> None:
     run = tutti("replay", "nowhere.jsonl")
     assert (run.code, run.err) == (2, "error: nowhere.jsonl: no such file or directory\n")
-    run = tutti("replay", str(MORNING), "--policy", "fifo")
-    assert (run.code, run.err) == (2, "error: --policy fifo: neither a policy (live, offline) nor a file\n")
+    run = tutti("replay", str(MORNING), "--policy", "lifo")
+    names = "live, fifo, backfill, reservation, offline"
+    assert (run.code, run.err) == (2, f"error: --policy lifo: neither a policy ({names}) nor a file\n")
 
 
 def test_ctrl_c_is_quiet() -> None:
