@@ -369,7 +369,8 @@ class Cluster:
         self.events[Event.NODE_ADDED] += on is not False
         self.touched.add(row)
         self.fit_resources()
-        self.labels.grow(self.nodes.size)
+        if self.nodes.size > len(self.pods_on_row):
+            self.labels.grow(self.nodes.size)
         self.assignments.node_added(name, row)
         self.hold_index.node_changed(name)
 

@@ -8,7 +8,6 @@ that may evict them, and the verdicts of node plugins. Room that is held for oth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -92,24 +91,29 @@ class RoomHints:
         return spec is not None and bool(len(rows)) and engine.evaluator.node_plugins_accept(spec, rows)
 
 
-def _rows_with_room(cluster: Cluster, classes: list[RoomClass], requests: Ints, rows: Rows) -> Iterable[Bools]:
-    """Return for each class on which of the rows its pods have room."""
+def _rows_with_room(cluster: Cluster, classes: list[RoomClass], requests: Ints, rows: Rows) -> Bools:
+    """Return for each class and row whether its pods have room."""
     free = cluster.nodes.alloc[:, rows] - cluster.nodes.used[:, rows]
-    levels = sorted({each.priority for each in classes if each.preempts})
-    if len(levels) > _MAX_LEVELS:
-        levels = levels[-1:]  # more room than the others have: still a necessary condition
-    freed = {level: _lower_usage(cluster, rows, level) for level in levels}
-    is_large = len(classes) * len(rows) > _MAX_CELLS
-    room_of_level: dict[int | None, Ints] = {}
-    for each, wanted in zip(classes, requests, strict=True):
-        level = None if not each.preempts else each.priority if each.priority in freed else levels[-1]
-        room = room_of_level.get(level)
-        if room is None:
-            room = free if level is None else free + freed[level]
-            room_of_level[level] = room = room.max(axis=1, keepdims=True) if is_large else room
-        asked = np.flatnonzero(wanted)
-        fits: Bools = (room[asked] >= wanted[asked, np.newaxis]).all(axis=0)
-        yield np.broadcast_to(fits, len(rows)) if is_large else fits
+    if len(classes) * len(rows) > _MAX_CELLS:
+        free = np.broadcast_to(free.max(axis=1, keepdims=True), free.shape)
+    levels = sorted({each.priority for each in classes if each.preempts})[-_MAX_LEVELS:]
+    fits = np.zeros((len(classes), len(rows)), dtype=bool)
+    # A class of a lower priority than all levels gets the room of the lowest: still a necessary condition.
+    level_of = [None if not each.preempts else max(each.priority, levels[0]) for each in classes]
+    for level in dict.fromkeys(level_of):
+        numbers = [number for number, each in enumerate(level_of) if each == level]
+        room = free if level is None else free + _lower_usage(cluster, rows, level)
+        fits[numbers] = _has_room(requests[numbers], room)
+    return fits
+
+
+def _has_room(requests: Ints, room: Ints) -> Bools:
+    """Return for each request and row whether the room suffices; a resource that is not requested does not count."""
+    fits = np.ones((len(requests), room.shape[1]), dtype=bool)
+    for amounts, free in zip(requests.T, room, strict=False):
+        if amounts.any():
+            fits &= (amounts[:, np.newaxis] <= free) | (amounts == 0)[:, np.newaxis]
+    return fits
 
 
 def _lower_usage(cluster: Cluster, rows: Rows, priority: int) -> Ints:
