@@ -292,12 +292,16 @@ class PodUpdates:
 
     def bind(self, edit: Bind) -> None:
         """Bind a pending pod to a node."""
-        row = self.row(edit.pod)
+        key = edit.pod
+        row = self._pods.row_of.get(key)
+        if row is None:
+            row = self.row(key)  # raises
         if self._pods.node_names[row] is not None:
-            raise ConflictError(f"pod {edit.pod} is already on node {self._pods.node_names[row]}")
-        if edit.pod in self._holds.by_owner:
-            self.release(edit.pod)
-        self._undo.add(Unbind(edit.pod))
+            raise ConflictError(f"pod {key} is already on node {self._pods.node_names[row]}")
+        if key in self._holds.by_owner:
+            self.release(key)
+        if self._undo.marks:  # the hottest path: make no edit that is not logged
+            self._undo.add(Unbind(key))
         if edit.start is not None:
             self._pods.start[row] = edit.start
         self._assignments.assign(row, edit.node)
