@@ -57,9 +57,6 @@ class Holds:
         self._rooms: dict[tuple[int, int, int], HeldRoom | None] = {}
         self._rooms_version: tuple[int, int, int] = (-1, -1, -1)
 
-    def __bool__(self) -> bool:
-        return bool(self.by_owner)
-
     # Changes ----------------------------------------------------------------------------------------------------------
 
     def put(self, hold: Hold) -> None:

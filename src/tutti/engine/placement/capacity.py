@@ -67,6 +67,8 @@ class Capacity:
     def _held_room(self, incoming: IncomingPod) -> HeldRoom | None:
         """Return the room held for others; pods of the same group may use each other's room."""
         cluster, pod = self._evaluator.cluster, incoming.pod
+        if not cluster.holds:
+            return None
         group = int(cluster.pods.group[incoming.row])
         return cluster.hold_index.room(pod.spec.priority or 0, owner=pod.key, group=group)
 

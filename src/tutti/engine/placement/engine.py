@@ -156,7 +156,7 @@ class Engine:
         keys = evaluator.row_cache(incoming).keys(incoming.spec)
         rows_with_rules: set[int] = set()
         states: States = [None] * len(incoming.applicable_plugins)
-        if self.cluster.hold_index:
+        if self.cluster.holds:
             without_room = evaluator.rows_without_held_room(incoming)
             if len(without_room):
                 keys = keys.copy()
@@ -175,7 +175,7 @@ class Engine:
 
     def is_plain(self, incoming: IncomingPod) -> bool:
         """Return whether each node's filters and scores depend only on that node and its pods, and no room is held."""
-        return not self.cluster.hold_index and self._uses_row_plugins_only(incoming)
+        return not self.cluster.holds and self._uses_row_plugins_only(incoming)
 
     def _uses_row_plugins_only(self, incoming: IncomingPod) -> bool:
         """Return whether filters and scores of each node depend only on that node and the pods on it."""

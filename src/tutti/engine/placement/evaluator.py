@@ -186,7 +186,7 @@ class Evaluator:
             excluded = np.ones(len(feasible), dtype=bool)
             excluded[[row for row in map(self.cluster.nodes.row_of.get, only_nodes) if row is not None]] = False
             feasible &= ~excluded
-        reasons = self._filter_held_rows(incoming, states, feasible) if self.cluster.hold_index else {}
+        reasons = self._filter_held_rows(incoming, states, feasible) if self.cluster.holds else {}
         if excluded is not None:
             reasons = {row: reason for row, reason in reasons.items() if not excluded[row]}
         return FilterResult(feasible, states, reasons, excluded=excluded)

@@ -153,6 +153,8 @@ class _DryRuns:
 
     def _candidates_by_arithmetic(self, pods: Rows, rows: Rows) -> list[tuple[Cost, Candidate]]:
         """Return the candidates among rows where only free resources decide; with `best_only`, the cheapest alone."""
+        if not len(pods):
+            return []
         room, pods_table = RoomDryRuns(self._evaluator, self._incoming), self._cluster.pods
         is_full = np.zeros(self._cluster.nodes.size, dtype=bool)
         is_full[room.rows_without_room(pods, rows, self._fail)] = True

@@ -186,7 +186,15 @@ class EvictionUnits:
     @property
     def is_disruption(self) -> Ints:
         """Which units, evicted alone, are a disruption (1), and which are only surplus of a gang (0)."""
-        return np.array([self.disruptions((unit,)) for unit in self.units], dtype=np.int64)
+        return np.array([self._is_disruption(unit) for unit in self.units], dtype=np.int64)
+
+    def _is_disruption(self, unit: EvictionUnit) -> bool:
+        if unit.whole or unit.gang is None:
+            return True
+        running = self.running[unit.gang]
+        if running.gang.parts:
+            return bool(self.disruptions((unit,)))
+        return running.surplus <= 0 or running.gang.disruption is DisruptionMode.SINGLE
 
     @property
     def violates_budget(self) -> Bools:
