@@ -73,8 +73,8 @@ bench: $(RUN) $(if $(GO),$(ORACLE) $(KARPENTER)) ## Run the benchmarks, with kub
 	$(BIN)/python benchmarks/gangs.py
 	$(BIN)/python benchmarks/gang_brute_force.py
 	$(BIN)/python benchmarks/sessions.py
-	$(BIN)/python benchmarks/purchases.py $(if $(GO),--oracle $(KARPENTER))
 	$(BIN)/python benchmarks/counted_work.py
+	$(BIN)/python benchmarks/purchases.py $(if $(GO),--oracle $(KARPENTER))
 	$(BIN)/python benchmarks/replay.py
 
 .PHONY: fuzz-oracle
