@@ -96,10 +96,6 @@ class GroupIndex:
             del self.changed_objects[:_MAX_CHANGED_OBJECTS]
             self.changed_objects_dropped += _MAX_CHANGED_OBJECTS
 
-    def touch(self, number: int) -> None:
-        """Record that a group, or the gang to which it belongs, is described differently now."""
-        self._touch(number)
-
     def drop(self, row: int, number: int) -> None:
         """Remove the pod in a row from a group."""
         members = self.members[number]
