@@ -76,7 +76,7 @@ def _preempt_one_by_one(cluster: Cluster, pods: Iterable[str], choices: dict[str
     """Add the node and the victims of each pod to `choices`: kube-scheduler's rules, one pod after the other."""
     engine = Engine(cluster)
     for key in pods:
-        chosen = preempt(engine, key).chosen[0]
+        chosen = preempt(engine, engine.attempt(key)).chosen[0]
         new_victims = [victim for victim in chosen.victims if not cluster.pods.terminating[cluster.pod_row(victim)]]
         for victim in new_victims:
             obj = cluster.pod(victim)

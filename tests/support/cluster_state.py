@@ -19,7 +19,7 @@ def rebuilt(cluster: Cluster) -> Cluster:
 def answers(cluster: Cluster, engine: Engine, most: int = 4) -> list[object]:
     """Return verdicts and preemption results of some pending pods."""
     pending = sorted(key for key, row in cluster.pods.row_of.items() if cluster.pods.node_names[row] is None)
-    return [(node_verdicts(engine, key), preempt(engine, key)) for key in pending[:most]]
+    return [(node_verdicts(engine, key), preempt(engine, engine.attempt(key))) for key in pending[:most]]
 
 
 def cluster_state(cluster: Cluster) -> dict[str, object]:

@@ -70,7 +70,7 @@ class _CaseRun:
         return _summary(answer, verdicts) if self._case.summary else answer
 
     def _preempt(self, answer: Answer, key: str, start: int | None) -> None:
-        result = preempt(self._engine, key)
+        result = preempt(self._engine, self._engine.attempt(key))
         if result.ineligible is not None or "prefilter" in answer:
             return
         preemption: Answer = {

@@ -185,7 +185,7 @@ def one_by_one(cluster: Cluster) -> Iterator[tuple[str, str | None]]:
     for key in [pod.key for pod in queue if not_considered(pod, engine.profile) is None]:
         (decision,) = engine.place([key])
         if decision.node is None and decision.error is None:
-            found = preempt(engine, key)
+            found = preempt(engine, engine.attempt(key))
             if found.chosen:
                 for victim in found.chosen[0].victims:
                     cluster.apply(Remove("Pod", victim))
@@ -222,7 +222,8 @@ def test_pod_failure_does_not_change_the_cluster(seed: int) -> None:
     engine = Engine(cluster)
     waiting = [key for key in pending_pods(cluster) if not cluster.pod(key).spec.scheduling_gates]
     decisions = {key: engine.decide(key) for key in waiting}
-    messages = {key: pod_failure(engine, d).message for key, d in decisions.items() if d.node is None}
+    refused = [key for key, decision in decisions.items() if decision.node is None]
+    messages = {key: pod_failure(engine, engine.attempt(key)).message for key in refused}
     assert {key: engine.decide(key) for key in waiting} == decisions
-    assert {key: pod_failure(engine, d).message for key, d in decisions.items() if d.node is None} == messages
+    assert {key: pod_failure(engine, engine.attempt(key)).message for key in refused} == messages
     assert pending_pods(cluster) == pending_pods(Cluster(random_objects(seed)))

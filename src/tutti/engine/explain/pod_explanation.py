@@ -66,8 +66,9 @@ def explain_pod(engine: Engine, key: str) -> PodExplanation:
     try:
         if node is not None:
             cluster.apply(Unbind(key))
-        verdicts, decision = node_verdicts(engine, key), engine.decide(key)
-        failure = None if decision.node is not None else pod_failure(engine, decision)
+        verdicts, attempt = node_verdicts(engine, key), engine.attempt(key)
+        decision = attempt.decision
+        failure = None if decision.node is not None else pod_failure(engine, attempt)
     finally:
         cluster.rollback(mark)
     gang = Gangs(cluster).key_of(cluster.pod_row(key))

@@ -44,10 +44,10 @@ class Capacity:
         self._counts: dict[int, _CopyCounts] = {}
         self._specs_generation = evaluator.cluster.specs.generation
 
-    def copies(self, incoming: IncomingPod) -> Ints:
-        """Return for each row the number of copies that fit."""
+    def copies(self, incoming: IncomingPod, *, count_holds: bool = True) -> Ints:
+        """Return for each row the number of copies that fit; without `count_holds`, held room counts as free."""
         column = self._synced_counts(incoming).column
-        held = self._held_room(incoming)
+        held = self._held_room(incoming) if count_holds else None
         if held is None:
             return column
         column = column.copy()
@@ -197,6 +197,8 @@ class Capacity:
 
 def sum_by(digits: Rows, values: Ints, length: int) -> Ints:
     """Return the sums of values by domain number."""
+    if length == 1:
+        return np.array([values.sum()])
     sums = np.zeros(length, dtype=np.int64)
     np.add.at(sums, digits, values)
     return sums

@@ -8,7 +8,7 @@ wins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from tutti.cluster.columns import Ints
 from tutti.cluster.edits import Bind, Edit
 from tutti.cluster.node_table import RANK_BITS
 from tutti.engine.placement.batch import pick_rows
-from tutti.engine.placement.evaluator import Evaluator, States
+from tutti.engine.placement.evaluator import Evaluator, FilterResult, Refusals, States
 from tutti.engine.placement.node_plugin_cache import INFEASIBLE
 from tutti.engine.placement.profile import Profile
 from tutti.engine.plugins.base import Area, IncomingPod, controller
@@ -50,6 +50,16 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """Plugins that refused nodes; empty unless all nodes were refused."""
     volumes: tuple[Edit, ...] = ()
     """Edits that bind or provision the pod's volumes."""
+
+
+class Attempt(NamedTuple):
+    """A decision, with what the filters found; None where no node was filtered."""
+
+    decision: Decision
+    incoming: IncomingPod
+    filtered: FilterResult | None = None
+    refusals: Refusals | None = None
+    """The refused rows by verdict, if all nodes were refused."""
 
 
 class Engine:
@@ -132,20 +142,33 @@ class Engine:
                 return Decision(pod, nodes.names[row], score, nodes=nodes.count)
             if not explain:
                 return Decision(pod, nodes=nodes.count)
+        return self._filter_and_score(incoming, explain=explain).decision
+
+    def attempt(self, pod: str, area: Area | None = None) -> Attempt:
+        """Return the decision for a pending pod as `decide` does, with what the filters found."""
+        incoming = self.evaluator.incoming_pod(self.cluster.pod_row(pod), area)
+        early = self.early_decision(incoming)
+        return Attempt(early, incoming) if early is not None else self._filter_and_score(incoming, explain=True)
+
+    def _filter_and_score(self, incoming: IncomingPod, *, explain: bool) -> Attempt:
+        pod, nodes, evaluator = incoming.pod.key, self.cluster.nodes, self.evaluator
         try:
             filtered = evaluator.filter(incoming)
             if isinstance(filtered, Reason):
-                return Decision(pod, refused=filtered, nodes=nodes.count)
+                return Attempt(Decision(pod, refused=filtered, nodes=nodes.count), incoming)
             row, score = evaluator.best_row(incoming, filtered)
             if row < 0 and not explain:
-                return Decision(pod, nodes=nodes.count)
+                return Attempt(Decision(pod, nodes=nodes.count), incoming, filtered)
             if row < 0:
-                reasons, plugins = evaluator.tally(incoming, filtered)
-                return Decision(pod, nodes=nodes.count, reasons=reasons, plugins=plugins)
+                refusals = evaluator.refusals(incoming, filtered)
+                reasons, plugins = evaluator.tally(incoming, filtered, refusals)
+                decision = Decision(pod, nodes=nodes.count, reasons=reasons, plugins=plugins)
+                return Attempt(decision, incoming, filtered, refusals)
             volumes = tuple(reserve(incoming, filtered.states, row)) if incoming.spec.volumes else ()
         except AttemptError as error:
-            return Decision(pod, error=str(error), nodes=nodes.count)
-        return Decision(pod, nodes.names[row], score, nodes=nodes.count, volumes=volumes)
+            return Attempt(Decision(pod, error=str(error), nodes=nodes.count), incoming)
+        decision = Decision(pod, nodes.names[row], score, nodes=nodes.count, volumes=volumes)
+        return Attempt(decision, incoming, filtered)
 
     def _best_row(self, incoming: IncomingPod) -> tuple[int, int]:
         """Return the feasible row with the largest key, and the key; the key is negative if no row is feasible.

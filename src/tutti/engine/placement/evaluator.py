@@ -38,10 +38,14 @@ from tutti.engine.plugins.base import (
     default_normalize_score,
 )
 from tutti.engine.plugins.node_affinity import named_nodes
-from tutti.engine.plugins.verdict import EXCLUDED_BY_PRE_FILTER, PASS, Reason, StatusCodes, Verdicts, decode, encode
+from tutti.engine.plugins.verdict import EXCLUDED_BY_PRE_FILTER, PASS, Reason, Verdicts, decode, encode
 
 States = list[PreFilterState | None]
 """What each cluster plugin of the profile prepared for a pod; None for a plugin that filters nothing."""
+
+
+Refusals = list[tuple[int, Rows]]
+"""Refused rows by verdict."""
 
 
 _NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
@@ -201,23 +205,20 @@ class Evaluator:
             states.append(prepared)
         return states
 
-    def filter_rows(self, incoming: IncomingPod, states: States, rows: Rows, *, held: bool = False) -> Verdicts:
-        """Return the verdicts of all filters on some rows as they are now, without cached results.
+    def filter_rows(self, incoming: IncomingPod, states: States, rows: Selection, *, held: bool = False) -> Verdicts:
+        """Return the verdicts of all filters on some rows, with the pods that are on them now.
 
         With `held`, the room that is held for others (`IncomingPod.held`) counts as in use.
         """
         window = incoming.node_rows(rows) if held else NodeRows(self.cluster, rows)
         specs = SpecColumns(incoming.spec)
-        verdict = np.full(len(rows), PASS, dtype=np.int16)
-        for index, (plugin, _, filters) in enumerate(self.profile.plugins):
-            variants: StatusCodes | None = None
-            if filters and isinstance(plugin, NodePlugin):
-                variants = plugin.filter(window, incoming.spec)
-            elif filters and isinstance(plugin, PodPlugin):
-                spec_variants = plugin.filter(window, specs)
-                variants = None if spec_variants is None else spec_variants[:, 0]
+        node_cache = self.row_cache(incoming).node_cache
+        node_cache.sync()
+        verdict = node_cache.verdicts[rows].copy()
+        for index, plugin in self.row_plugins.pod_filters:
+            variants = plugin.filter(window, specs)
             if variants is not None:
-                np.minimum(verdict, encode(index, variants), out=verdict)
+                np.minimum(verdict, encode(index, variants[:, 0]), out=verdict)
         for (index, _, _), state in zip(self._cluster_plugins, states, strict=True):
             if state is not None:
                 np.minimum(verdict, encode(index, state.filter(rows)), out=verdict)
@@ -230,7 +231,7 @@ class Evaluator:
     def spec_requests(self, spec: SpecClass) -> list[tuple[int, int]]:
         """Return the resources that filters check for room for pods of a spec class, with the amounts."""
         filters = self.row_plugins.pod_filters
-        return [want for plugin in filters for want in plugin.required_resources(self.cluster, spec)]
+        return [want for _, plugin in filters for want in plugin.required_resources(self.cluster, spec)]
 
     # Holds ------------------------------------------------------------------------------------------------------------
 
@@ -389,7 +390,7 @@ class Evaluator:
 
     def verdicts(self, incoming: IncomingPod, filtered: FilterResult) -> Verdicts:
         """Return the verdict of every row: that of the first plugin that refuses the row."""
-        verdict = self.filter_rows(incoming, filtered.states, np.arange(self.cluster.nodes.length), held=True)
+        verdict = self.filter_rows(incoming, filtered.states, slice(0, self.cluster.nodes.length), held=True)
         if filtered.excluded is not None:
             verdict[filtered.excluded] = EXCLUDED_BY_PRE_FILTER
         return verdict
@@ -401,10 +402,10 @@ class Evaluator:
         index, variant = decode(verdict)
         return self.profile.plugins[index].plugin.reason(incoming, row, variant)
 
-    def resolvable_rows(self, incoming: IncomingPod, filtered: FilterResult) -> Bools:
+    def resolvable_rows(self, incoming: IncomingPod, filtered: FilterResult, refusals: Refusals) -> Bools:
         """Return for every row whether it was refused for a reason that evicting pods could resolve."""
         resolvable_rows = np.zeros(self.cluster.nodes.length, dtype=bool)
-        for verdict, rows in self._rows_by_verdict(incoming, filtered):
+        for verdict, rows in refusals:
             if verdict != EXCLUDED_BY_PRE_FILTER:
                 index, variant = decode(verdict)
                 resolvable_rows[rows] = self.profile.plugins[index].plugin.resolvable(incoming, rows, variant)
@@ -412,13 +413,15 @@ class Evaluator:
             resolvable_rows[row] = reason.resolvable
         return resolvable_rows
 
-    def tally(self, incoming: IncomingPod, filtered: FilterResult) -> tuple[dict[str, int], frozenset[str]]:
+    def tally(
+        self, incoming: IncomingPod, filtered: FilterResult, refusals: Refusals
+    ) -> tuple[dict[str, int], frozenset[str]]:
         """Return the number of nodes refused with each message, and the plugins that refused a node."""
         counts: dict[str, int] = {}
         plugins = {reason.plugin for reason in filtered.reasons.values()}
         for reason in filtered.reasons.values():
             _add(counts, dict.fromkeys(reason.messages, 1))
-        for verdict, rows in self._rows_by_verdict(incoming, filtered):
+        for verdict, rows in refusals:
             if verdict == EXCLUDED_BY_PRE_FILTER:
                 _add(counts, {"node(s) didn't satisfy plugin(s) [NodeAffinity]": len(rows)})
                 plugins.add("NodeAffinity")
@@ -434,7 +437,7 @@ class Evaluator:
         known = {enabled.plugin.name: enabled.plugin.events_to_register for enabled in self.profile.plugins}
         return frozenset(event for name in plugins for event in known.get(name, ALL_EVENTS))
 
-    def _rows_by_verdict(self, incoming: IncomingPod, filtered: FilterResult) -> list[tuple[int, Rows]]:
+    def refusals(self, incoming: IncomingPod, filtered: FilterResult) -> Refusals:
         """Return the refused rows by verdict, without rows that were refused because of holds."""
         verdict = self.verdicts(incoming, filtered)
         refused = self.cluster.nodes.on[: len(verdict)] & (verdict != PASS)

@@ -1,9 +1,10 @@
 """Results of the node plugins for every node, shared by all specs with the same demands on nodes.
 
 Contract: after `sync()`, `base_keys` holds each node's rank by name (reversed: the first name has the largest value)
-where the node plugins accept such pods, and `INFEASIBLE` where they refuse or the row is unused. `raw_scores` holds
-scores that are normalised over the feasible nodes, of plugins whose scores differ between nodes; the other such plugins
-add `constant_score` to every node. `generation` changes when all rows were evaluated again.
+where the node plugins accept such pods, and `INFEASIBLE` where they refuse or the row is unused. `verdicts` holds the
+verdict of the first node plugin that refuses a row, and PASS for all other rows. `raw_scores` holds scores that are
+normalised over the feasible nodes, of plugins whose scores differ between nodes; the other such plugins add
+`constant_score` to every node. `generation` changes when all rows were evaluated again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.placement.row_plugins import RowPlugins
 from tutti.engine.plugins.base import MAX_SCORE, NodePlugin, NodeRows, Selection
 from tutti.engine.plugins.node_affinity import named_nodes
-from tutti.engine.plugins.verdict import Reason
+from tutti.engine.plugins.verdict import PASS, Reason, Verdicts, encode
 
 RANK_TOP = (1 << RANK_BITS) - 1
 INFEASIBLE = -(1 << 61)
@@ -32,6 +33,7 @@ class NodePluginCache:
         self._table_size = -1
         self._log_position = self._rank_version = 0
         self.base_keys: Ints = np.zeros(0, dtype=np.int64)
+        self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
         self.raw_scores: dict[NodePlugin, Ints] = {}
         self.constant_score = 0
         self.generation = 0
@@ -51,18 +53,21 @@ class NodePluginCache:
         if not is_resized and 2 * len(rows) < nodes.size and self._evaluate(rows):
             return
         self.base_keys, self.raw_scores = np.zeros(nodes.size, dtype=np.int64), {}
+        self.verdicts = np.zeros(nodes.size, dtype=np.int16)
         self._evaluate(slice(None))
         self.generation += 1
 
     def _evaluate(self, rows: Selection) -> bool:
         """Evaluate some rows; return False if all rows must be evaluated: nodes now differ in a score."""
         window, nodes = NodeRows(self.cluster, rows), self.cluster.nodes
-        refused: Bools = ~nodes.on[rows]
-        for plugin in self._row_plugins.node_filters:
+        verdicts: Verdicts = np.full(len(window), PASS, dtype=np.int16)
+        for position, plugin in self._row_plugins.node_filters:
             variants = plugin.filter(window, self._spec)
             if variants is not None:
-                refused |= variants != 0
-        self.base_keys[rows] = np.where(refused, INFEASIBLE, RANK_TOP - nodes.rank[rows])
+                np.minimum(verdicts, encode(position, variants), out=verdicts)
+        self.verdicts[rows] = verdicts
+        accepted: Bools = nodes.on[rows] & (verdicts == PASS)
+        self.base_keys[rows] = np.where(accepted, RANK_TOP - nodes.rank[rows], INFEASIBLE)
         return self._evaluate_raw_scores(window)
 
     def _evaluate_raw_scores(self, window: NodeRows) -> bool:

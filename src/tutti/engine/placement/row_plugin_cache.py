@@ -80,7 +80,7 @@ class RowPluginCache:
     ) -> None:
         self._cluster, self._row_plugins, self._recent = node_cache.cluster, row_plugins, recent
         # A plugin that is idle for one member is idle for all members.
-        self._filters = [plugin for plugin in row_plugins.pod_filters if not plugin.skips_filter(spec)]
+        self._filters = [plugin for _, plugin in row_plugins.pod_filters if not plugin.skips_filter(spec)]
         self._fits = [plugin.fits for plugin in self._filters]
         self._points = [(plugin.score_row, weight) for plugin, weight in row_plugins.pod_scores]
         self.node_cache = node_cache

@@ -19,14 +19,19 @@ class RowPlugins:
 
     def __init__(self, profile: Profile) -> None:
         nodes = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, NodePlugin)]
+        positions = {e.plugin: position for position, e in enumerate(profile.plugins)}
         pods = [(e.plugin, e) for e in profile.plugins if isinstance(e.plugin, PodPlugin)]
         # A plugin class that does not override `filter` or `score` is left out of the respective list.
-        self.node_filters = [p for p, e in nodes if e.filters and type(p).filter is not NodePlugin.filter]
+        self.node_filters = [
+            (positions[p], p) for p, e in nodes if e.filters and type(p).filter is not NodePlugin.filter
+        ]
+        """With their positions in the profile."""
         self.node_scores = [(p, e.weight) for p, e in nodes if e.weight and not p.normalization]
         self.scaled_scores = [(p, e.weight) for p, e in nodes if e.weight and p.normalization]
-        self.pod_filters = [p for p, e in pods if e.filters and type(p).filter is not PodPlugin.filter]
+        self.pod_filters = [(positions[p], p) for p, e in pods if e.filters and type(p).filter is not PodPlugin.filter]
+        """With their positions in the profile."""
         self.pod_scores = [(p, e.weight) for p, e in pods if e.weight and type(p).score is not PodPlugin.score]
-        self.filters_node_affinity = any(isinstance(p, NodeAffinityPlugin) for p in self.node_filters)
+        self.filters_node_affinity = any(isinstance(p, NodeAffinityPlugin) for _, p in self.node_filters)
         self._pod_plugins = [p for p, _ in pods]
 
     def node_key(self, spec: SpecClass) -> bytes:

@@ -15,10 +15,10 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Rows
 from tutti.cluster.edits import Bind, Unbind
 from tutti.cluster.pod_table import NOT_STARTED
-from tutti.engine.placement.engine import Engine
+from tutti.engine.placement.engine import Attempt, Engine
 from tutti.engine.placement.evaluator import Evaluator, FilterResult, States
 from tutti.engine.plugins.base import IncomingPod
-from tutti.engine.plugins.verdict import PASS, AttemptError, Reason
+from tutti.engine.plugins.verdict import PASS
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.room_dry_runs import Cost, RoomDryRuns
 
@@ -49,30 +49,27 @@ class PreemptionResult(msgspec.Struct, frozen=True):
     """Why the pod may not preempt, or need not."""
 
 
-def preempt(engine: Engine, pod: str, *, best_only: bool = False) -> PreemptionResult:
-    """Return the evictions with which a pod that fits nowhere would fit.
+def preempt(engine: Engine, attempt: Attempt, *, best_only: bool = False) -> PreemptionResult:
+    """Return the evictions with which a pod whose attempt has just failed would fit.
 
-    With `best_only`, the candidates may be incomplete; the chosen ones are not.
+    Only the nodes of the attempt's area are candidates. With `best_only`, the candidates may be incomplete; the chosen
+    ones are not.
     """
-    nodes, evaluator = engine.cluster.nodes, engine.evaluator
-    incoming = evaluator.incoming_pod(engine.cluster.pod_row(pod))
+    nodes, evaluator, incoming = engine.cluster.nodes, engine.evaluator, attempt.incoming
     if not engine.profile.preempts:
         return PreemptionResult(ineligible="the profile does not preempt.")
     if incoming.pod.spec.preemption_policy == "Never":
         return PreemptionResult(ineligible=POLICY_NEVER)
-    early = engine.early_decision(incoming)
-    if early is not None:
-        return PreemptionResult(failed={NOT_HELPFUL: nodes.count})
-    try:
-        filtered = evaluator.filter(incoming)
-    except AttemptError as error:
-        return PreemptionResult(ineligible=str(error))
-    if isinstance(filtered, Reason):
-        # No pre-filter refuses all nodes for a reason that evictions could resolve.
-        return PreemptionResult(failed={NOT_HELPFUL: nodes.count})
-    if filtered.feasible.any():
+    if attempt.decision.node is not None:
         return PreemptionResult(ineligible="the pod fits without preemption.")
-    resolvable = evaluator.resolvable_rows(incoming, filtered)
+    filtered, refusals = attempt.filtered, attempt.refusals
+    if filtered is None or refusals is None:
+        # No pre-filter refuses all nodes for a reason that evictions could resolve.
+        error = attempt.decision.error
+        if error is not None and nodes.count:
+            return PreemptionResult(ineligible=error)
+        return PreemptionResult(failed={NOT_HELPFUL: nodes.count})
+    resolvable = evaluator.resolvable_rows(incoming, filtered, refusals)
     if not _may_preempt(engine.cluster, incoming, resolvable):
         return PreemptionResult(ineligible=VICTIM_TERMINATING)
     rows = np.flatnonzero(resolvable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tutti.engine.placement.engine import Decision, Engine
+from tutti.engine.placement.engine import Attempt, Decision, Engine
 from tutti.engine.preemption.default_preemption import Candidate, preempt
 
 
@@ -41,14 +41,15 @@ class PodFailure(NamedTuple):
         return fit_error(self.decision, self.preemption_message)
 
 
-def pod_failure(engine: Engine, decision: Decision, *, best_only: bool = False) -> PodFailure:
+def pod_failure(engine: Engine, attempt: Attempt, *, best_only: bool = False) -> PodFailure:
     """Return the failure of a refused pod, with the evictions that would make room; the cluster does not change.
 
     With `best_only`, not all candidates are listed.
     """
+    decision = attempt.decision
     if not engine.profile.preempts or decision.error is not None or decision.held is not None:
         return PodFailure(decision)
-    preemption = preempt(engine, decision.pod, best_only=best_only)
+    preemption = preempt(engine, attempt, best_only=best_only)
     if preemption.ineligible is not None:
         return PodFailure(decision, preemption_message=f"preemption: {preemption.ineligible}", eligible=False)
     if preemption.chosen:

@@ -14,7 +14,7 @@ from tutti.cluster.events import Event
 from tutti.cluster.work.meter import POD_TRIED, PREEMPTION_NODE
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.engine import Decision
-from tutti.engine.plugins.base import controller
+from tutti.engine.plugins.base import Area, controller
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.pod_failure import PodFailure, pod_failure
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
@@ -30,6 +30,8 @@ class SinglePodAttempts:
 
     def __init__(self, context: SessionContext) -> None:
         self._context, self._engine, self._cluster = context, context.engine, context.cluster
+        self._failure_kinds: dict[tuple[int, int], tuple[FailedAttempt, FailureKind]] = {}
+        """By identity of the failure and duration; the failure is kept, so that its identity stays its own."""
         self._known_failures: FailureCache[tuple[PodFailure, FailedAttempt]] = FailureCache(context)
 
     def attempt(self, pods: Sequence[str]) -> dict[str, FailedAttempt]:
@@ -53,10 +55,17 @@ class SinglePodAttempts:
         return held, limited, pod_kind, controller(pod), pod.spec.priority, pod.spec.preemption_policy
 
     def failure_kind(self, turn: Turn, failure: FailedAttempt) -> FailureKind:
-        """Return the kind of a pod that failed."""
+        """Return the kind of a pod that failed; pods of one kind have the same failure."""
         row = self._cluster.pod_row(turn.key)
-        pod = self._cluster.pod(turn.key)
         duration = int(self._cluster.pods.duration[row])
+        known = self._failure_kinds.get((id(failure), duration))
+        if known is None:
+            known = failure, self._failure_kind(turn, failure, row, duration)
+            self._failure_kinds[id(failure), duration] = known
+        return known[1]
+
+    def _failure_kind(self, turn: Turn, failure: FailedAttempt, row: int, duration: int) -> FailureKind:
+        pod = self._cluster.pod(turn.key)
         preempts = self._context.policy.preemption and self._engine.profile.preempts
         may_preempt = preempts and pod.spec.preemption_policy != "Never"
         key = ("pod", *self._kind(turn.key), duration)
@@ -66,14 +75,15 @@ class SinglePodAttempts:
         context, size = self._context, 1
         failures: dict[str, FailedAttempt] = {}
         while remaining:
-            decisions = self._engine.place(remaining[:size], self._context.area_for(remaining[:1]))
+            area = context.area_for(remaining[:1])
+            decisions = self._engine.place(remaining[:size], area, give_up=True)
             context.budget.spend(POD_TRIED * len(decisions))
-            context.record_binds(d for d in decisions if d.node is not None)
-            failed = [d for d in decisions if d.node is None]
-            remaining = [d.pod for d in failed] + remaining[size:]
+            bound = [decision for decision in decisions if decision.node is not None]
+            context.record_binds(bound)
+            remaining = remaining[len(bound) :]
             size *= _GROWTH
-            if failed:
-                outcome = self._find_victims(failed[0])
+            if len(bound) < len(decisions):
+                outcome = self._find_victims(remaining[0], area)
                 pod = remaining.pop(0)
                 if isinstance(outcome, PodFailure):
                     known_failure = self._known_failures.put(kind, (outcome, self._failed_attempt(outcome)))
@@ -84,26 +94,24 @@ class SinglePodAttempts:
                 size = 1
         return failures
 
-    def _find_victims(self, decision: Decision) -> PodFailure | Evictions:
-        """Return evictions that make room for a refused pod, or the failure if there are none."""
+    def _find_victims(self, pod: str, area: Area | None) -> PodFailure | Evictions:
+        """Return evictions that make room for a pod that fits on no node, or the failure if there are none."""
         cluster, policy = self._cluster, self._context.policy
-        row = cluster.pod_row(decision.pod)
+        row = cluster.pod_row(pod)
         if not policy.preemption:
-            return PodFailure(decision)
-        never = cluster.pod(decision.pod).spec.preemption_policy == "Never"
+            return PodFailure(self._engine.decide(pod, area))
+        never = cluster.pod(pod).spec.preemption_policy == "Never"
         if not never and self._engine.profile.preempts and (policy.consolidation or self._has_lower_gangs(row)):
-            need = Need(decision.pod, 1, (row,), ())
+            need = Need(pod, 1, (row,), ())
             evictions = self._context.find_evictions(need, int(cluster.pods.priority[row]), None)
-            return (
-                evictions
-                if evictions is not None
-                else _without_victims(pod_failure(self._engine, decision, best_only=True))
-            )
-        failure = pod_failure(self._engine, decision, best_only=True)
+            if evictions is not None:
+                return evictions
+            return _without_victims(pod_failure(self._engine, self._engine.attempt(pod, area), best_only=True))
+        failure = pod_failure(self._engine, self._engine.attempt(pod, area), best_only=True)
         self._context.budget.spend(PREEMPTION_NODE * cluster.nodes.count)
         if failure.candidate is None:
             return failure
-        on_candidate = Decision(decision.pod, failure.candidate.node, nodes=decision.nodes)
+        on_candidate = Decision(pod, failure.candidate.node, nodes=failure.decision.nodes)
         return Evictions(failure.candidate.victims, (on_candidate,), failure.candidate.violations)
 
     def _has_lower_gangs(self, row: int) -> bool:
