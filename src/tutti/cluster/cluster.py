@@ -231,6 +231,11 @@ class Cluster:
         else:
             self.set_aside.pop(name, None)
 
+    @property
+    def room_version(self) -> tuple[int, int]:
+        """Numbers that change with every change of the nodes, of the pods on them, or of the holds."""
+        return self.touched.length, self.hold_index.version
+
     def attach(self, follower: Follower) -> None:
         """Mark, roll back and commit a follower together with this cluster."""
         self._undo.attach(follower)

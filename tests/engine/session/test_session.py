@@ -99,14 +99,16 @@ def test_a_failed_turn_is_retried_after_a_relevant_event_and_its_backoff() -> No
 
 
 def test_backoff_doubles() -> None:
-    cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
+    # The cluster has room for two pods, but not in one zone, so that only an attempt shows that the gang cannot start.
+    in_one_zone = {"tutti.dev/topology-required": builders.ZONE}
+    cluster = Cluster((node("a", zone="a"), *gang("g", 2, annotations=in_one_zone)))
     queue = Queue(cluster)
     run(queue, START)
     now = START
     waits = []
     for _ in range(6):
         cluster.apply(Remove("Node", "b"))
-        cluster.apply(Put(node("b")))  # room for one of the two
+        cluster.apply(Put(node("b", zone="b")))
         entry = queue.waiting["gang/default/g"]
         early = run(queue, entry.backoff_ends(Patience()) - 1)
         assert not early.gangs
@@ -115,6 +117,46 @@ def test_backoff_doubles() -> None:
         tried = run(queue, now)
         assert tried.gangs
     assert waits == [1, 2, 4, 8, 10, 10]
+
+
+def test_a_turn_is_not_tried_if_arithmetic_shows_too_little_room() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), *gang("g", 2)))
+    queue = Queue(cluster)
+    assert run(queue, START).turns
+    cluster.apply(Put(node("b")))  # room for one of the two
+    assert not run(queue, START + MINUTE).turns
+    cluster.apply(Put(node("c")))
+    assert len(run(queue, START + MINUTE + SECOND).binds) == 2
+
+
+def test_room_that_is_taken_again_is_not_tried_by_turns_of_other_kinds() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), *(pod(f"p-{i}", f"{4 - i}") for i in range(3))))
+    queue = Queue(cluster)
+    assert len(run(queue, START).unschedulable) == 3
+    cluster.apply(Remove("Pod", "default/busy"))
+    plan = run(queue, START + MINUTE)
+    assert bound(plan) == {"p-0": "a"}
+    assert [turn.name for turn in plan.turns] == ["default/p-0"]
+
+
+def test_all_turns_of_a_kind_start_when_there_is_room_for_all() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), *(pod(f"p-{i}") for i in range(5))))
+    queue = Queue(cluster)
+    assert len(run(queue, START).unschedulable) == 5
+    for name in "bcdefg":
+        cluster.apply(Put(node(name)))
+    assert len(run(queue, START + MINUTE).binds) == 5
+
+
+def test_what_a_session_does_may_cure_a_turn_that_failed_before_in_the_same_session() -> None:
+    near = k.PodAffinityTerm(label_selector=k.LabelSelector(match_labels={"app": "db"}), topology_key=builders.HOSTNAME)
+    affinity = k.Affinity(pod_affinity=k.PodAffinity(required=[near]))
+    cluster = Cluster((node("a"), pod("web", "1", priority=10, affinity=affinity), pod("db", "1", app="db")))
+    queue = Queue(cluster)
+    plan = run(queue, START)
+    assert bound(plan) == {"db": "a"}
+    assert queue.wake == START + SECOND  # the end of the backoff, not the end of the long wait
+    assert bound(run(queue, START + SECOND)) == {"web": "a"}
 
 
 def test_a_changed_gang_is_tried_at_once() -> None:

@@ -38,6 +38,16 @@ class DomainRoom:
         np.add.at(free.T, cluster.pods.node[pods], cluster.usages.matrix[cluster.pods.usage[pods]])
         return free
 
+    def free_when_empty(self) -> Ints:
+        """Return the free amounts of every row without any pod."""
+        nodes = self._cluster.nodes
+        empty: Ints = self.free + nodes.used
+        return empty
+
+    def has_enough(self, free: Ints) -> bool:
+        """Return whether the need fits some domain with these free amounts."""
+        return bool((self.surplus_by_domain(free) >= 0).any())
+
     def surplus_by_domain(self, free: Ints) -> Ints:
         """Return for each domain how many pods fit beyond the need; negative where room is missing."""
         digits, length, allowed = self.domains()

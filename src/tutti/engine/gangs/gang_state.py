@@ -177,6 +177,10 @@ class Gangs:
         self._records: dict[str, Gang] = {}
         self._versions: dict[str, int] = {}
         self._changes = 0
+        self._stated_priorities: dict[str, int] = {}
+        """The priorities of gangs that state one."""
+        self._unread: set[str] = set()
+        """Gangs whose records were dropped since `lowest_stated_priority` was last asked."""
         self._gangs_reading = _Readers[str]()
         """Which gang's record depends on which object."""
         self._groups_reading = _Readers[int]()
@@ -227,6 +231,13 @@ class Gangs:
     def _sync(self) -> None:
         """Assign new groups to their gangs, and drop the records of gangs that have changed."""
         groups = self._cluster.groups
+        if (
+            self._read == groups.touched.length
+            and self._objects_read == groups.changed_objects_dropped + len(groups.changed_objects)
+            and self._renamed_read == groups.renamed.length
+            and len(self._roots) == len(groups.keys)
+        ):
+            return
         if not (groups.touched.has_all_since(self._read) and groups.renamed.has_all_since(self._renamed_read)):
             self._clear()  # the logs no longer have all that happened since
         if self._renamed_read != groups.renamed.length:
@@ -266,6 +277,8 @@ class Gangs:
             self._changed(key)
             if not self._groups_of[key]:
                 del self._groups_of[key], self._versions[key]
+                self._unread.discard(key)
+                self._stated_priorities.pop(key, None)
                 self._gangs_reading.forget(key)
 
     def _follow_objects(self) -> None:
@@ -297,6 +310,7 @@ class Gangs:
 
     def _changed(self, key: str) -> None:
         self._records.pop(key, None)
+        self._unread.add(key)
         self._changes += 1
         self._versions[key] = self._changes
         for notify in self._watchers:
@@ -334,6 +348,18 @@ class Gangs:
             find = self._gangs_reading.recorder(key, self._find)
             record = self._records[key] = read_gang(key, self._pods(self.rows(key)), find)
         return record
+
+    def lowest_stated_priority(self) -> int | None:
+        """Return the lowest priority that a gang states for itself; it costs the gangs that have changed."""
+        self._sync()
+        while self._unread:
+            key = self._unread.pop()
+            priority = self.gang(key).priority if key in self._groups_of else None
+            if priority is None:
+                self._stated_priorities.pop(key, None)
+            else:
+                self._stated_priorities[key] = priority
+        return min(self._stated_priorities.values(), default=None)
 
     def records(self, places: Sequence[int]) -> list[Gang]:
         """Return the records of many gangs, by their positions in `root_keys`."""

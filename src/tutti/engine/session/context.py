@@ -119,9 +119,15 @@ class SessionContext:
                 self.cluster.apply(Release(pod))
 
     def room_kind(
-        self, key: tuple[object, ...], rows: Iterable[int], failure: FailedAttempt, *, priority: int | None
+        self,
+        key: tuple[object, ...],
+        rows: Iterable[int],
+        failure: FailedAttempt,
+        *,
+        priority: int | None,
+        needed: int = 1,
     ) -> FailureKind:
-        """Return the kind of failed turns with pods in some rows.
+        """Return the kind of failed turns with pods in some rows, of which `needed` must fit at once.
 
         If only nodes and free resources keep the pods pending, a change of other nodes than those with room for one of
         the pods cannot cure them. `priority` is that of the turn, None if the turn may not evict pods.
@@ -139,7 +145,7 @@ class SessionContext:
         if waits_for_room and not any(any(evaluator.incoming_pod(r).applicable_plugins) for r in row_of_spec.values()):
             may_preempt = priority is not None and not failure.leaving
             classes = frozenset(RoomClass(spec, priority or 0, may_preempt) for spec in row_of_spec)
-        return FailureKind(key, failure.cures, failure.events, classes=classes, watched_rows=watched)
+        return FailureKind(key, failure.cures, failure.events, classes=classes, watched_rows=watched, needed=needed)
 
     def pod_kind(self, row: int) -> tuple[int, int]:
         """Return the pod's spec number and label class: pods with the same kind differ at most in their owners."""
@@ -167,7 +173,7 @@ class FailureCache(Generic[T]):
         return failure
 
     def _drop_outdated(self) -> None:
-        version = (self._cluster.touched.length, self._cluster.hold_index.version)
+        version = self._cluster.room_version
         if self._version != version:
             self._version = version
             self._failures.clear()

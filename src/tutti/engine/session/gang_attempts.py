@@ -135,7 +135,8 @@ class GangAttempts:
         kind = None if turn.surplus else self._kind(turn, state)
         key = ("turn", turn.name) if kind is None else ("gang", *kind, state.gang.duration)
         priority = turn.priority if self._may_preempt(state) else None
-        return self._context.room_kind(key, state.waiting, failure, priority=priority)
+        needed = 1 if turn.surplus else state.need().least
+        return self._context.room_kind(key, state.waiting, failure, priority=priority, needed=needed)
 
     # Surplus ----------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ cluster changes by edits only. `queue_passes` has the passes of a live scheduler
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection
 
 from tutti.cluster.cluster import Cluster
@@ -19,6 +18,7 @@ from tutti.engine.session.plan import NotConsidered, Plan, Turn, Unschedulable
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.single_pod_attempts import SinglePodAttempts
+from tutti.engine.session.turn_line import TurnLine
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.exceptions import InputError
 
@@ -80,10 +80,10 @@ class Passes:
         return any(failure.may_be_cured(self.cluster.events) for failure in self.failed.values())
 
     def _take_due_turns(self, due_turns: list[Turn]) -> None:
-        remaining = deque(due_turns)
+        remaining = TurnLine(due_turns)
         while remaining:
             if self.context.budget.is_exhausted():
-                self.record_stop(remaining[0])
+                self.record_stop(remaining.first)
                 return
             batch = self._next_batch(remaining)
             if len(batch) == 1 and self.is_obsolete(batch[0]):
@@ -95,17 +95,16 @@ class Passes:
                 self.record_stop(batch[0])
                 return
             self.context.may_defer_turn = True
-            more = self.turns_made_due(batch[-1])
-            if more:
-                remaining = deque(sorted({*remaining, *more}))
+            for turn in self.turns_made_due(batch[-1]):
+                remaining.add(turn)
 
-    def _next_batch(self, remaining: deque[Turn]) -> list[Turn]:
+    def _next_batch(self, remaining: TurnLine) -> list[Turn]:
         """Take the next turns off the front: one that must be taken alone, or as many others as fit a batch."""
-        batch = [remaining.popleft()]
+        batch = [remaining.pop()]
         if not self.is_taken_alone(batch[0]):
             size = len(remaining) + 1 if self.policy.budget is None else _BATCH_SIZE
-            while remaining and len(batch) < size and not self.is_taken_alone(remaining[0]):
-                batch.append(remaining.popleft())
+            while remaining and len(batch) < size and not self.is_taken_alone(remaining.first):
+                batch.append(remaining.pop())
         return batch
 
     def turns_made_due(self, turn: Turn) -> list[Turn]:

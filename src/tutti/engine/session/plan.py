@@ -21,6 +21,11 @@ Order = tuple[int, bool, int, str]
 """The sort key of a turn in the queue: negated priority, whether the turn is surplus, creation time, name."""
 
 
+def surplus_name(gang: str) -> str:
+    """Return the name of the turn of a gang's pods above its minimum."""
+    return f"gang/{gang} above its minimum"
+
+
 class Turn(NamedTuple):
     """Pods that are tried together: a single pod, a gang's minimum, or a gang's surplus (pods above the minimum).
 
@@ -41,7 +46,7 @@ class Turn(NamedTuple):
         """A unique name: the key alone is not unique, because a gang has two turns and may have the key of a pod."""
         if self.gang is None:
             return self.pods[0]
-        return f"gang/{self.gang} above its minimum" if self.surplus else f"gang/{self.gang}"
+        return surplus_name(self.gang) if self.surplus else f"gang/{self.gang}"
 
     @property
     def priority(self) -> int:

@@ -20,12 +20,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
+from tutti.cluster.columns import Rows
 from tutti.cluster.edits import Hold
 from tutti.cluster.events import Event
 from tutti.engine.gangs.gang_state import NO_CREATION_TIME, Gangs, creation_time
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.partial_gangs import PartialGangs, follow
-from tutti.engine.session.plan import NotConsidered, Order, Turn
+from tutti.engine.session.plan import NotConsidered, Order, Turn, surplus_name
 from tutti.engine.session.policy import Patience
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.pending_turns import PendingTurns
@@ -76,7 +77,9 @@ class Queue:
         self._growing_until: int | None = None
         """When the first gang that is due but may still be growing is tried."""
         self._undo: list[tuple[str, object]] = []
-        self._marks: list[int] = []
+        self._marks: list[tuple[int, int]] = []
+        """For each open mark, the length of the undo log and the number of calls of `sync`."""
+        self._syncs = 0
         self._pending: PendingTurns | None = None
         self._untried: set[str] = set()
         """Pending turns that have neither failed nor been found to need nothing now."""
@@ -144,7 +147,7 @@ class Queue:
         self._untried.discard(name)
         self._changed.discard(name)
         if failure is not None and self._index is not None:
-            self._index.put(name, entry.order, failure, entry.tried)
+            self._index.put(name, entry, failure)
         self._starving.put(name, entry)
 
     def drop(self, name: str) -> None:
@@ -234,6 +237,7 @@ class Queue:
 
     def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
         """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
+        self._syncs += 1
         if self._pending is None or not self._pending.serves(engine.profile):
             self._pending, self._index = PendingTurns(self.cluster, engine.profile), None
         changes = self._pending.sync()
@@ -243,12 +247,14 @@ class Queue:
             self._note_gangs(changes.gangs, now)
         if self._avoided:
             self._forget_avoided(now)
-        if self._index is None:
+        if self._index is None or self._index.patience != patience:
             self._rebuild(patience)
         else:
             self._note_changed(changes.changed)
-        self._note_cluster(engine)
         assert self._index is not None
+        self.note_changes(engine)
+        if changes.gangs:
+            self._index.note_gangs(engine, self._rows_of(changes.gangs))
         self._index.note_time(now)
         self._starving.note_time(now)
         return changes.not_considered
@@ -272,11 +278,11 @@ class Queue:
         turns = self._pending.turns
         for name in [name for name in self._waiting if name not in turns]:
             self.drop(name)
-        self._index, self._starving = WaitingIndex(patience.retry_after), StarvingTurns(patience.starving_after)
+        self._index, self._starving = WaitingIndex(patience), StarvingTurns(patience.starving_after)
         self._untried = set(turns).difference(self._waiting)
         self._changed = set()
         for name, entry in self._waiting.items():
-            self._index.put_hot(name, turns[name].order)
+            self._index.put_hot(name, entry)
             self._starving.put(name, entry)
 
     def _note_changed(self, changed: set[str]) -> None:
@@ -304,8 +310,14 @@ class Queue:
         row = self.cluster.pod_row(turn.pods[0])
         return int(self.cluster.pods.spec[row]), int(self.cluster.pods.labels[row])
 
-    def _note_cluster(self, engine: Engine) -> None:
-        """Pass the events and changed rows since the last call to the index."""
+    def _rows_of(self, gangs: Iterable[str]) -> Rows:
+        """Return the node rows on which pods of some gangs run."""
+        all_gangs, node = Gangs.of(self.cluster), self.cluster.pods.node
+        rows = node[[row for key in gangs for row in all_gangs.rows(key)]]
+        return np.unique(rows[rows >= 0]).astype(np.intp)
+
+    def note_changes(self, engine: Engine) -> None:
+        """Note which waiting turns the changes of the cluster since the last call may cure."""
         assert self._index is not None
         cluster = self.cluster
         touched, released = cluster.touched, cluster.hold_index.touched
@@ -320,16 +332,18 @@ class Queue:
             self._index.note_changes(engine, changed, rows)
         self._events, self._log_positions = list(cluster.events), (touched.length, released.length)
 
-    def due_turns(self, now: int, patience: Patience) -> list[Turn]:
-        """Return the turns to try now, in queue order."""
+    def due_turns(self, now: int, patience: Patience, *, every: bool) -> list[Turn]:
+        """Return the turns to try now, in queue order.
+
+        Of waiting turns that fail alike only the first, unless `every` is set: `next_like` returns the next.
+        """
         assert self._index is not None
         assert self._pending is not None
         turns = self._pending.turns
         due = [turns[name] for name in self._untried]
         due += [turns[name] for name in self._changed]
-        for name in self._index.hot_turns():
-            if name not in self._changed and self._waiting[name].backoff_ends(patience) <= now:
-                due.append(turns[name])
+        hot = self._index.due_turns(now) if every else self._index.first_due_turns(now)
+        due += [turns[name] for name in hot if name not in self._changed]
         due.sort()
         return self._without_growing(due, now, patience)
 
@@ -338,6 +352,27 @@ class Queue:
         assert self._index is not None
         return name in self._untried or name in self._changed or self._index.is_hot(name)
 
+    def failure_kind(self, name: str) -> FailureKind | None:
+        """Return the kind of a waiting turn."""
+        assert self._index is not None
+        return self._index.kind_of(name)
+
+    def next_like(self, turn: Turn, kind: FailureKind, now: int) -> Turn | None:
+        """Return the next turn of a kind to try, after a turn of that kind that has succeeded."""
+        assert self._index is not None
+        name = self._index.next_due_turn(kind, now, turn.order)
+        return self.turn(name) if name is not None else None
+
+    def kind_to_check(self, name: str) -> FailureKind | None:
+        """Return the kind of a turn that is due only because a changed node has room; None if due in any case."""
+        assert self._index is not None
+        return None if name in self._untried or name in self._changed else self._index.unsure_kind(name)
+
+    def wait_on(self, kind: FailureKind) -> None:
+        """Record that there is no room for the turns of a kind after all."""
+        assert self._index is not None
+        self._index.cool(kind)
+
     def note_displaced(self, name: str) -> Turn | None:
         """Make a waiting turn due at once, because the room that was held for it is lost; return the turn."""
         if name not in self._waiting:
@@ -345,10 +380,17 @@ class Queue:
         self._changed.add(name)
         return self.turn(name)
 
-    def turns_failing_like(self, name: str) -> list[str]:
-        """Return the waiting turns that fail like a turn, the turn itself included."""
+    def note_started(self, gang: str) -> Turn | None:
+        """Make the surplus of a gang due, because the gang has just started; return that turn if there is one."""
+        surplus = self.turn(surplus_name(gang))
+        if surplus is not None:
+            self._untried.add(surplus.name)
+        return surplus
+
+    def postpone_reservation(self, name: str, until: int) -> None:
+        """Let a turn, and all turns that fail like it, get no reservation before a time."""
         assert self._index is not None
-        return self._index.turns_like(name)
+        self._starving.postpone(self._index.turns_like(name), until)
 
     def first_starving(self) -> str | None:
         """Return the first starving turn in the queue, if a reservation could be made for it."""
@@ -362,8 +404,7 @@ class Queue:
     def next_due(self, now: int, patience: Patience) -> int | None:
         """Return the earliest time at which a turn is due or a hold expires, if nothing changes before."""
         assert self._index is not None
-        waiting = self._waiting
-        times = [self._index.next_retry(lambda name: max(waiting[name].backoff_ends(patience), now + 1))]
+        times = [self._index.next_retry(now)]
         if self._reservation is not None:
             times.append(self._reservation.since + patience.reserved_for)
         elif self.first_starving() is not None:
@@ -381,12 +422,12 @@ class Queue:
 
     def mark(self) -> None:
         """Start a nested transaction."""
-        self._marks.append(len(self._undo))
+        self._marks.append((len(self._undo), self._syncs))
 
     def rollback(self) -> None:
         """Undo all changes since the last mark."""
-        start = self._marks.pop()
-        if len(self._undo) > start:
+        start, syncs = self._marks.pop()
+        if len(self._undo) > start or self._syncs > syncs:
             self._index = None  # it is derived: the next session makes it again
         while len(self._undo) > start:
             name, old = self._undo.pop()

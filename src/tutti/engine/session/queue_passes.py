@@ -21,6 +21,8 @@ from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.queue import Queue
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.reserve.reservations import Reservations
+from tutti.engine.session.room_check import RoomCheck
+from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 
 
@@ -41,6 +43,11 @@ class QueuePasses(Passes):
         self.context.area_for = self.area_for
         self._queue, self._now, self._patience = queue, now, patience
         self._reservations = Reservations(self.context, queue, now, patience)
+        self._room_check = RoomCheck(self.context)
+        self._kind_taken: FailureKind | None = None
+        """The kind of the waiting turn that was taken last."""
+        # The order of these sessions is not that of the kinds' turns.
+        self._lists_every_turn = only is not None or queue.resume is not None or policy.queueing == "fifo"
         self._stopped_at: Turn | None = None
         self._blocked_by: Turn | None = None
         self._release_expired_holds()
@@ -60,7 +67,7 @@ class QueuePasses(Passes):
         not_considered = queue.sync(self.engine, self._now, self._patience)
         self._reservations.drop_outdated()
         self._undo_partial_gangs()
-        turns = queue.due_turns(self._now, self._patience)
+        turns = queue.due_turns(self._now, self._patience, every=self._lists_every_turn)
         if self.only is not None:
             profile, gangs = self.engine.profile, self.context.gangs
             wanted = {turn.name for turn in sort_into_turns(self.cluster, gangs, self.only_pods(), profile=profile)[0]}
@@ -95,17 +102,37 @@ class QueuePasses(Passes):
         return Area(mask)
 
     def is_obsolete(self, turn: Turn) -> bool:
-        """Return whether a turn need not be tried any more: one of its kind has just failed."""
+        """Return whether a turn need not be tried any more: one of its kind failed, or the room is taken again."""
         if self._blocked_by is not None:
             return turn.order > self._blocked_by.order
-        return not self._queue.is_due(turn.name)
+        if not self._queue.is_due(turn.name):
+            return True
+        kind = self._queue.kind_to_check(turn.name)
+        if kind is None or self._room_check.may_start(turn, kind, count_holds=self._counts_holds(turn)):
+            return False
+        self._queue.wait_on(kind)
+        return True
+
+    def _counts_holds(self, turn: Turn) -> bool:
+        """Return whether all room that is held is out of reach for a turn."""
+        holds = self.cluster.holds
+        return not self._reservations.may_use_room(turn) and not any(pod in holds for pod in turn.pods)
 
     def turns_made_due(self, turn: Turn) -> list[Turn]:
-        """Return the turns of pods that have just lost their nominations, before a later turn takes other room."""
+        """Return the turns that follow a turn: the next that failed like it, and the surplus of a gang that starts.
+
+        Pods that have just lost their nominations come at once, too, before a later turn takes other room.
+        """
         lost = self.context.plan.lost_nominations
         names = dict.fromkeys(map(self._turn_name, lost))
         lost.clear()
-        return [later for later in map(self._queue.note_displaced, names) if later is not None and later > turn]
+        displaced = map(self._queue.note_displaced, names)
+        more: list[Turn | None] = [later for later in displaced if later is not None and later > turn]
+        if self._kind_taken is not None and not self._lists_every_turn:
+            more.append(self._queue.next_like(turn, self._kind_taken, self._now))
+        if turn.gang is not None and not turn.surplus and turn.name not in self._queue.waiting:
+            more.append(self._queue.note_started(turn.gang))
+        return [each for each in more if each is not None]
 
     def _turn_name(self, pod: str) -> str:
         row = self.cluster.pods.row_of.get(pod)
@@ -125,6 +152,7 @@ class QueuePasses(Passes):
     def take_turns(self, batch: list[Turn]) -> None:
         """Attempt a batch, and update the queue: drop turns that succeeded, record turns that failed."""
         reservations = self._reservations
+        self._kind_taken = self._queue.failure_kind(batch[0].name) if len(batch) == 1 else None
         self._reserve_before(batch[0])
         own = reservations.suspend_own(batch[0])
         try:
@@ -195,6 +223,7 @@ class QueuePasses(Passes):
         """Reserve room for a starving turn; store where and when the next session is needed."""
         if self.policy.queueing == "reservation":
             self._reservations.reserve()
+        self._queue.note_changes(self.engine)  # what this session did may have cured turns that it tried before
         self._queue.resume = self._stopped_at.order if self._stopped_at is not None else None
         is_stopped = self._stopped_at is not None
         self._queue.wake = self._now if is_stopped else self._queue.next_due(self._now, self._patience)

@@ -46,7 +46,7 @@ def expected_ends(cluster: Cluster, gangs: Gangs, *, now: int) -> ExpectedEnds:
     terminating = pods.terminating[rows]
     group = np.where(terminating, 0, np.where(is_known, 1, 2))
     time = np.where(terminating, 0, np.where(is_known, end, start))
-    order = np.lexsort((rows, pods.order[rows], time, group))
+    order = np.lexsort((pods.order[rows], time, group))
     return ExpectedEnds(rows[order], np.where(terminating, NO_DURATION, end)[order])
 
 
@@ -56,9 +56,9 @@ def _durations(cluster: Cluster, gangs: Gangs, rows: Rows) -> Ints:
     duration: Ints = cluster.pods.duration[rows]
     if not (groups != NO_GROUP).any():
         return duration
-    roots = gangs.roots()
-    by_group = np.full(len(roots) + 1, NO_DURATION, dtype=np.int64)  # the last entry stands for NO_GROUP
-    for number in np.unique(groups[groups != NO_GROUP]).tolist():
-        stated = gangs.gang(roots[number]).duration
-        by_group[number] = NO_DURATION if stated is None else stated
-    return np.where(groups == NO_GROUP, duration, by_group[groups])
+    is_member = groups != NO_GROUP
+    places, inverse = np.unique(gangs.roots_of(groups[is_member]), return_inverse=True)
+    stated = (record.duration for record in gangs.records(places.tolist()))
+    by_gang = np.array([NO_DURATION if each is None else each for each in stated], dtype=np.int64)
+    duration[is_member] = by_gang[inverse]
+    return duration

@@ -22,6 +22,8 @@ from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.plugins.base import Area
 from tutti.engine.session.reserve.expected_ends import ExpectedEnds
 
+_FIRST_PREFIX, _PREFIX_GROWTH = 32, 8
+"""Prefixes are tried from short to long, because most turns need few ends, and a short prefix costs less."""
 _MAX_TRIES = 4
 """How many prefixes are tried, each twice as long as the last, if arithmetic alone counted too much room."""
 
@@ -47,9 +49,11 @@ def plan_reservation(
 
 def _shortest_prefix(room: DomainRoom, pods: Rows) -> int | None:
     """Return how many pods must end until there is enough room by arithmetic; None if even all of them are too few."""
-    fewest, most = 0, len(pods)
-    if not _is_enough(room, pods):
+    if not room.has_enough(room.free_when_empty()):
         return None
+    fewest, most = 0, min(_FIRST_PREFIX, len(pods))
+    while most < len(pods) and not _is_enough(room, pods[:most]):
+        fewest, most = most + 1, min(_PREFIX_GROWTH * most, len(pods))
     while fewest < most:
         middle = (fewest + most) // 2
         if _is_enough(room, pods[:middle]):
@@ -60,7 +64,7 @@ def _shortest_prefix(room: DomainRoom, pods: Rows) -> int | None:
 
 
 def _is_enough(room: DomainRoom, pods: Rows) -> bool:
-    return bool((room.surplus_by_domain(room.free_without(pods)) >= 0).any())
+    return room.has_enough(room.free_without(pods))
 
 
 def _holds_without(

@@ -77,16 +77,19 @@ class Reservations:
                 self._cluster.apply(Release(hold.owner, announce=announce))
         self._queue.reservation = None
 
+    def may_use_room(self, turn: Turn) -> bool:
+        """Return whether a turn is known to end before the reserved room is needed."""
+        reservation = self._queue.reservation
+        if reservation is None or reservation.until is None:
+            return False
+        duration = duration_of(self._cluster, self._gangs, self._cluster.pod_row(turn.pods[0]))
+        return duration is not None and self._now + duration <= reservation.until
+
     @contextmanager
     def room_for(self, turn: Turn) -> Iterator[None]:
         """Free the reserved room for the length of a block if a turn is known to end before that room is needed."""
         reservation = self._queue.reservation
-        until = reservation.until if reservation is not None else None
-        if reservation is None or until is None:
-            yield
-            return
-        duration = duration_of(self._cluster, self._gangs, self._cluster.pod_row(turn.pods[0]))
-        if duration is None or self._now + duration > until:
+        if reservation is None or not self.may_use_room(turn):
             yield
             return
         for hold in reservation.holds:
@@ -127,11 +130,7 @@ class Reservations:
 
     def _postpone(self, name: str) -> None:
         """Let a turn that cannot start, and all turns that fail like it, wait for a reservation."""
-        later = self._now + self._patience.reserved_for
-        for each in self._queue.turns_failing_like(name):
-            entry = self._queue.waiting[each]
-            if entry.no_reservation_before < later:
-                self._queue.put(each, replace(entry, no_reservation_before=later))
+        self._queue.postpone_reservation(name, self._now + self._patience.reserved_for)
 
     def _announce_free_room(self, last: Reservation) -> None:
         """Announce the event that the room of a reservation that is not renewed is free."""

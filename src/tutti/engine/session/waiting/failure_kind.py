@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from tutti.cluster.events import Event
-from tutti.engine.session.plan import Order
+from tutti.engine.session.waiting.kind_turns import KindTurns
 from tutti.engine.session.waiting.retry_hints import RoomClass
 
 
 class FailureKind:
     """A kind of failed turns; one object stands for all turns of the kind."""
 
-    __slots__ = ("classes", "cures", "events", "failed_at", "key", "orders", "watched_rows")
+    __slots__ = ("classes", "cures", "events", "failed_at", "key", "needed", "room_found_at", "turns", "watched_rows")
 
     def __init__(
         self,
@@ -22,15 +22,20 @@ class FailureKind:
         *,
         classes: frozenset[RoomClass] = frozenset(),
         watched_rows: frozenset[int] = frozenset(),
+        needed: int = 1,
     ) -> None:
         self.key, self.cures, self.events = key, cures, events
         self.classes = classes
         """The pods that wait for room alone: only a changed node with room for one of them can cure the turns."""
         self.watched_rows = watched_rows
         """Node rows whose change may cure the turns in any case: victims are leaving there."""
-        self.orders: dict[str, Order] = {}
-        """The turns by name, with their places in the queue."""
-        self.failed_at = 0
+        self.needed = needed
+        """How many pods of each turn must fit at once."""
+        self.room_found_at = (-1, -1)
+        """The cluster's `room_version` at which a changed node was found to have room for a pod of the turns."""
+        self.turns = KindTurns()
+        self.failed_at: int | None = None
+        """The time of the last failure."""
 
     def is_concerned(self, events: list[int]) -> bool:
         """Return whether an event that may cure the turns has happened since the last failure."""

@@ -14,7 +14,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.engine.gangs.gang_state import Gangs, creation_time
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.plan import NotConsidered, Turn
+from tutti.engine.session.plan import NotConsidered, Turn, surplus_name
 from tutti.engine.session.queue_order import gang_turns, not_considered
 
 
@@ -123,7 +123,7 @@ class PendingTurns:
             created.append((creation_time(pod), known[0]))
         turns = gang_turns(self._cluster, self._gangs, gang, sorted(created)) if created else []
         names = {turn.name for turn in turns}
-        for name in (f"gang/{gang}", f"gang/{gang} above its minimum"):
+        for name in (f"gang/{gang}", surplus_name(gang)):
             if name not in names and self.turns.pop(name, None) is not None:
                 changes.removed.add(name)
         for turn in turns:

@@ -3,7 +3,8 @@
 Contract: a hint is a necessary condition. If a class of pods that only nodes and free resources keep pending fits now,
 with or without evictions, and did not fit before, then `with_room` names it for the rows that have changed since. Rows
 are checked by arithmetic: the free amounts, with the room of terminating pods and of pods of lower priority for pods
-that may evict them, and the verdicts of node plugins. Room that is held for others is not deducted.
+that may evict them, and the verdicts of node plugins. Room that is held for others is not deducted. A gang is evicted
+as a whole, so that a change of a gang is a change of all rows on which its pods run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
+from tutti.cluster.indexes.groups import NO_GROUP
+from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 
@@ -66,9 +69,8 @@ class RoomHints:
             return []
         classes, requests = self._columns(engine)
         fitting = _rows_with_room(engine.cluster, classes, requests, rows)
-        return [
-            each for each, fits in zip(classes, fitting, strict=True) if self._is_accepted(engine, each, rows[fits])
-        ]
+        numbers = np.flatnonzero(fitting.any(axis=1)).tolist()
+        return [classes[i] for i in numbers if self._is_accepted(engine, classes[i], rows[fitting[i]])]
 
     def _columns(self, engine: Engine) -> tuple[list[RoomClass], Ints]:
         """Return the classes, and their requests by class and resource."""
@@ -88,7 +90,7 @@ class RoomHints:
     def _is_accepted(engine: Engine, room_class: RoomClass, rows: Rows) -> bool:
         # A class whose pods are gone may have been collected before the queue has noticed.
         spec = engine.cluster.specs.classes.get(room_class.spec)
-        return spec is not None and bool(len(rows)) and engine.evaluator.node_plugins_accept(spec, rows)
+        return spec is not None and engine.evaluator.node_plugins_accept(spec, rows)
 
 
 def _rows_with_room(cluster: Cluster, classes: list[RoomClass], requests: Ints, rows: Rows) -> Bools:
@@ -117,7 +119,10 @@ def _has_room(requests: Ints, room: Ints) -> Bools:
 
 
 def _lower_usage(cluster: Cluster, rows: Rows, priority: int) -> Ints:
-    """Return the amounts that pods of lower priority and terminating pods use, by resource and row."""
+    """Return the amounts that terminating pods and pods of lower priority use, by resource and row.
+
+    The priority of a member of a gang is its own, or that which the gang states, if that is lower.
+    """
     pods = cluster.pods
     column = np.full(cluster.nodes.size + 1, -1)
     column[rows] = np.arange(len(rows))
@@ -125,7 +130,11 @@ def _lower_usage(cluster: Cluster, rows: Rows, priority: int) -> Ints:
         on_rows = np.array([pod for row in rows.tolist() for pod in cluster.pods_on_row[row]], dtype=np.intp)
     else:
         on_rows = np.flatnonzero(column[pods.node[: pods.length]] >= 0)
-    lower = on_rows[(pods.priority[on_rows] < priority) | pods.terminating[on_rows]]
+    priorities = pods.priority[on_rows]
+    lowest = Gangs.of(cluster).lowest_stated_priority()
+    if lowest is not None:
+        priorities = np.where(pods.group[on_rows] == NO_GROUP, priorities, np.minimum(priorities, lowest))
+    lower = on_rows[(priorities < priority) | pods.terminating[on_rows]]
     usage = np.zeros((len(cluster.resources), len(rows)), dtype=np.int64)
     amounts = cluster.usages.matrix[pods.usage[lower]]
     np.add.at(usage[: amounts.shape[1]].T, column[pods.node[lower]], amounts)

@@ -7,6 +7,7 @@ starving turn in queue order, and forgets turns that no longer wait when it meet
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 
 from tutti.engine.session.plan import Order
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
@@ -19,10 +20,13 @@ class StarvingTurns:
         self._starving_after = starving_after
         self._time_of: dict[str, int] = {}
         """When each turn that waits for room begins to starve; entries of the heaps with another time are void."""
+        self._order_of: dict[str, Order] = {}
+        self._postponed: dict[str, int] = {}
+        """Turns that get no reservation before a time."""
         self._later: list[tuple[int, Order, str]] = []
         """Turns that do not starve yet; a heap."""
         self._now: list[tuple[Order, str, int]] = []
-        """Turns that starve, in queue order; a heap."""
+        """Turns that starve, the first in the queue last."""
 
     def put(self, name: str, entry: WaitingTurn) -> None:
         """Note that a turn waits."""
@@ -30,29 +34,41 @@ class StarvingTurns:
         if not entry.needs_room or is_surplus:
             self.drop(name)
             return
-        time = max(entry.since + self._starving_after, entry.no_reservation_before)
+        time = max(entry.since + self._starving_after, entry.no_reservation_before, self._postponed.get(name, 0))
         if self._time_of.get(name) != time:
-            self._time_of[name] = time
+            self._time_of[name], self._order_of[name] = time, entry.order
             heapq.heappush(self._later, (time, entry.order, name))
 
     def drop(self, name: str) -> None:
         """Note that a turn no longer waits for room."""
-        self._time_of.pop(name, None)
+        for by_name in (self._time_of, self._order_of, self._postponed):
+            by_name.pop(name, None)
+
+    def postpone(self, names: Iterable[str], until: int) -> None:
+        """Let turns that could not start in an empty cluster starve from a later time on."""
+        for name in names:
+            if name in self._time_of:
+                self._time_of[name] = self._postponed[name] = until
+                heapq.heappush(self._later, (until, self._order_of[name], name))
 
     def note_time(self, now: int) -> None:
         """Note the turns that starve by now."""
-        while self._later and self._later[0][0] <= now:
-            time, order, name = heapq.heappop(self._later)
-            if self._time_of.get(name) == time:
-                heapq.heappush(self._now, (order, name, time))
+        if not self._later or self._later[0][0] > now:
+            return
+        # Turns that failed together starve together: sorting lists is faster than moving them one by one.
+        starving = [entry for entry in self._later if entry[0] <= now]
+        self._later = [entry for entry in self._later if entry[0] > now]
+        heapq.heapify(self._later)
+        self._now += [(order, name, time) for time, order, name in starving if self._time_of.get(name) == time]
+        self._now.sort(reverse=True)
 
     def first(self) -> str | None:
         """Return the first starving turn in queue order."""
         while self._now:
-            _, name, time = self._now[0]
+            _, name, time = self._now[-1]
             if self._time_of.get(name) == time:
                 return name
-            heapq.heappop(self._now)
+            self._now.pop()
         return None
 
     def next_time(self) -> int | None:

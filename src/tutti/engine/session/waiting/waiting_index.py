@@ -1,8 +1,10 @@
 """The index of waiting turns: which of them may be cured by what has changed, and when the next one is due.
 
 Turns of one kind fail alike: when one of them has just failed, the others would fail too. So a kind, not a turn, waits
-for changes. A kind becomes *hot* when a change may have cured it, or when `Patience.retry_after` is over; its turns are
-then due as soon as the backoff of each is over, in queue order, until one of them fails again.
+for changes. A kind becomes *hot* when a change may have cured it, or when `Patience.retry_after` is over. Its turns are
+then due as soon as the backoff of each is over, one after the other in queue order, until one fails again. A kind that
+only the room of changed nodes made hot is *unsure*: when its turn comes, an earlier turn may have taken the room
+(`room_check`).
 
 Contract: derived state. `Queue` has the truth and can build the index again, with every turn hot. Nothing here costs
 the number of waiting turns, except for the turns of hot kinds.
@@ -11,14 +13,16 @@ the number of waiting turns, except for the turns of hot kinds.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from tutti.cluster.columns import Rows
 from tutti.cluster.events import Event
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Order
+from tutti.engine.session.policy import Patience
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.retry_hints import RoomClass, RoomHints
+from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 
 _ROW_EVENTS = frozenset((Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_TAINTS, Event.POD_REMOVED))
 """Events that cure pods which wait for room only if a changed row has room."""
@@ -27,8 +31,8 @@ _ROW_EVENTS = frozenset((Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_TA
 class WaitingIndex:
     """See the module's docstring."""
 
-    def __init__(self, retry_after: int) -> None:
-        self._retry_after = retry_after
+    def __init__(self, patience: Patience) -> None:
+        self.patience = patience
         self._kinds: dict[Hashable, FailureKind] = {}
         self._kind_of: dict[str, FailureKind] = {}
         self._by_event: dict[Event, dict[Hashable, FailureKind]] = {event: {} for event in Event}
@@ -37,12 +41,13 @@ class WaitingIndex:
         self._by_row: dict[int, dict[Hashable, FailureKind]] = {}
         self._hints = RoomHints()
         self._hot: dict[Hashable, FailureKind] = {}
+        self._unsure: set[Hashable] = set()
         self._retries: list[tuple[int, int, FailureKind]] = []
         self._pushed = 0
 
     # Changes ----------------------------------------------------------------------------------------------------------
 
-    def put(self, name: str, order: Order, failure: FailureKind, now: int) -> None:
+    def put(self, name: str, entry: WaitingTurn, failure: FailureKind) -> None:
         """Record that a turn failed; all turns of its kind are cold again."""
         self.drop(name)
         known = self._kinds.get(failure.key)
@@ -53,18 +58,19 @@ class WaitingIndex:
             self._remove(known)
             known.cures, known.classes, known.watched_rows = failure.cures, failure.classes, failure.watched_rows
             self._add(known)
-        known.events, known.failed_at = failure.events, now
-        known.orders[name] = order
+        if known.failed_at != entry.tried:
+            self._pushed += 1
+            heapq.heappush(self._retries, (entry.tried + self.patience.retry_after, self._pushed, known))
+        known.events, known.failed_at = failure.events, entry.tried
+        known.turns.put(name, entry.order, entry.backoff_ends(self.patience))
         self._kind_of[name] = known
-        self._hot.pop(known.key, None)
-        self._pushed += 1
-        heapq.heappush(self._retries, (now + self._retry_after, self._pushed, known))
+        self.cool(known)
 
-    def put_hot(self, name: str, order: Order) -> None:
+    def put_hot(self, name: str, entry: WaitingTurn) -> None:
         """Record a waiting turn of which nothing is known: it is due when its backoff is over."""
         self.drop(name)
         failure = FailureKind(("turn", name))
-        failure.orders[name] = order
+        failure.turns.put(name, entry.order, entry.backoff_ends(self.patience))
         self._kinds[failure.key] = self._kind_of[name] = failure
         self._hot[failure.key] = failure
 
@@ -72,10 +78,10 @@ class WaitingIndex:
         """Forget a turn."""
         kind = self._kind_of.pop(name, None)
         if kind is not None:
-            del kind.orders[name]
-            if not kind.orders:
+            kind.turns.drop(name)
+            if not kind.turns:
                 self._remove(kind)
-                self._hot.pop(kind.key, None)
+                self.cool(kind)
 
     def _add(self, kind: FailureKind) -> None:
         self._kinds[kind.key] = kind
@@ -103,6 +109,15 @@ class WaitingIndex:
             if not self._by_row[row]:
                 del self._by_row[row]
 
+    def cool(self, kind: FailureKind) -> None:
+        """Record that a kind is not cured: its turns wait for the next change."""
+        self._hot.pop(kind.key, None)
+        self._unsure.discard(kind.key)
+
+    def _heat(self, kind: FailureKind) -> None:
+        self._hot[kind.key] = kind
+        self._unsure.discard(kind.key)
+
     # Which turns may be cured -----------------------------------------------------------------------------------------
 
     def note_changes(self, engine: Engine, changed_events: Iterable[Event], rows: Rows) -> None:
@@ -112,44 +127,76 @@ class WaitingIndex:
         for event in changed_events:
             for kind in self._by_event[event].values():
                 if kind.is_concerned(events):
-                    self._hot[kind.key] = kind
+                    self._heat(kind)
         if len(self._hints) and not _ROW_EVENTS.isdisjoint(changed_events):
             for room_class in self._hints.with_room(engine, rows):
                 for kind in self._by_class[room_class].values():
                     if kind.is_concerned(events):
-                        self._hot[kind.key] = kind
+                        kind.room_found_at = engine.cluster.room_version
+                        if kind.key not in self._hot:
+                            self._hot[kind.key] = kind
+                            self._unsure.add(kind.key)
         if self._by_row:
             for row in self._by_row.keys() & set(rows.tolist()):
-                self._hot.update(self._by_row[row])
+                for kind in self._by_row[row].values():
+                    self._heat(kind)
+
+    def note_gangs(self, engine: Engine, rows: Rows) -> None:
+        """Make the kinds hot that may evict pods of changed gangs; `rows` are the node rows where those pods run."""
+        if len(self._hints):
+            for room_class in self._hints.with_room(engine, rows):
+                if room_class.preempts:
+                    for kind in self._by_class[room_class].values():
+                        self._heat(kind)
 
     def turns_like(self, name: str) -> list[str]:
         """Return the turns of the same kind, the turn itself included."""
         kind = self._kind_of.get(name)
-        return [name] if kind is None else list(kind.orders)
+        return [name] if kind is None else list(kind.turns)
 
     def note_time(self, now: int) -> None:
         """Make the kinds hot that were not tried for `Patience.retry_after`."""
         while self._retries and self._retries[0][0] <= now:
             due, _, kind = heapq.heappop(self._retries)
-            if kind.orders and kind.failed_at + self._retry_after == due:
-                self._hot[kind.key] = kind
+            if kind.turns and kind.failed_at == due - self.patience.retry_after:
+                self._heat(kind)
 
     def is_hot(self, name: str) -> bool:
         """Return whether a turn may be cured."""
         kind = self._kind_of.get(name)
         return kind is not None and kind.key in self._hot
 
-    def hot_turns(self) -> Iterator[str]:
-        """Yield the turns that may be cured."""
-        for kind in self._hot.values():
-            yield from kind.orders
+    def kind_of(self, name: str) -> FailureKind | None:
+        """Return the kind of a waiting turn."""
+        return self._kind_of.get(name)
 
-    def next_retry(self, backoff_ends: Callable[[str], int]) -> int | None:
-        """Return the earliest time at which a turn is due, if nothing changes before."""
-        times = [backoff_ends(name) for name in self.hot_turns()]
+    def unsure_kind(self, name: str) -> FailureKind | None:
+        """Return the kind of a turn if only the room of changed nodes makes it hot; None otherwise."""
+        kind = self._kind_of.get(name)
+        return kind if kind is not None and kind.key in self._unsure else None
+
+    def due_turns(self, now: int) -> Iterator[str]:
+        """Yield all turns that may be cured and whose backoff is over."""
+        for kind in self._hot.values():
+            yield from kind.turns.due(now)
+
+    def first_due_turns(self, now: int) -> Iterator[str]:
+        """Yield the first turn of each kind among `due_turns`: the others wait for its outcome (`next_due_turn`)."""
+        for kind in self._hot.values():
+            name = kind.turns.first(now)
+            if name is not None:
+                yield name
+
+    def next_due_turn(self, kind: FailureKind, now: int, after: Order) -> str | None:
+        """Return the next turn of a kind that may be cured, after a place in the queue."""
+        return kind.turns.first(now, after) if kind.key in self._hot else None
+
+    def next_retry(self, now: int) -> int | None:
+        """Return the earliest time after now at which a turn is due, if nothing changes before."""
+        times = [max(kind.turns.next_backoff(), now + 1) for kind in self._hot.values()]
         while self._retries:
             due, _, kind = self._retries[0]
-            if kind.orders and kind.failed_at + self._retry_after == due:
+            if kind.turns and kind.failed_at == due - self.patience.retry_after:
                 times.append(due)
                 break
             heapq.heappop(self._retries)
