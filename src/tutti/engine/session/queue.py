@@ -342,10 +342,15 @@ class Queue:
         turns = self._pending.turns
         due = [turns[name] for name in self._untried]
         due += [turns[name] for name in self._changed]
+        self._index.take_newly_hot()
         hot = self._index.due_turns(now) if every else self._index.first_due_turns(now)
         due += [turns[name] for name in hot if name not in self._changed]
         due.sort()
         return self._without_growing(due, now, patience)
+
+    def is_untried(self, name: str) -> bool:
+        """Return whether a turn is new."""
+        return name in self._untried
 
     def is_due(self, name: str) -> bool:
         """Return whether a turn that was due when the session began still is: a failure of its kind may have come."""
@@ -357,8 +362,20 @@ class Queue:
         assert self._index is not None
         return self._index.kind_of(name)
 
+    def newly_due(self, engine: Engine, now: int, turn: Turn) -> list[Turn]:
+        """Return waiting turns after a turn that changes since the last call of this or of `due_turns` may have cured.
+
+        Of turns that fail alike only the first.
+        """
+        assert self._index is not None
+        if turn.gang is not None and turn.name not in self._waiting:
+            self._index.note_gangs(engine, self._rows_of((turn.gang,)))
+        self.note_changes(engine)
+        following = (self.next_like(turn, kind, now) for kind in self._index.take_newly_hot())
+        return [each for each in following if each is not None]
+
     def next_like(self, turn: Turn, kind: FailureKind, now: int) -> Turn | None:
-        """Return the next turn of a kind to try, after a turn of that kind that has succeeded."""
+        """Return the next turn of a kind to try, after a turn."""
         assert self._index is not None
         name = self._index.next_due_turn(kind, now, turn.order)
         return self.turn(name) if name is not None else None

@@ -119,20 +119,19 @@ class QueuePasses(Passes):
         return not self._reservations.may_use_room(turn) and not any(pod in holds for pod in turn.pods)
 
     def turns_made_due(self, turn: Turn) -> list[Turn]:
-        """Return the turns that follow a turn: the next that failed like it, and the surplus of a gang that starts.
-
-        Pods that have just lost their nominations come at once, too, before a later turn takes other room.
+        """Return the turns that follow a turn: the next that failed like it, the surplus of a gang that starts, turns
+        that it may have cured, and pods that have just lost their nominations, before a later turn takes other room.
         """
         lost = self.context.plan.lost_nominations
         names = dict.fromkeys(map(self._turn_name, lost))
         lost.clear()
-        displaced = map(self._queue.note_displaced, names)
-        more: list[Turn | None] = [later for later in displaced if later is not None and later > turn]
+        more: list[Turn | None] = [*map(self._queue.note_displaced, names)]
+        more += self._queue.newly_due(self.engine, self._now, turn)
         if self._kind_taken is not None and not self._lists_every_turn:
             more.append(self._queue.next_like(turn, self._kind_taken, self._now))
         if turn.gang is not None and not turn.surplus and turn.name not in self._queue.waiting:
             more.append(self._queue.note_started(turn.gang))
-        return [each for each in more if each is not None]
+        return [each for each in more if each is not None and each > turn]
 
     def _turn_name(self, pod: str) -> str:
         row = self.cluster.pods.row_of.get(pod)
@@ -144,8 +143,8 @@ class QueuePasses(Passes):
         return False
 
     def is_taken_alone(self, turn: Turn) -> bool:
-        """Return whether a turn is a gang, or has failed before: the next of its kind may then be skipped."""
-        return turn.gang is not None or turn.name in self._queue.waiting or self.policy.queueing == "fifo"
+        """Return whether a turn is a gang, or is not new: it may then be obsolete when its turn comes."""
+        return turn.gang is not None or not self._queue.is_untried(turn.name) or self.policy.queueing == "fifo"
 
     # Taking turns -----------------------------------------------------------------------------------------------------
 

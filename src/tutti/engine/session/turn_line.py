@@ -1,8 +1,8 @@
 """The line of turns that a pass takes: those that were due when it began, and turns that become due meanwhile.
 
-Contract: the first turns keep the order in which they were given, which need not be the queue order. A turn that is
-added later comes before the first of them that follows it in queue order. Taking a turn costs the same however many
-there are, because almost all turns are given at the beginning.
+Contract: the first turns keep the order in which they were given. A turn that is added later comes before the first of
+them that follows it in queue order; a turn that is in the line already is not added. Taking a turn costs the same
+however many there are, because almost all turns are given at the beginning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ class TurnLine:
 
     def pop(self) -> Turn:
         """Remove and return the next turn."""
-        return heapq.heappop(self._added) if self._is_added_next() else self._given.popleft()
+        if not self._added:
+            return self._given.popleft()
+        turn = heapq.heappop(self._added) if self._is_added_next() else self._given.popleft()
+        while self._added and self._added[0] == turn:
+            heapq.heappop(self._added)
+        if self._given and self._given[0] == turn:
+            self._given.popleft()
+        return turn
 
     def add(self, turn: Turn) -> None:
         """Add a turn that has become due."""

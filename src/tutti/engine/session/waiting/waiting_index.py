@@ -15,8 +15,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable, Iterable, Iterator
 
+from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Rows
 from tutti.cluster.events import Event
+from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Order
 from tutti.engine.session.policy import Patience
@@ -26,6 +28,9 @@ from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 
 _ROW_EVENTS = frozenset((Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_TAINTS, Event.POD_REMOVED))
 """Events that cure pods which wait for room only if a changed row has room."""
+
+_NO_GANG = 2**62
+"""A priority above all others."""
 
 
 class WaitingIndex:
@@ -42,6 +47,9 @@ class WaitingIndex:
         self._hints = RoomHints()
         self._hot: dict[Hashable, FailureKind] = {}
         self._unsure: set[Hashable] = set()
+        self._newly_hot: list[FailureKind] = []
+        self._lowest_gang = _NO_GANG
+        """The lowest priority of a running pod of a gang."""
         self._retries: list[tuple[int, int, FailureKind]] = []
         self._pushed = 0
 
@@ -114,9 +122,14 @@ class WaitingIndex:
         self._hot.pop(kind.key, None)
         self._unsure.discard(kind.key)
 
-    def _heat(self, kind: FailureKind) -> None:
-        self._hot[kind.key] = kind
-        self._unsure.discard(kind.key)
+    def _heat(self, kind: FailureKind, *, unsure: bool = False) -> None:
+        if kind.key not in self._hot:
+            self._hot[kind.key] = kind
+            self._newly_hot.append(kind)
+            if unsure:
+                self._unsure.add(kind.key)
+        elif not unsure:
+            self._unsure.discard(kind.key)
 
     # Which turns may be cured -----------------------------------------------------------------------------------------
 
@@ -133,21 +146,32 @@ class WaitingIndex:
                 for kind in self._by_class[room_class].values():
                     if kind.is_concerned(events):
                         kind.room_found_at = engine.cluster.room_version
-                        if kind.key not in self._hot:
-                            self._hot[kind.key] = kind
-                            self._unsure.add(kind.key)
+                        self._heat(kind, unsure=True)
         if self._by_row:
             for row in self._by_row.keys() & set(rows.tolist()):
                 for kind in self._by_row[row].values():
                     self._heat(kind)
 
+    def take_newly_hot(self) -> list[FailureKind]:
+        """Return the kinds that have become hot since the last call."""
+        kinds, self._newly_hot = self._newly_hot, []
+        return kinds
+
     def note_gangs(self, engine: Engine, rows: Rows) -> None:
-        """Make the kinds hot that may evict pods of changed gangs; `rows` are the node rows where those pods run."""
-        if len(self._hints):
-            for room_class in self._hints.with_room(engine, rows):
-                if room_class.preempts:
-                    for kind in self._by_class[room_class].values():
-                        self._heat(kind)
+        """Make the kinds hot that may evict pods of changed gangs; `rows` are the node rows where those pods run.
+
+        A pod whose priority is above that of a running gang also waits for pods that are terminating
+        (`single_pod_attempts`), so that kinds for which this is new are made hot, too.
+        """
+        lowest, self._lowest_gang = self._lowest_gang, _lowest_gang_priority(engine.cluster)
+        if not len(self._hints):
+            return
+        with_room = set(self._hints.with_room(engine, rows))
+        for room_class, kinds in self._by_class.items():
+            is_new = self._lowest_gang < room_class.priority <= lowest
+            if room_class.preempts and (is_new or room_class in with_room):
+                for kind in kinds.values():
+                    self._heat(kind)
 
     def turns_like(self, name: str) -> list[str]:
         """Return the turns of the same kind, the turn itself included."""
@@ -201,3 +225,9 @@ class WaitingIndex:
                 break
             heapq.heappop(self._retries)
         return min(times, default=None)
+
+
+def _lowest_gang_priority(cluster: Cluster) -> int:
+    pods, length = cluster.pods, cluster.pods.length
+    priorities = pods.priority[:length][(pods.node[:length] >= 0) & (pods.group[:length] != NO_GROUP)]
+    return int(priorities.min(initial=_NO_GANG))
