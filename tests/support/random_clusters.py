@@ -242,7 +242,7 @@ class RandomCluster:
             case 8 if pending:
                 return Bind(draw.choice(pending), self._some_node(), draw.choice((None, 1_700_000_000_000_000)))
             case 9 if placed:
-                return Unbind(draw.choice(placed))
+                return Unbind(draw.choice(placed), keep_volumes=draw.random() < 0.2)
             case 10 if pending:
                 return Hold(draw.choice(pending), self._some_node())
             case 11 if pending:

@@ -5,8 +5,8 @@ claim to provision gets the node (`with_selected_node`). `AssumeVolume` shows th
 
 Contract:
 - `Cluster.objects` has the assumed object; this module has the last reported one, and the pods that it is assumed for.
-- Only pods on nodes have assumed volumes: when a pod leaves its node, its assumptions end, and the last reported object
-  is shown again. Pods that share a claim share its assumption, which ends with the last of them.
+- When a pod leaves its node, its assumptions end, and the last reported object is shown again; only what-ifs let a
+  pending pod keep its volumes (`Unbind`). Pods that share a claim share its assumption, which ends with the last pod.
 - A reported update that binds the object like the last report keeps the assumption: the change is made on top of it.
   Any other report (our own change, another one, another uid, a removal) is the truth and ends the assumption.
 Only the cluster's edits call this module.
@@ -93,12 +93,9 @@ class AssumedVolumes:
     def assume(self, edit: AssumeVolume) -> None:
         """Show an object as the binding of a pod will change it; an object that is changed already stays as it is."""
         kind, key, pod = edit.obj.KIND, edit.obj.key, edit.pod
-        row = self._pods.row_of.get(pod)
-        if row is None or self._pods.node_names[row] is None:
-            raise ConflictError(f"{kind} {key} cannot be assumed for pod {pod}: the pod is not on a node")
         shown = self._objects.get(kind, {}).get(key)
-        if shown is None:
-            raise NotFoundError(f"{kind} {key!r} is not in the cluster")
+        if shown is None or pod not in self._pods.row_of:
+            raise NotFoundError(f"{kind} {key!r} cannot be assumed for pod {pod!r}: one of them is not in the cluster")
         known = self._by_object.get((kind, key)) or _Assumption(shown, ())
         assumed = _with_change_of(edit.obj, known.reported)
         if known.pods and assumed != shown:
@@ -140,8 +137,11 @@ class AssumedVolumes:
     def end(self, pod: str) -> None:
         """End the assumptions for a pod that leaves its node, and show the reported objects again.
 
-        Call this before the pod leaves: an undo assumes the volumes after it has restored the pod.
+        Call this before the pod leaves: an undo assumes the volumes after it has restored the pod. An undo itself has
+        an edit for each assumption that it ends.
         """
+        if self._undo.is_undoing:
+            return
         for kind, key in self.by_pod.pop(pod, ()):
             known = self._by_object[kind, key]
             self._undo.add_all(self.inverse_edits(self._objects[kind][key]))

@@ -207,7 +207,7 @@ class Cluster:
             case Remove():
                 self._remove(edit)
             case Unbind():
-                self.pod_updates.unbind(edit.pod)
+                self.pod_updates.unbind(edit.pod, keep_volumes=edit.keep_volumes)
             case Hold():
                 self.pod_updates.hold(edit)
             case Release():

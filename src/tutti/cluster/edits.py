@@ -56,13 +56,18 @@ class Bind(Edit, frozen=True, gc=False):
 
 
 class Unbind(Edit, frozen=True, gc=False):
-    """Remove a pod from its node; the pod is pending again, whatever its object says, without its assumed volumes."""
+    """Remove a pod from its node; the pod is pending again, whatever its object says.
+
+    Its assumed volumes are given back, unless `keep_volumes` is true. What-ifs that evict the pod keep them: an
+    eviction frees room, but the claims of the pod stay bound.
+    """
 
     pod: str
+    keep_volumes: bool = False
 
 
 class AssumeVolume(Edit, frozen=True, gc=False):
-    """Show a PersistentVolume or a claim as the binding of a pod on a node will change it (`assumed_volumes`).
+    """Show a PersistentVolume or a claim as the binding of a pod will change it (`assumed_volumes`).
 
     Only the change counts: the claimRef of the volume, or the selected node of the claim. The change stays on top of
     later updates without it, until an update binds the object or the pod leaves its node. A program that has no API

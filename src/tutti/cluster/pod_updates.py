@@ -10,7 +10,7 @@ Contract:
 - An update that leaves a pod on its node, such as the confirmation of our own binding, counts as no event unless the
   pod begins to terminate, its usage shrinks (both free room) or its labels change.
 - A start time that the object does not have yet is that of the binding.
-- A pod that leaves its node gives back its assumed volumes.
+- A pod that leaves its node gives back its assumed volumes (`assumed_volumes`).
 Only the cluster's edits call this module.
 """
 
@@ -313,14 +313,14 @@ class PodUpdates:
             self._pods.start[row] = edit.start
         self._assignments.assign(row, edit.node)
 
-    def unbind(self, key: str) -> None:
+    def unbind(self, key: str, *, keep_volumes: bool = False) -> None:
         """Remove a pod from its node."""
         row = self.row(key)
         name = self._pods.node_names[row]
+        if self._volumes.by_pod and not keep_volumes:
+            self._volumes.end(key)
         if name is None:
             return
-        if self._volumes.by_pod:
-            self._volumes.end(key)
         start = int(self._pods.start[row])
         self._undo.add(Bind(key, name, None if start == NOT_STARTED else start))
         self._assignments.unassign(row)

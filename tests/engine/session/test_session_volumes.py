@@ -114,6 +114,24 @@ def test_two_pods_compete_for_one_volume() -> None:
     assert claim_of(cluster, "v") == "d"
 
 
+@pytest.mark.parametrize("policy", [Policy(), Policy(consolidation=True), OFFLINE], ids=["live", "moves", "offline"])
+def test_no_pod_is_evicted_for_its_volume(policy: Policy) -> None:
+    """The claim of an evicted pod stays bound to its volume."""
+    cluster = cluster_of(
+        node("n", "4"), volume("v", on="n"), claim("c"), claim("d"), pod_with_claims("low", "c", cpu="4")
+    )
+    queue = Queue(cluster)
+    assert list(binds(run(cluster, queue))) == ["low"]
+    cluster.observe(Put(pod_with_claims("high", "d", cpu="4", priority=10)))
+    plan = run(cluster, queue, START + MINUTE, policy)
+    assert not plan.evictions
+    (refused,) = plan.unschedulable
+    assert refused.message == (
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+        "1 node(s) didn't find available persistent volumes to bind."
+    )
+
+
 def test_a_removed_pod_gives_the_volume_to_a_waiting_pod() -> None:
     cluster = cluster_of(
         node("a"), volume("v"), claim("c"), claim("d"), pod_with_claims("p", "c", priority=5), pod_with_claims("q", "d")
