@@ -124,7 +124,7 @@ class Evictor:
     def _bind_moved_pods(self, moves: dict[str, Decision]) -> bool:
         """Bind moved pods on their new nodes, and update the moves; return False if a pod cannot get its volumes.
 
-        The search for victims chose the volumes of moved pods before the preemptor took its own: choose again.
+        Volumes are chosen again: the preemptor may have taken other ones than in the search for victims.
         """
         for pod, move in moves.items():
             if not move.volumes:
