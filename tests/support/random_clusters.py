@@ -21,12 +21,16 @@ IMAGES = ("registry.example/web:v1", "registry.example/train:v2")
 
 
 class RandomCluster:
-    """Draws the objects of a cluster and edits of it; the same seed draws the same ones."""
+    """Draws the objects of a cluster and edits of it; the same seed draws the same ones.
 
-    def __init__(self, seed: int, *, nodes: int = 6, ports: bool = True) -> None:
+    With `assumptions`, edits assume volumes and claims, as a session does for the pods that it binds.
+    """
+
+    def __init__(self, seed: int, *, nodes: int = 6, ports: bool = True, assumptions: bool = False) -> None:
         self.random = random.Random(seed)
         self.nodes = nodes
         self.ports = ports
+        self.assumptions = assumptions
         self._pods = 0
 
     def objects(self, pods: int = 12) -> Iterator[k.Object]:
@@ -242,7 +246,7 @@ class RandomCluster:
             case 8 if pending:
                 return Bind(draw.choice(pending), self._some_node(), draw.choice((None, 1_700_000_000_000_000)))
             case 9 if placed:
-                return Unbind(draw.choice(placed), keep_volumes=draw.random() < 0.2)
+                return Unbind(draw.choice(placed), keep_volumes=self.assumptions and draw.random() < 0.2)
             case 10 if pending:
                 return Hold(draw.choice(pending), self._some_node())
             case 11 if pending:
@@ -252,7 +256,7 @@ class RandomCluster:
             case 13:
                 made = draw.choice((self.service, self.replica_set, self.budget))()
                 return Put(made) if draw.random() < 0.6 else Remove(made.KIND, made.key)
-            case 14 if placed and draw.random() < 0.5:
+            case 14 if self.assumptions and placed and draw.random() < 0.5:
                 return self._assumption(cluster, draw.choice(placed))
             case 14:
                 made = draw.choice((self.volume, self.claim))()

@@ -68,7 +68,7 @@ def test_every_edit_of_a_watch_survives(seed: int) -> None:
 
 @given(SEEDS)
 def test_every_edit_of_a_cluster_survives(seed: int) -> None:
-    world = RandomCluster(seed)
+    world = RandomCluster(seed, assumptions=True)
     cluster = Cluster(world.objects())
     mark = cluster.mark()
     for _ in range(30):
