@@ -27,7 +27,7 @@ def apply(cluster: Cluster, drawn: RandomCluster) -> None:
 def test_after_every_edit_the_cluster_answers_as_one_built_from_scratch(seed: int) -> None:
     """20 sequences of 500 edits: 10,000 edits of every kind."""
     # Ports are left out: where two pods are forced onto one port, kube-scheduler's answer depends on history.
-    drawn = RandomCluster(seed, ports=False)
+    drawn = RandomCluster(seed, ports=False, assumptions=True)
     cluster = Cluster(drawn.objects())
     engine = Engine(cluster)
     for number in range(EDITS):
@@ -39,7 +39,7 @@ def test_after_every_edit_the_cluster_answers_as_one_built_from_scratch(seed: in
 
 @given(seed=st.integers(0, 10**6), before=st.integers(0, 20), inner=st.integers(0, 15), outer=st.integers(0, 15))
 def test_rollback_restores_the_state(seed: int, before: int, inner: int, outer: int) -> None:
-    drawn = RandomCluster(seed)
+    drawn = RandomCluster(seed, assumptions=True)
     cluster = Cluster(drawn.objects())
     engine = Engine(cluster)
     for _ in range(before):
@@ -63,7 +63,7 @@ def test_rollback_restores_the_state(seed: int, before: int, inner: int, outer: 
 
 @given(seed=st.integers(0, 10**6), edits=st.integers(0, 25))
 def test_a_committed_mark_can_be_undone_by_an_outer_one(seed: int, edits: int) -> None:
-    drawn = RandomCluster(seed)
+    drawn = RandomCluster(seed, assumptions=True)
     cluster = Cluster(drawn.objects())
     seen = cluster_state(cluster)
     outer = cluster.mark()
@@ -78,7 +78,7 @@ def test_a_committed_mark_can_be_undone_by_an_outer_one(seed: int, edits: int) -
 @given(seed=st.integers(0, 10**6), edits=st.integers(0, 25))
 @settings(max_examples=30)
 def test_a_copy_is_independent(seed: int, edits: int) -> None:
-    drawn = RandomCluster(seed)
+    drawn = RandomCluster(seed, assumptions=True)
     cluster = Cluster(drawn.objects())
     answers(cluster, Engine(cluster))
     twin = cluster.copy()
@@ -94,7 +94,7 @@ def test_a_copy_is_independent(seed: int, edits: int) -> None:
 
 @given(seed=st.integers(0, 10**6))
 def test_rollback_undoes_placements(seed: int) -> None:
-    drawn = RandomCluster(seed)
+    drawn = RandomCluster(seed, assumptions=True)
     cluster = Cluster(drawn.objects())
     engine = Engine(cluster)
     seen, before_answers = cluster_state(cluster), answers(cluster, engine)

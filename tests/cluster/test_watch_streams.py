@@ -11,8 +11,9 @@ from tests.support.cluster_state import cluster_state
 from tests.support.watch_stream_checks import check_stream, check_streams
 from tutti.cluster import cluster as cluster_module
 from tutti.cluster import object_versions, pod_updates
+from tutti.cluster.assumed_volumes import AssumedVolumes
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Bind, Hold, Put, Remove
+from tutti.cluster.edits import AssumeVolume, Bind, Edit, Hold, Put, Remove
 from tutti.cluster.events import Event
 from tutti.cluster.object_versions import RemovedUids
 from tutti.engine.placement.engine import Engine
@@ -52,10 +53,24 @@ def _with_counted_confirmations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_updates.PodUpdates, "put", put)
 
 
+def _with_volumes_put(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Cluster.apply
+
+    def apply(self: Cluster, edit: Edit) -> None:
+        original(self, Put(edit.obj) if isinstance(edit, AssumeVolume) else edit)
+
+    monkeypatch.setattr(Cluster, "apply", apply)
+
+
 FAULTS = {
     "1: a stale update takes an assumed pod off its node": _without_assumed_state,
     "2: a confirmation counts as a pod gone": _with_counted_confirmations,
     "12: a repeated object counts as a change": lambda patch: patch.setattr(cluster_module, "has_same_content", _never),
+    "15: an assumed volume is put as if it was reported": _with_volumes_put,
+    "15: an update clears an assumed volume": lambda patch: patch.setattr(
+        AssumedVolumes, "update", lambda self, new: (self.drop((new.KIND, new.key)), new)[1]
+    ),
+    "15: a pod that leaves keeps its assumed volumes": lambda patch: patch.setattr(AssumedVolumes, "end", _never),
     "16: an update releases a hold": lambda patch: patch.setattr(
         pod_updates.PodUpdates, "_update_nomination", lambda self, _old, new: self._free_hold(new.key)
     ),

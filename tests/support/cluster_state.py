@@ -35,6 +35,12 @@ def cluster_state(cluster: Cluster) -> dict[str, object]:
         where = pods.node_names[row]
         state[f"pod {key}"] = (pods.objects[row], where, int(pods.start[row]), cluster.holds.get(key))
     state["objects"] = {kind: dict(objects) for kind, objects in cluster.objects.items() if objects}
+    volumes = cluster.assumed_volumes
+    state["assumed volumes"] = {
+        (pod, *name): volumes.reported(cluster.objects[name[0]][name[1]])
+        for pod, names in volumes.by_pod.items()
+        for name in names
+    }
     state["ports"] = {
         port: {nodes.names[row]: frozenset(taken) for row, taken in rows.items()}
         for port, rows in cluster.occupancy.ports.items()

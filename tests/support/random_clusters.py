@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import msgspec
 
 from tests.support.builders import HOSTNAME, ZONE, disruption_budget, owner_reference
+from tests.support.volumes import bound_volume, selected_claim
+from tutti.cluster.assumed_volumes import SELECTED_NODE
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, Unbind
+from tutti.cluster.edits import AssumeVolume, Bind, Edit, Hold, Put, PutTemplate, Release, Remove, Switch, Unbind
 from tutti.kube import objects as k
 
 ZONES = ("a", "b", "c")
@@ -19,12 +21,16 @@ IMAGES = ("registry.example/web:v1", "registry.example/train:v2")
 
 
 class RandomCluster:
-    """Draws the objects of a cluster and edits of it; the same seed draws the same ones."""
+    """Draws the objects of a cluster and edits of it; the same seed draws the same ones.
 
-    def __init__(self, seed: int, *, nodes: int = 6, ports: bool = True) -> None:
+    With `assumptions`, edits assume volumes and claims, as a session does for the pods that it binds.
+    """
+
+    def __init__(self, seed: int, *, nodes: int = 6, ports: bool = True, assumptions: bool = False) -> None:
         self.random = random.Random(seed)
         self.nodes = nodes
         self.ports = ports
+        self.assumptions = assumptions
         self._pods = 0
 
     def objects(self, pods: int = 12) -> Iterator[k.Object]:
@@ -198,6 +204,18 @@ class RandomCluster:
             ),
         )  # fmt: skip
 
+    def _assumption(self, cluster: Cluster, pod: str) -> Edit:
+        """An assumption for a pod on a node, about the volume or a claim; a cluster without them gets the volume."""
+        known = [
+            obj for kind in ("PersistentVolume", "PersistentVolumeClaim") for obj in cluster.objects[kind].values()
+        ]
+        obj = self.random.choice(known) if known else self.volume()
+        if isinstance(obj, k.PersistentVolumeClaim):
+            selected = (obj.metadata.annotations or {}).get(SELECTED_NODE)
+            return AssumeVolume(selected_claim(obj, selected or self._some_node()), pod)
+        assert isinstance(obj, k.PersistentVolume)
+        return AssumeVolume(bound_volume(obj, "claim-1"), pod) if known else Put(obj)
+
     def _some_node(self) -> str:
         return f"node-{self.random.randrange(self.nodes)}"
 
@@ -228,7 +246,7 @@ class RandomCluster:
             case 8 if pending:
                 return Bind(draw.choice(pending), self._some_node(), draw.choice((None, 1_700_000_000_000_000)))
             case 9 if placed:
-                return Unbind(draw.choice(placed))
+                return Unbind(draw.choice(placed), keep_volumes=self.assumptions and draw.random() < 0.2)
             case 10 if pending:
                 return Hold(draw.choice(pending), self._some_node())
             case 11 if pending:
@@ -238,6 +256,8 @@ class RandomCluster:
             case 13:
                 made = draw.choice((self.service, self.replica_set, self.budget))()
                 return Put(made) if draw.random() < 0.6 else Remove(made.KIND, made.key)
+            case 14 if self.assumptions and placed and draw.random() < 0.5:
+                return self._assumption(cluster, draw.choice(placed))
             case 14:
                 made = draw.choice((self.volume, self.claim))()
                 return Put(made) if draw.random() < 0.7 else Remove(made.KIND, made.key)

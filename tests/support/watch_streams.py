@@ -2,9 +2,12 @@
 
 `WatchStream` plays a cluster: pods are created, bound by us (`Bind`, then confirmed with the labels that the API server
 adds) or by another scheduler, held, resized, terminated, finished, deleted and created again under the same name;
-nodes, groups and other objects come, change and go. Every change of an object has a larger resourceVersion. `edits` is
-the stream as it happened; `expected_*` is what a cluster must know at the end, kept without the code under test.
-`noisy` repeats the stream with duplicates, late and stale updates; `shuffled` keeps the order of each kind alone.
+nodes, groups and other objects come, change and go. Volumes and claims are assumed for pods that we bind; meanwhile
+they are confirmed, updated, bound by others, deleted and created again (`watched_volumes`). Every change of an object
+has a larger resourceVersion. `edits` is the stream as it happened; `expected_*` is what a cluster must know at the end,
+kept without the code under test. `noisy` repeats the stream with duplicates, late and stale updates; `shuffled` keeps
+the order of each kind alone. An assumption keeps its place among the edits of pods and among those of its own kind,
+because we make it with what we know of both.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ import random
 from msgspec.structs import replace
 
 from tests.support.builders import COSCHEDULING_LABEL, ZONE, node, pod, pod_group
-from tutti.cluster.edits import Bind, Edit, Hold, Put, Release, Remove, Unbind
+from tests.support.volumes import storage_classes
+from tests.support.watched_volumes import CLAIMS, WatchedVolumes
+from tutti.cluster.edits import AssumeVolume, Bind, Edit, Hold, Put, Release, Remove, Unbind
 from tutti.cluster.pod_table import NOT_STARTED
 from tutti.kube import objects as k
 from tutti.kube.times import micros
@@ -37,8 +42,11 @@ class WatchStream:
         self.expected_hold: dict[str, Hold] = {}
         self.expected_finished: set[str] = set()
         self.expected_others: dict[tuple[str, str], k.Object] = {}
+        self._volumes = WatchedVolumes(self.random)
         self._version = 100
         self._uids = 0
+        for obj in storage_classes():
+            self._put_other(obj)
         while len(self.edits) < length:
             self._step()
 
@@ -48,6 +56,9 @@ class WatchStream:
         draw = self.random
         if draw.random() < 0.2:
             self._change_other()
+            return
+        if draw.random() < 0.25:
+            self._change_volume()
             return
         key = f"default/p{draw.randrange(NAMES)}"
         old = self.expected_pods.get(key)
@@ -65,10 +76,11 @@ class WatchStream:
         name = key.partition("/")[2]
         labels = {"app": draw.choice("xy")} | ({COSCHEDULING_LABEL: "g"} if draw.random() < 0.4 else {})
         gates = [k.SchedulingGate(name="wait")] if draw.random() < 0.2 else None
-        self._uids += 1
+        claim = k.ClaimVolume(claim_name=draw.choice(CLAIMS))
         made = pod(
-            name, draw.choice(("1", "2")), uid=f"uid-{self._uids}", labels=labels, created="2026-01-01T00:00:00Z",
+            name, draw.choice(("1", "2")), uid=self._new_uid(), labels=labels, created="2026-01-01T00:00:00Z",
             scheduling_gates=gates, affinity=self._affinity() if draw.random() < 0.3 else None,
+            volumes=[k.Volume(name="data", persistent_volume_claim=claim)] if draw.random() < 0.7 else None,
         )  # fmt: skip
         self._put_pod(made)
 
@@ -101,7 +113,8 @@ class WatchStream:
         is_assumed = old.spec.node_name is None
         match draw.randrange(8):
             case 0 | 1 if is_assumed:
-                self._put_pod(self._bound(old, name))
+                elsewhere = f"n{draw.randrange(NODES)}"  # another scheduler may have been faster
+                self._put_pod(self._bound(old, elsewhere if draw.random() < 0.2 else name))
             case 0 if draw.random() < 0.3:
                 self._unbind(key)
             case 2:
@@ -146,14 +159,25 @@ class WatchStream:
             del self.expected_others[obj.KIND, obj.key]
             self.edits.append(Remove(obj.KIND, obj.key, old.metadata.uid))
             return
-        if old is not None:
-            uid = old.metadata.uid
-        else:
-            self._uids += 1
-            uid = f"uid-{self._uids}"
+        self._put_other(obj)
+
+    def _put_other(self, obj: k.Object) -> None:
+        old = self.expected_others.get((obj.KIND, obj.key))
+        uid = old.metadata.uid if old is not None else self._new_uid()
         obj = self._stamped(replace(obj, metadata=replace(obj.metadata, uid=uid)))
         self.expected_others[obj.KIND, obj.key] = obj
         self.edits.append(Put(obj))
+
+    def _change_volume(self) -> None:
+        name, obj = self._volumes.step()
+        if obj is not None:
+            uid = obj.metadata.uid or self._new_uid()
+            obj = self._stamped(replace(obj, metadata=replace(obj.metadata, uid=uid)))
+        self.edits.append(self._volumes.report(name, obj))
+
+    def _new_uid(self) -> str:
+        self._uids += 1
+        return f"uid-{self._uids}"
 
     # What a cluster must know -----------------------------------------------------------------------------------------
 
@@ -166,6 +190,9 @@ class WatchStream:
         assert isinstance(stamped, k.Pod)
         old = self.expected_pods.get(key)
         if stamped.spec.node_name is not None:
+            if self.expected_node.get(key) != stamped.spec.node_name:  # not the node of our binding
+                self._volumes.leave(key)
+                self.expected_start.pop(key, None)
             self.expected_node[key] = stamped.spec.node_name
         if stamped.status.start_time:
             self.expected_start[key] = micros(stamped.status.start_time)
@@ -187,10 +214,16 @@ class WatchStream:
             self.expected_start[key] = start
         self.expected_hold.pop(key, None)
         self.edits.append(Bind(key, name, start))
+        for mount in self.expected_pods[key].spec.volumes or ():
+            assert mount.persistent_volume_claim is not None
+            assumed = self._volumes.assume(key, mount.persistent_volume_claim.claim_name, name)
+            if assumed is not None:
+                self.edits.append(assumed)
 
     def _unbind(self, key: str) -> None:
         if self.expected_pods[key].spec.node_name is None:
             del self.expected_node[key]
+            self._volumes.leave(key)
             self.expected_start.pop(key, None)
             started = self.expected_pods[key].status.start_time
             if started:
@@ -223,6 +256,7 @@ class WatchStream:
     def _forget(self, key: str) -> None:
         for known in (self.expected_node, self.expected_start, self.expected_hold):
             known.pop(key, None)  # type: ignore[attr-defined]
+        self._volumes.leave(key)
 
     def expected_state(self) -> dict[str, object]:
         """Return each pod that has not finished, with its object, node, start time and hold, and all other objects."""
@@ -237,7 +271,7 @@ class WatchStream:
             if key not in self.expected_finished
         }
         found["finished"] = sorted(self.expected_finished)
-        found["others"] = self.expected_others
+        found["others"] = self.expected_others | self._volumes.expected()
         return found
 
     # How a watch may report it ----------------------------------------------------------------------------------------
@@ -258,14 +292,23 @@ class WatchStream:
     def shuffled(edits: list[Edit], seed: int) -> list[Edit]:
         """Return the edits in another order across kinds, and in the same order within each kind."""
         draw = random.Random(seed)
-        queues: dict[str, list[Edit]] = {}
-        for edit in edits:
-            kind = edit.obj.KIND if isinstance(edit, Put) else edit.kind if isinstance(edit, Remove) else "Pod"
-            queues.setdefault(kind, []).append(edit)
+        queues: dict[str, list[int]] = {}
+        for number in reversed(range(len(edits))):
+            for kind in _kinds(edits[number]):
+                queues.setdefault(kind, []).append(number)
         merged: list[Edit] = []
-        waiting = [queue[::-1] for queue in queues.values()]
-        while waiting:
-            queue = draw.choices(waiting, [len(each) for each in waiting])[0]
-            merged.append(queue.pop())
-            waiting = [each for each in waiting if each]
+        while len(merged) < len(edits):
+            heads = {queue[-1]: len(queue) for queue in queues.values() if queue}
+            ready = [each for each in heads if all(queues[kind][-1] == each for kind in _kinds(edits[each]))]
+            number = draw.choices(ready, [heads[each] for each in ready])[0]
+            merged.append(edits[number])
+            for kind in _kinds(edits[number]):
+                queues[kind].pop()
         return merged
+
+
+def _kinds(edit: Edit) -> tuple[str, ...]:
+    """Return the kinds in whose order an edit has its place."""
+    if isinstance(edit, AssumeVolume):
+        return "Pod", edit.obj.KIND
+    return (edit.obj.KIND if isinstance(edit, Put) else edit.kind if isinstance(edit, Remove) else "Pod",)

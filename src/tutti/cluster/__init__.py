@@ -7,6 +7,7 @@
 - `counters`: how many pods match a selector, per node and topology domain?
 - `indexes`: which pods name a group, are selected by a Service, use a port or a volume, have room kept?
 - `assignments`: which pods are on which node, and what do they sum up to?
+- `assumed_volumes`: which volumes and claims are shown as our bindings will change them?
 - `collection`: what is given back when no pod, node or object refers to it any more?
 - `events`: what happened that may let a waiting pod fit?
 - `node_edits`: which edits add a node like an existing one, cordon or uncordon a node?

@@ -17,11 +17,13 @@ from copy import copy
 from typing import Any
 
 from tutti.cluster.assignments import Assignments
+from tutti.cluster.assumed_volumes import AssumedVolumes
 from tutti.cluster.collection import Collection
 from tutti.cluster.columns import ResourceNames, RowLog
 from tutti.cluster.counters.label_classes import LabelRegistry
 from tutti.cluster.counters.pod_counters import PodCounters
 from tutti.cluster.edits import (
+    AssumeVolume,
     Bind,
     Edit,
     Hold,
@@ -71,6 +73,7 @@ class Cluster:
         self.labels = self.pod_counters.labels
         self.occupancy = Occupancy()
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS if kind not in ("Node", "Pod")}
+        """All objects but nodes and pods, by kind and key; assumed volumes and claims are shown as they will be."""
         self.services = ServiceIndex()
         self.groups = GroupIndex()
         self.hold_index = Holds(self.nodes, self.pods, self.usages)
@@ -88,6 +91,7 @@ class Cluster:
         """Counts the work of this cluster; shared with copies."""
         self._undo = UndoLog()
         self.assignments = self._new_assignments()
+        self.assumed_volumes = self._new_assumed_volumes()
         self.pod_updates = self._new_pod_updates()
         self._collection = self._new_collection()
         self.removed_uids = RemovedUids()
@@ -119,6 +123,8 @@ class Cluster:
         clone.set_aside = dict(self.set_aside)
         clone.assignments = clone._new_assignments()
         clone.assignments.copy_from(self.assignments)
+        clone.assumed_volumes = clone._new_assumed_volumes()
+        clone.assumed_volumes.copy_from(self.assumed_volumes)
         clone.pod_updates = clone._new_pod_updates()
         clone.pod_updates.copy_from(self.pod_updates)
         clone._collection = clone._new_collection()
@@ -139,6 +145,9 @@ class Cluster:
             undo=self._undo,
         )
 
+    def _new_assumed_volumes(self) -> AssumedVolumes:
+        return AssumedVolumes(self.objects, self.pods, events=self.events, undo=self._undo)
+
     def _new_pod_updates(self) -> PodUpdates:
         return PodUpdates(
             self.pods,
@@ -148,6 +157,7 @@ class Cluster:
             labels=self.labels,
             groups=self.groups,
             holds=self.hold_index,
+            volumes=self.assumed_volumes,
             events=self.events,
             undo=self._undo,
         )
@@ -166,7 +176,7 @@ class Cluster:
     def edits(self) -> Iterator[Edit]:
         """Yield edits that build the same state in an empty cluster."""
         for objects in self.objects.values():
-            yield from map(Put, objects.values())
+            yield from map(Put, map(self.assumed_volumes.reported, objects.values()))
         for name in sorted(self.nodes.row_of):
             row = self.nodes.row_of[name]
             node = self.nodes.objects[row]
@@ -181,6 +191,7 @@ class Cluster:
         for key, finished in self.pod_updates.finished.items():
             yield SetFinished(key, finished)
         yield from (hold for hold in self.holds.values() if hold.amounts)
+        yield from self.assumed_volumes.edits()
 
     # Edits ------------------------------------------------------------------------------------------------------------
 
@@ -196,11 +207,13 @@ class Cluster:
             case Remove():
                 self._remove(edit)
             case Unbind():
-                self.pod_updates.unbind(edit.pod)
+                self.pod_updates.unbind(edit.pod, keep_volumes=edit.keep_volumes)
             case Hold():
                 self.pod_updates.hold(edit)
             case Release():
                 self.pod_updates.release(edit.owner, announce=edit.announce)
+            case AssumeVolume():
+                self.assumed_volumes.assume(edit)
             case RestorePod():
                 self.pod_updates.restore(edit)
             case SetFinished():
@@ -280,10 +293,22 @@ class Cluster:
         old = objects.get(obj.key)
         if self._is_outdated(old, obj):
             return
-        self._undo.add(Put(old) if old is not None else Remove(obj.KIND, obj.key))
+        if old is not None:
+            self._log_object(old)
+        else:
+            self._undo.add(Remove(obj.KIND, obj.key))
+        if self.assumed_volumes.by_pod:
+            obj = self.assumed_volumes.update(obj)
         objects[obj.key] = obj
         if old is None or not has_same_content(old, obj):
             self._object_changed(obj, exists=True)
+
+    def _log_object(self, old: Object) -> None:
+        """Log the inverse edits of a change of an object other than a node or a pod."""
+        if self.assumed_volumes.by_pod:
+            self._undo.add_all(self.assumed_volumes.inverse_edits(old))
+        else:
+            self._undo.add(Put(old))
 
     def _is_outdated(self, old: Object | None, obj: Object) -> bool:
         """Return whether an update is older than the known object; an undo restores older objects on purpose."""
@@ -304,7 +329,8 @@ class Cluster:
         else:
             old = self.objects[kind].pop(key, None)
             if old is not None:
-                self._undo.add(Put(old))
+                self._log_object(old)
+                self.assumed_volumes.drop((kind, key))
                 self._object_changed(old, exists=False)
 
     def _uid_of(self, kind: str, key: str) -> str | None:

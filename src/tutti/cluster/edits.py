@@ -1,9 +1,9 @@
 """The edits: the only way to change a cluster.
 
 An edit is a frozen record. The same records serve as watch updates, undo log entries and contents of plans. `Put`
-creates or replaces an object of any kind, including a volume bound to its claim. `Bind` and `Unbind` move a pod without
-changing its object. `Hold` keeps room on a node for a pod that is not bound yet. `Switch` turns a template node (a node
-that could be bought) into an active node and back.
+creates or replaces an object of any kind. `Bind` and `Unbind` move a pod without changing its object; `AssumeVolume`
+shows a volume or a claim as the binding of a pod will change it. `Hold` keeps room on a node for a pod that is not
+bound yet. `Switch` turns a template node (a node that could be bought) into an active node and back.
 """
 
 from __future__ import annotations
@@ -56,8 +56,25 @@ class Bind(Edit, frozen=True, gc=False):
 
 
 class Unbind(Edit, frozen=True, gc=False):
-    """Remove a pod from its node; the pod is pending again, whatever its object says."""
+    """Remove a pod from its node; the pod is pending again, whatever its object says.
 
+    Its assumed volumes are given back, unless `keep_volumes` is true. What-ifs that evict the pod keep them: an
+    eviction frees room, but the claims of the pod stay bound.
+    """
+
+    pod: str
+    keep_volumes: bool = False
+
+
+class AssumeVolume(Edit, frozen=True, gc=False):
+    """Show a PersistentVolume or a claim as the binding of a pod will change it (`assumed_volumes`).
+
+    Only the change counts: the claimRef of the volume, or the selected node of the claim. The change stays on top of
+    later updates without it, until an update binds the object or the pod leaves its node. A program that has no API
+    server confirms the change with `Put(obj)`.
+    """
+
+    obj: Object
     pod: str
 
 

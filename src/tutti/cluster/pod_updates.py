@@ -10,6 +10,7 @@ Contract:
 - An update that leaves a pod on its node, such as the confirmation of our own binding, counts as no event unless the
   pod begins to terminate, its usage shrinks (both free room) or its labels change.
 - A start time that the object does not have yet is that of the binding.
+- A pod that leaves its node gives back its assumed volumes (`assumed_volumes`).
 Only the cluster's edits call this module.
 """
 
@@ -19,6 +20,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tutti.cluster.assignments import Assignments
+from tutti.cluster.assumed_volumes import AssumedVolumes
 from tutti.cluster.counters.label_classes import LabelRegistry
 from tutti.cluster.edits import (
     Bind,
@@ -82,11 +84,12 @@ class PodUpdates:
         labels: LabelRegistry,
         groups: GroupIndex,
         holds: Holds,
+        volumes: AssumedVolumes,
         events: list[int],
         undo: UndoLog,
     ) -> None:
         self._pods, self._assignments, self._specs, self._usages = pods, assignments, specs, usages
-        self._labels, self._groups, self._holds = labels, groups, holds
+        self._labels, self._groups, self._holds, self._volumes = labels, groups, holds, volumes
         self._events, self._undo = events, undo
         self._usage_of_spec: dict[int, int] = {}
         self.finished: dict[str, FinishedPod] = {}
@@ -153,6 +156,8 @@ class PodUpdates:
             pods.start[row] = start if start != NOT_STARTED or node is None else pods.start[row]
             return
         columns = self._read(pod)
+        if node != current and self._volumes.by_pod:
+            self._volumes.end(pod.key)
         self._log_restore(row, old)
         if node is not None and node == current:
             if columns.start == NOT_STARTED:
@@ -201,6 +206,8 @@ class PodUpdates:
             if key in self.finished:
                 self.set_finished(key, None)
             return
+        if self._volumes.by_pod:
+            self._volumes.end(key)
         old = self._pods.objects[row]
         if old is not None:
             self._log_restore(row, old)
@@ -306,10 +313,12 @@ class PodUpdates:
             self._pods.start[row] = edit.start
         self._assignments.assign(row, edit.node)
 
-    def unbind(self, key: str) -> None:
+    def unbind(self, key: str, *, keep_volumes: bool = False) -> None:
         """Remove a pod from its node."""
         row = self.row(key)
         name = self._pods.node_names[row]
+        if self._volumes.by_pod and not keep_volumes:
+            self._volumes.end(key)
         if name is None:
             return
         start = int(self._pods.start[row])

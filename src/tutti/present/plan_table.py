@@ -52,7 +52,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
     shown = replace(
         plan,
         binds=tuple(replace(each, uid=None, volumes=()) for each in plan.binds),
-        evictions=tuple(replace(each, uid=None, change=None) for each in plan.evictions),
+        evictions=tuple(replace(each, uid=None, change=None, volumes=()) for each in plan.evictions),
         turns=(),
         holds=(),
         released=(),

@@ -60,6 +60,13 @@ def test_a_recorded_watch_gives_the_same_cluster(seed: int) -> None:
     assert without_versions_of_nodes(found) == without_versions_of_nodes(expected)
 
 
+@given(st.integers(0, 2**32))
+def test_a_recorded_state_has_the_assumed_volumes(seed: int) -> None:
+    cluster, lines = followed(WatchStream(seed, 120).edits), list[bytes]()
+    Recorder(lines.append).state(cluster)
+    assert cluster_state(followed(edits_of(b"".join(lines)))) == cluster_state(cluster)
+
+
 def without_versions_of_nodes(cluster: Cluster) -> dict[str, object]:
     """Return the state of a cluster without the versions of heartbeats that were left out."""
     for obj in cluster.nodes.objects:

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 
 from tests.support.builders import disruption_budget, pod
 from tests.support.random_clusters import RandomCluster
+from tests.support.volumes import bound_volume, claim, volume
 from tests.support.watch_streams import WatchStream
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import (
+    AssumeVolume,
     Bind,
     Edit,
     FinishedPod,
     Hold,
     Put,
     PutTemplate,
-    Remove,
     RestorePod,
     SetArrivalOrder,
     SetFinished,
@@ -67,7 +68,7 @@ def test_every_edit_of_a_watch_survives(seed: int) -> None:
 
 @given(SEEDS)
 def test_every_edit_of_a_cluster_survives(seed: int) -> None:
-    world = RandomCluster(seed)
+    world = RandomCluster(seed, assumptions=True)
     cluster = Cluster(world.objects())
     mark = cluster.mark()
     for _ in range(30):
@@ -109,19 +110,20 @@ def test_plans_and_queues_survive(seed: int) -> None:
 
 
 def test_a_plan_keeps_its_edits_and_budgets() -> None:
-    claim = k.PersistentVolumeClaim(metadata=k.ObjectMeta(name="c", namespace="default"))
+    volumes = AssumeVolume(bound_volume(volume("v"), "c"), "default/p"), AssumeVolume(claim("c"), "default/p")
     plan = Plan(
         {"binds": 1},
-        (Bound("default/p", "n", volumes=(Put(claim), Remove("PersistentVolume", "v"))),),
+        (Bound("default/p", "n", volumes=volumes),),
         (
             Eviction("default/v", "n", "default/p", change=Put(pod("v"))),
-            Eviction("default/w", "n", "default/p", to="m"),
+            Eviction("default/w", "n", "default/p", to="m", volumes=volumes[:1]),
         ),
         budgets=(disruption_budget("web", 1),),
     )
     text = encode(plan)
     assert decode(text, Plan) == plan
     assert b'"change":{"type":"Put","kind":"Pod","object":{' in text
+    assert b'"volumes":[{"type":"AssumeVolume","kind":"PersistentVolume","object":{' in text
     assert b'"score"' not in text, "fields with default values are left out"
 
 

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
+from tutti.cluster.assumed_volumes import bound_to_claim, with_selected_node
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints, Rows
-from tutti.cluster.edits import Edit, Put
+from tutti.cluster.edits import AssumeVolume, Edit
 from tutti.cluster.events import Event
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import MAX_SCORE, ClusterPlugin, IncomingPod, PreFilterState, Selection
@@ -22,7 +22,6 @@ from tutti.engine.plugins.volume_matching import (
     NODE_CONFLICT,
     NOT_ENOUGH_SPACE,
     PV_NOT_EXIST,
-    SELECTED_NODE,
     ClaimsState,
     VolumeMatch,
 )
@@ -30,7 +29,6 @@ from tutti.kube.objects import ObjectReference, PersistentVolumeClaim
 from tutti.kube.quantity import value
 
 BOUND = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
 _MESSAGES = {
     NODE_CONFLICT: "node(s) didn't match PersistentVolume's node affinity",
@@ -135,24 +133,17 @@ def reserve(incoming: IncomingPod, states: list[PreFilterState | None], row: int
     claims = next((s for s in states if isinstance(s, ClaimsState)), None)
     if claims is None or not claims.waiting:
         return []
-    match = claims.match(row)
-    edits: list[Edit] = []
-    for claim, volume in match.bindings:
-        reference = ObjectReference(
-            kind="PersistentVolumeClaim",
-            namespace=claim.metadata.namespace,
-            name=claim.metadata.name,
-            uid=claim.metadata.uid,
-        )
-        spec = msgspec.structs.replace(volume.spec, claim_ref=reference)
-        annotations = {**(volume.metadata.annotations or {}), BOUND_BY_CONTROLLER: "yes"}
-        meta = msgspec.structs.replace(volume.metadata, annotations=annotations)
-        edits.append(Put(msgspec.structs.replace(volume, metadata=meta, spec=spec)))
-    for claim, _ in match.provisions:
-        annotations = {**(claim.metadata.annotations or {}), SELECTED_NODE: incoming.cluster.nodes.names[row]}
-        meta = msgspec.structs.replace(claim.metadata, annotations=annotations)
-        edits.append(Put(msgspec.structs.replace(claim, metadata=meta)))
+    match, pod, node = claims.match(row), incoming.pod.key, incoming.cluster.nodes.names[row]
+    edits: list[Edit] = [
+        AssumeVolume(bound_to_claim(volume, _reference(claim)), pod) for claim, volume in match.bindings
+    ]
+    edits += (AssumeVolume(with_selected_node(claim, node), pod) for claim, _ in match.provisions)
     return edits
+
+
+def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
+    meta = claim.metadata
+    return ObjectReference(kind=claim.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid)
 
 
 def _claim_problem(

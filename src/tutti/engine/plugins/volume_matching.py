@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tutti.cluster.assumed_volumes import SELECTED_NODE
 from tutti.cluster.columns import Bools, Rows
 from tutti.engine.plugins import volumes
 from tutti.engine.plugins.base import IncomingPod, PreFilterState, Selection
@@ -21,7 +22,6 @@ from tutti.kube.objects import CSIDriver, CSIStorageCapacity, PersistentVolume, 
 from tutti.kube.quantity import value
 from tutti.kube.selectors import parse_label_selector
 
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 _MAX_GROUPED_OBJECTS = 64

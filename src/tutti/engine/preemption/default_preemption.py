@@ -216,7 +216,7 @@ class _DryRuns:
         obj = cluster.pods.objects[pod]
         assert obj is not None
         if change < 0:
-            cluster.apply(Unbind(key))
+            cluster.apply(Unbind(key, keep_volumes=True))
         else:
             cluster.apply(Bind(key, cluster.nodes.names[row]))
         for state in states:

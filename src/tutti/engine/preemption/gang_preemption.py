@@ -152,7 +152,7 @@ class GangPreemption:
             rows = [row for row in rows if self._began(row) >= self._stuck_before]
         self._terminating = {pods.keys[row]: pods.node_names[row] for row in rows}
         for key in self._terminating:
-            self._cluster.apply(Unbind(key))
+            self._cluster.apply(Unbind(key, keep_volumes=True))
         return tuple(sorted(self._terminating))
 
     def _began(self, row: int) -> int:
@@ -169,7 +169,7 @@ class GangPreemption:
         with Trial(cluster):
             for unit in units:
                 for row in unit.rows:
-                    cluster.apply(Unbind(cluster.pods.keys[row]))
+                    cluster.apply(Unbind(cluster.pods.keys[row], keep_volumes=not self._move))
             budget = self._budget.limited_to(min(_SET_BUDGET, max(self._work_left, 0)))
             decisions = self._placer.place(self._need, budget)
             eviction_work = VICTIM * sum(len(unit.rows) for unit in units)

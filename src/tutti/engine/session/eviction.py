@@ -8,7 +8,7 @@ budgets shrink with every eviction. If the preemptor cannot be bound after moves
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -48,22 +48,20 @@ class Evictor:
 
         `preemptor` is the key of the pod or gang, and `gang` is the key again if the preemptor is a gang.
         """
-        moves = {move.pod: move.node or "" for move in evictions.moves}
+        moves = {move.pod: move for move in evictions.moves}
         minimums = self._minimums(evictions.victims)
         budgets: dict[str, PodDisruptionBudget] = {}
         records = []
         with Trial(self._cluster) as trial:
             remaining = Budgets(self._cluster)
             for victim in evictions.victims:
-                eviction = self._eviction(victim, preemptor, to=moves.get(victim))
+                eviction = self._eviction(victim, preemptor, to=moves[victim].node if victim in moves else None)
                 records.append(replace(eviction, change=self._evict(victim, remaining, budgets, moves)))
             terminates = bool(evictions.victims) and not moves and self._terminating_since is not None
             must_wait = bool(evictions.leaving) or terminates
             bound = None if must_wait else self._bind_on_chosen_nodes(evictions.decisions)
-            if bound is None and moves:
+            if moves and (bound is None or not self._bind_moved_pods(moves)):
                 return False
-            for pod, node in moves.items():
-                self._cluster.apply(Bind(pod, node))
             trial.keep()
         for budget in budgets.values():
             self._plan.record_budget(budget)
@@ -96,7 +94,7 @@ class Evictor:
         return Eviction(victim, node, preemptor, priority, self._gangs.key_of(row), to, pod.metadata.uid)
 
     def _evict(
-        self, victim: str, remaining: Budgets, changed_budgets: dict[str, PodDisruptionBudget], moves: dict[str, str]
+        self, victim: str, remaining: Budgets, changed_budgets: dict[str, PodDisruptionBudget], moves: Container[str]
     ) -> Edit | None:
         """Take a victim off its node; return the change of its object, None if it is only moved or displaced.
 
@@ -123,12 +121,28 @@ class Evictor:
         cluster.apply(change)
         return change
 
-    def _record_victims(self, records: Iterable[Eviction], moves: dict[str, str]) -> None:
+    def _bind_moved_pods(self, moves: dict[str, Decision]) -> bool:
+        """Bind moved pods on their new nodes, and update the moves; return False if a pod cannot get its volumes.
+
+        Volumes are chosen again: the preemptor may have taken other ones than in the search for victims.
+        """
+        for pod, move in moves.items():
+            if not move.volumes:
+                self._cluster.apply(Bind(pod, move.node or ""))
+                continue
+            placed = self._bind_on_chosen_nodes([move])
+            if placed is None:
+                return False
+            moves[pod] = placed[0]
+        return True
+
+    def _record_victims(self, records: Iterable[Eviction], moves: dict[str, Decision]) -> None:
         for eviction in records:
+            move = moves.get(eviction.pod)
             if not self._plan.is_bound(eviction.pod):
-                self._plan.evict(eviction)
-            elif eviction.pod in moves:
-                self._plan.rebind(eviction.pod, moves[eviction.pod])
+                self._plan.evict(eviction if move is None else replace(eviction, volumes=move.volumes))
+            elif move is not None:
+                self._plan.rebind(move)
             else:
                 self._plan.displace(eviction.pod, eviction.by)
 

@@ -77,7 +77,7 @@ class Bound(_PodRecord, frozen=True, gc=False):
     start: int | None = None
     """The start time that the session assumes, in microseconds; None without a clock."""
     volumes: tuple[Edit, ...] = ()
-    """Bindings of volumes to claims, and claims to provision on the node, to carry out before the pod is bound."""
+    """Volumes to bind to claims, and claims to provision on the node (`AssumeVolume`), before the pod is bound."""
 
 
 class Eviction(_PodRecord, frozen=True, gc=False):
@@ -93,6 +93,8 @@ class Eviction(_PodRecord, frozen=True, gc=False):
     """Why the pod leaves, if it does not make room for `by`."""
     change: Edit | None = None
     """The change of the pod's object: removed, or beginning to terminate; None for a move."""
+    volumes: tuple[Edit, ...] = ()
+    """Volumes and claims that a moved pod takes on its new node, as in `Bound`."""
 
 
 class Nominated(_PodRecord, frozen=True, gc=False):
@@ -221,4 +223,5 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
         for eviction in self.evictions:
             if eviction.to is not None:
                 yield Bind(eviction.pod, eviction.to)
+                yield from eviction.volumes
         yield from self.holds

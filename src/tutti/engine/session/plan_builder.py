@@ -102,9 +102,10 @@ class PlanBuilder:
                 self._evictions[key] = replace(eviction, by=preemptor)
         self._refuse_displaced(pod, preemptor, previous.priority, previous.gang)
 
-    def rebind(self, pod: str, node: str) -> None:
-        """Record that a pod which this plan had bound goes to another node."""
-        self._binds[pod] = replace(self._binds[pod], node=node, score=None)
+    def rebind(self, move: Decision) -> None:
+        """Record that a pod which this plan had bound goes to another node, with the volumes that it takes there."""
+        pod = move.pod
+        self._binds[pod] = replace(self._binds[pod], node=move.node or "", score=None, volumes=move.volumes)
 
     def remove_nomination(self, pod: str, preemptor: str) -> None:
         """Record that a pod loses the room that was held for it."""

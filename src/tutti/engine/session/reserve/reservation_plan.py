@@ -76,7 +76,7 @@ def _holds_without(
     in_the_way = ended[area.mask[cluster.pods.node[ended]]]
     with Trial(cluster):
         for row in in_the_way.tolist():
-            cluster.apply(Unbind(cluster.pods.keys[row]))
+            cluster.apply(Unbind(cluster.pods.keys[row], keep_volumes=True))
         decisions = placer.place(need, budget.limited_to(GANG_SEARCH), area)
         return None if decisions is None else [Hold(d.pod, d.node or "") for d in decisions]
 
