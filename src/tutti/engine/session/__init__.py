@@ -11,7 +11,6 @@
 - `partial_gangs`        which gangs run in part and never ran whole, and when are they undone?
 - `eviction`             how are the evictions that preemption chose carried out?
 - `waiting`              which turns are pending, and which change may cure a failed one?
-- `room_check`           may a turn that waits for room have it now, so that an attempt is worth its cost?
 - `reserve`              where and when can a starving turn start, and who may use that room?
 - `plan`, `plan_builder` what does a plan contain, and how is it recorded?
 """

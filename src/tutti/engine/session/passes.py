@@ -18,8 +18,8 @@ from tutti.engine.session.plan import NotConsidered, Plan, Turn, Unschedulable
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.single_pod_attempts import SinglePodAttempts
-from tutti.engine.session.turn_line import TurnLine
 from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.engine.session.waiting.turn_line import TurnLine
 from tutti.exceptions import InputError
 
 _BATCH_SIZE = 256

@@ -21,8 +21,8 @@ from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.queue import Queue
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.reserve.reservations import Reservations
-from tutti.engine.session.room_check import RoomCheck
 from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.engine.session.waiting.room_check import RoomCheck
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 
 

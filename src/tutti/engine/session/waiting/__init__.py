@@ -4,6 +4,9 @@
 - `waiting_turn`    since when does a failed turn wait, and when is its backoff over?
 - `waiting_index`   which failed turns may be cured by what has changed, and when is the next one due?
 - `failure_kind`    which turns fail alike, and what may cure them?
+- `kind_turns`      which turn of a kind is the next in the queue whose backoff is over?
 - `retry_hints`     which waiting pods may fit on the nodes that have changed?
+- `room_check`      may a turn that waits for room have it now, so that an attempt is worth its cost?
+- `turn_line`       which turn does a pass take next, if more turns become due meanwhile?
 - `starving_turns`  which turn has waited for room for so long that room is reserved for it?
 """
