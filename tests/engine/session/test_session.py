@@ -592,3 +592,24 @@ def test_queue_policies(queueing: Any, expected: set[str]) -> None:
     cluster.apply(Remove("Pod", "default/b1"))
     cluster.apply(Put(pod("small", cpu="2", created=START + 3 * MINUTE)))
     assert set(bound(session(engine, queue, START + 4 * MINUTE, policy))) == expected
+
+
+@pytest.mark.parametrize("queueing", ["fifo", "backfill"])
+def test_a_starving_turn_wakes_nobody_without_reservations(queueing: Any) -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), pod("big")))
+    queue, policy = Queue(cluster), Policy(queueing=queueing, preemption=False)
+    run(queue, START, policy)
+    run(queue, START + 2 * MINUTE, policy)
+    assert queue.wake == START + Patience().retry_after
+
+
+def test_a_turn_that_begins_to_wait_for_room_late_does_not_wake_in_the_past() -> None:
+    cluster = Cluster((node("a"), pod("picky", node_selector={"disk": "ssd"})))
+    queue = Queue(cluster)
+    run(queue, START)
+    cluster.apply(Put(node("b", labels={"disk": "ssd"})))
+    cluster.apply(Put(pod("busy", on="b")))
+    run(queue, START + 6 * MINUTE)
+    assert queue.waiting["default/picky"].needs_room
+    assert queue.wake is not None
+    assert queue.wake > START + 6 * MINUTE

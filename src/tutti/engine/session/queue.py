@@ -359,19 +359,23 @@ class Queue:
         owner = self._waiting.get(reservation.name)
         return name if owner is not None and self._waiting[name].order < owner.order else None
 
-    def next_due(self, now: int, patience: Patience) -> int | None:
-        """Return the earliest time at which a turn is due or a hold expires, if nothing changes before."""
+    def next_due(self, now: int, patience: Patience, *, reserves: bool) -> int | None:
+        """Return the earliest time after now at which a session is needed, if nothing changes before.
+
+        `reserves` says whether starving turns get reservations.
+        """
         assert self._index is not None
         waiting = self._waiting
         times = [self._index.next_retry(lambda name: max(waiting[name].backoff_ends(patience), now + 1))]
         if self._reservation is not None:
             times.append(self._reservation.since + patience.reserved_for)
-        elif self.first_starving() is not None:
+        elif reserves and self.first_starving() is not None:
             times.append(now + 1)  # the last session had no budget left to make a reservation
-        times += [self._starving.next_time(), self.cluster.hold_index.next_expiry()]
+        times += [self._starving.next_time() if reserves else None, self.cluster.hold_index.next_expiry()]
         times += [max(since + patience.partial_for, now + 1) for since in self._partial.since.values()]
         times.append(self._growing_until)
-        return min((time for time in times if time is not None), default=None)
+        earliest = min((time for time in times if time is not None), default=None)
+        return None if earliest is None else max(earliest, now + 1)
 
     # Following the cluster's marks ------------------------------------------------------------------------------------
 

@@ -196,5 +196,8 @@ class QueuePasses(Passes):
         if self.policy.queueing == "reservation":
             self._reservations.reserve()
         self._queue.resume = self._stopped_at.order if self._stopped_at is not None else None
-        is_stopped = self._stopped_at is not None
-        self._queue.wake = self._now if is_stopped else self._queue.next_due(self._now, self._patience)
+        if self._stopped_at is not None:
+            self._queue.wake = self._now
+        else:
+            reserves = self.policy.queueing == "reservation"
+            self._queue.wake = self._queue.next_due(self._now, self._patience, reserves=reserves)
