@@ -532,6 +532,8 @@ def test_a_partial_gang_is_completed_if_there_is_room() -> None:
     cluster, queue, engine = partial()
     cluster.apply(Put(node("b")))
     assert bound(session(engine, queue, START, Policy())) == {"g-2": "b"}
+    third = cluster.pod("default/g-2")
+    cluster.apply(Put(replace(third, spec=replace(third.spec, node_name="b"))))
     assert not session(engine, queue, START + MINUTE, Policy()).evictions
     cluster.apply(Remove("Pod", "default/g-2"))
     assert not session(engine, queue, START + 10 * MINUTE, Policy()).evictions, "it once ran whole"
@@ -613,3 +615,49 @@ def test_a_turn_that_begins_to_wait_for_room_late_does_not_wake_in_the_past() ->
     assert queue.waiting["default/picky"].needs_room
     assert queue.wake is not None
     assert queue.wake > START + 6 * MINUTE
+
+
+def test_a_gang_is_whole_when_its_bindings_are_confirmed() -> None:
+    """A session between a plan and the failure of one of its bindings does not take the gang for whole."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    pods = [pod(f"g-{n}", cpu="2", labels=label, owner=job("g")) for n in (0, 1)]
+    cluster = Cluster((node("a"), builders.pod_group("g", 2), *pods))
+    queue, engine = Queue(cluster), Engine(cluster)
+    assert len(session(engine, queue, START, Policy()).binds) == 2
+    session(engine, queue, START + SECOND, Policy())
+    cluster.apply(Unbind("default/g-1"))
+    cluster.apply(Put(pod("other", cpu="2", on="a")))
+    queue.bind_failed("default/g-1", "a", "conflict", now=START + SECOND, patience=Patience())
+    session(engine, queue, START + 2 * SECOND, Policy())
+    plan = session(engine, queue, START + 2 * MINUTE, Policy())
+    assert [each.pod for each in plan.evictions] == ["default/g-0"]
+
+
+def test_what_is_left_of_a_partial_gang_is_reported_once() -> None:
+    cluster, queue, engine = partial()
+    for number in (0, 1):
+        started = replace(cluster.pod(f"default/g-{number}"), status=k.PodStatus(start_time=timestamp(START)))
+        cluster.apply(Put(started))
+    session(engine, queue, START, Policy(preemption=False, queueing="backfill"))
+    policy = Policy(preemption=False, queueing="backfill")
+    assert session(engine, queue, START + MINUTE, policy).partial_gangs[0].left == ("default/g-0", "default/g-1")
+    assert queue.wake is not None
+    assert queue.wake > START + 2 * MINUTE
+    assert not session(engine, queue, START + MINUTE + SECOND, policy).partial_gangs
+    cluster.apply(Remove("Pod", "default/g-1"))
+    assert session(engine, queue, START + MINUTE + SECOND, policy).partial_gangs[0].left == ("default/g-0",)
+
+
+def test_a_partial_gang_of_a_record_may_be_gone() -> None:
+    _, queue, engine = partial()
+    session(engine, queue, START, Policy())
+    other = Queue(Cluster((node("a"),)), queue.freeze())
+    assert not run(other, START + 2 * MINUTE).partial_gangs
+    assert other.wake is None
+
+
+def test_a_gang_without_its_group_is_not_undone() -> None:
+    cluster, queue, engine = partial()
+    cluster.apply(Remove(k.CoschedulingPodGroup.KIND, "default/g"))
+    session(engine, queue, START, Policy())
+    assert not session(engine, queue, START + 2 * MINUTE, Policy()).evictions

@@ -24,8 +24,8 @@ from tutti.cluster.edits import Hold
 from tutti.cluster.events import Event
 from tutti.engine.gangs.gang_state import NO_CREATION_TIME, Gangs, creation_time
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.partial_gangs import PartialGangs, follow
-from tutti.engine.session.plan import NotConsidered, Order, Turn
+from tutti.engine.session.partial_gangs import PartialGangs, follow, next_undo, undo
+from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn
 from tutti.engine.session.policy import Patience
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.pending_turns import PendingTurns
@@ -200,7 +200,15 @@ class Queue:
 
     def _note_gangs(self, gangs: set[str], now: int) -> None:
         """Remember which gangs have run whole, and which are partial."""
-        seen = follow(self._partial, self.cluster, gangs, now=now)
+        self._set_partial(follow(self._partial, self.cluster, gangs, now=now))
+
+    def undo_partial_gangs(self, now: int, patience: Patience) -> list[PartialGang]:
+        """Return the gangs that were not completed in time, as far as that is new or has changed."""
+        seen, undone = undo(self._partial, self.cluster, now=now, partial_for=patience.partial_for)
+        self._set_partial(seen)
+        return undone
+
+    def _set_partial(self, seen: PartialGangs) -> None:
         if seen is not self._partial:
             self._log("partial", self._partial)
             self._partial = seen
@@ -234,13 +242,15 @@ class Queue:
 
     def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
         """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
+        from_record: set[str] = set()
         if self._pending is None or not self._pending.serves(engine.profile):
             self._pending, self._index = PendingTurns(self.cluster, engine.profile), None
+            from_record = {*self._partial.whole, *self._partial.since}  # gangs of a record may be gone
         changes = self._pending.sync()
         for name in changes.removed:
             self.drop(name)
-        if changes.gangs:
-            self._note_gangs(changes.gangs, now)
+        if changes.gangs or from_record:
+            self._note_gangs(changes.gangs | from_record, now)
         if self._avoided:
             self._forget_avoided(now)
         if self._index is None:
@@ -372,7 +382,7 @@ class Queue:
         elif reserves and self.first_starving() is not None:
             times.append(now + 1)  # the last session had no budget left to make a reservation
         times += [self._starving.next_time() if reserves else None, self.cluster.hold_index.next_expiry()]
-        times += [max(since + patience.partial_for, now + 1) for since in self._partial.since.values()]
+        times.append(next_undo(self._partial, now=now, partial_for=patience.partial_for))
         times.append(self._growing_until)
         earliest = min((time for time in times if time is not None), default=None)
         return None if earliest is None else max(earliest, now + 1)

@@ -14,7 +14,6 @@ from tutti.cluster.edits import Release
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError
-from tutti.engine.session.partial_gangs import overdue, partial_gang
 from tutti.engine.session.passes import Passes
 from tutti.engine.session.plan import NotConsidered, Turn
 from tutti.engine.session.policy import Patience, Policy
@@ -177,13 +176,11 @@ class QueuePasses(Passes):
 
     def _undo_partial_gangs(self) -> None:
         """Evict the bound pods of gangs that were not completed in time, and report those that stay."""
-        seen = self._queue.partial
-        for key in overdue(seen, now=self._now, partial_for=self._patience.partial_for):
-            partial = partial_gang(self.cluster, key, seen.since[key])
+        for partial in self._queue.undo_partial_gangs(self._now, self._patience):
             self.context.plan.partial_gangs.append(partial)
+            reason = f"{partial.running} of {partial.minimum} pods of gang {partial.gang} run, and it never ran whole"
             for pod in partial.evicted:
-                reason = f"{partial.running} of {partial.minimum} pods of gang {key} run, and it never ran whole"
-                self.context.evictor.undo(pod, gang=key, reason=reason)
+                self.context.evictor.undo(pod, gang=partial.gang, reason=reason)
 
     # The end ----------------------------------------------------------------------------------------------------------
 
