@@ -196,7 +196,7 @@ class Cluster:
             case Remove():
                 self._remove(edit)
             case Unbind():
-                self.pod_updates.unbind(edit.pod)
+                self.pod_updates.unbind(edit.pod, edit.uid)
             case Hold():
                 self.pod_updates.hold(edit)
             case Release():

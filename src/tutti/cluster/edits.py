@@ -56,9 +56,14 @@ class Bind(Edit, frozen=True, gc=False):
 
 
 class Unbind(Edit, frozen=True, gc=False):
-    """Remove a pod from its node; the pod is pending again, whatever its object says."""
+    """Remove a pod from its node; the pod is pending again, whatever its object says.
+
+    With a uid, take back the binding of that pod by `Bind`: a pod that is gone, that has another uid, or whose object
+    names a node by now is left as it is.
+    """
 
     pod: str
+    uid: str | None = None
 
 
 class Hold(Edit, frozen=True, gc=False):

@@ -306,8 +306,10 @@ class PodUpdates:
             self._pods.start[row] = edit.start
         self._assignments.assign(row, edit.node)
 
-    def unbind(self, key: str) -> None:
-        """Remove a pod from its node."""
+    def unbind(self, key: str, uid: str | None = None) -> None:
+        """Remove a pod from its node; with a uid, only if this pod is assumed."""
+        if uid is not None and not self._is_assumed(key, uid):
+            return
         row = self.row(key)
         name = self._pods.node_names[row]
         if name is None:
@@ -318,6 +320,11 @@ class PodUpdates:
         pod = self._pods.objects[row]
         assert pod is not None
         self._pods.start[row] = _start_time(pod)
+
+    def _is_assumed(self, key: str, uid: str) -> bool:
+        row = self._pods.row_of.get(key)
+        pod = self._pods.objects[row] if row is not None else None
+        return pod is not None and pod.metadata.uid == uid and not pod.spec.node_name
 
     def set_start(self, edit: SetStart) -> None:
         """Set the start time of a bound pod."""

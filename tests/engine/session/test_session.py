@@ -661,3 +661,49 @@ def test_a_gang_without_its_group_is_not_undone() -> None:
     cluster.apply(Remove(k.CoschedulingPodGroup.KIND, "default/g"))
     session(engine, queue, START, Policy())
     assert not session(engine, queue, START + 2 * MINUTE, Policy()).evictions
+
+
+def fail_binding(queue: Queue, bound: Any, now: int) -> None:
+    """Take back a binding as a live scheduler does."""
+    queue.cluster.apply(Unbind(bound.pod, bound.uid))
+    queue.bind_failed(bound.pod, bound.node, "no answer", uid=bound.uid, now=now, patience=Patience())
+
+
+@pytest.mark.parametrize("meanwhile", ["bound", "gone", "another pod"])
+def test_the_failure_of_a_binding_may_be_known_late(meanwhile: str) -> None:
+    """A watch may report the pod with its node, its removal, or another pod of its name before the failure is known."""
+    cluster = Cluster((node("a"), node("b"), pod("p", cpu="1")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    (bind,) = session(engine, queue, START, Policy()).binds
+    if meanwhile == "bound":
+        cluster.observe(Put(pod("p", cpu="1", on=bind.node)))
+    else:
+        cluster.observe(Remove("Pod", bind.pod, bind.uid))
+    if meanwhile == "another pod":
+        cluster.observe(Put(pod("p", cpu="1", uid="second")))
+        (second,) = session(engine, queue, START, Policy()).binds
+        assert second.uid == "second"
+    fail_binding(queue, bind, START)
+    assert not queue.waiting
+    assert not queue.freeze().avoided
+    assert not session(engine, queue, START + 2 * SECOND, Policy()).binds
+
+
+def test_a_node_is_tried_again_when_it_is_no_longer_avoided() -> None:
+    cluster = Cluster((node("a"), pod("p", cpu="1")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    (bind,) = session(engine, queue, START, Policy()).binds
+    fail_binding(queue, bind, START)
+    assert not session(engine, queue, START + 2 * SECOND, Policy()).binds
+    assert queue.wake == START + Patience().avoided_for
+    assert bound(session(engine, queue, queue.wake, Policy())) == {"p": "a"}
+
+
+def test_a_new_pod_of_the_same_name_avoids_nothing() -> None:
+    cluster = Cluster((node("a"), pod("p", cpu="1")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    (bind,) = session(engine, queue, START, Policy()).binds
+    fail_binding(queue, bind, START)
+    cluster.observe(Remove("Pod", "default/p", "p"))
+    cluster.observe(Put(pod("p", cpu="1", uid="second")))
+    assert bound(session(engine, queue, START + SECOND, Policy())) == {"p": "a"}

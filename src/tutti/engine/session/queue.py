@@ -45,6 +45,15 @@ class Reservation(msgspec.Struct, frozen=True):
     """When the turn will be able to start; None if the ends of the pods in its way are unknown."""
 
 
+class AvoidedNodes(msgspec.Struct, frozen=True):
+    """Nodes where the binding of a pod failed."""
+
+    uid: str | None
+    """The uid of the pod: a new pod of the same name avoids nothing."""
+    until: dict[str, int]
+    """The time until which each node is avoided, in microseconds."""
+
+
 class QueueRecord(msgspec.Struct, frozen=True):
     """The content of a queue as plain data, for a recording or a restart."""
 
@@ -54,8 +63,8 @@ class QueueRecord(msgspec.Struct, frozen=True):
     reservation: Reservation | None = None
     wake: int | None = None
     partial: PartialGangs = PartialGangs()
-    avoided: dict[str, dict[str, int]] = {}
-    """Nodes where the binding of a pod failed, by pod key, with the time until which each is avoided."""
+    avoided: dict[str, AvoidedNodes] = {}
+    """Nodes where the binding of a pod failed, by pod key."""
 
 
 class Queue:
@@ -72,7 +81,7 @@ class Queue:
         self._reservation: Reservation | None = None
         self._wake: int | None = None
         self._partial = PartialGangs()
-        self._avoided: dict[str, dict[str, int]] = {}
+        self._avoided: dict[str, AvoidedNodes] = {}
         self._growing_until: int | None = None
         """When the first gang that is due but may still be growing is tried."""
         self._undo: list[tuple[str, object]] = []
@@ -160,15 +169,25 @@ class Queue:
 
     # Failed bindings and partial gangs --------------------------------------------------------------------------------
 
-    def bind_failed(self, pod: str, node: str, message: str, *, now: int, patience: Patience) -> None:
+    def bind_failed(
+        self, pod: str, node: str, message: str, *, now: int, patience: Patience, uid: str | None = None
+    ) -> None:
         """Record that a planned binding failed; call this after `Unbind`.
 
-        The pod waits for its backoff, and its node is avoided for a while.
+        The pod waits for its backoff, and its node is avoided for a while. Nothing is recorded of a pod that is not
+        pending: it is gone, another pod has its name, or a watch has reported it with a node.
         """
+        row = self.cluster.pods.row_of.get(pod)
+        if row is None or self.cluster.pods.node_names[row] is not None:
+            return
+        known_uid = self.cluster.pod(pod).metadata.uid
+        if uid is not None and uid != known_uid:
+            return
         self._log("avoided", self._avoided)
-        until = now + patience.avoided_for
-        self._avoided = {**self._avoided, pod: {**self._avoided.get(pod, {}), node: until}}
-        row = self.cluster.pod_row(pod)
+        avoided = self._avoided.get(pod)
+        before = avoided.until if avoided is not None and avoided.uid == known_uid else {}
+        nodes = AvoidedNodes(known_uid, {**before, node: now + patience.avoided_for})
+        self._avoided = {**self._avoided, pod: nodes}
         gang = Gangs.of(self.cluster).key_of(row)
         name = pod if gang is None else f"gang/{gang}"
         previous = self._waiting.get(name)
@@ -180,7 +199,7 @@ class Queue:
             message=f"binding to {node} failed: {message}",
             order=order,
             version=(),
-            uid=self.cluster.pod(pod).metadata.uid if gang is None else None,
+            uid=known_uid if gang is None else None,
         )
         self._log(name, previous)
         self._waiting[name] = entry
@@ -191,7 +210,14 @@ class Queue:
         """Return the nodes where a binding of one of some pods failed lately."""
         if not self._avoided:
             return set()
-        return {node for pod in pods for node, until in self._avoided.get(pod, {}).items() if until > now}
+        found = ((pod, self._avoided.get(pod)) for pod in pods)
+        return {
+            node
+            for pod, avoided in found
+            if avoided is not None and avoided.uid == self.cluster.pod(pod).metadata.uid
+            for node, until in avoided.until.items()
+            if until > now
+        }
 
     @property
     def partial(self) -> PartialGangs:
@@ -264,14 +290,16 @@ class Queue:
         return changes.not_considered
 
     def _forget_avoided(self, now: int) -> None:
-        """Forget failed bindings that are old, or of pods that have gone."""
-        rows = self.cluster.pods.row_of
-        kept = {
-            pod: {node: until for node, until in nodes.items() if until > now}
-            for pod, nodes in self._avoided.items()
-            if pod in rows
-        }
-        kept = {pod: nodes for pod, nodes in kept.items() if nodes}
+        """Forget failed bindings that are old, or of pods that have gone; the turns may use those nodes again."""
+        rows, kept = self.cluster.pods.row_of, {}
+        for pod, avoided in self._avoided.items():
+            until = {node: time for node, time in avoided.until.items() if time > now} if pod in rows else {}
+            if until:
+                kept[pod] = AvoidedNodes(avoided.uid, until)
+            if len(until) < len(avoided.until) and pod in rows:
+                gang = Gangs.of(self.cluster).key_of(rows[pod])
+                names = (pod,) if gang is None else (f"gang/{gang}", f"gang/{gang} above its minimum")
+                self._changed |= {name for name in names if name in self._waiting and self.turn(name) is not None}
         if kept != self._avoided:
             self._log("avoided", self._avoided)
             self._avoided = kept
@@ -383,7 +411,7 @@ class Queue:
             times.append(now + 1)  # the last session had no budget left to make a reservation
         times += [self._starving.next_time() if reserves else None, self.cluster.hold_index.next_expiry()]
         times.append(next_undo(self._partial, now=now, partial_for=patience.partial_for))
-        times.append(self._growing_until)
+        times += [self._growing_until, *(time for each in self._avoided.values() for time in each.until.values())]
         earliest = min((time for time in times if time is not None), default=None)
         return None if earliest is None else max(earliest, now + 1)
 
