@@ -707,3 +707,82 @@ def test_a_new_pod_of_the_same_name_avoids_nothing() -> None:
     cluster.observe(Remove("Pod", "default/p", "p"))
     cluster.observe(Put(pod("p", cpu="1", uid="second")))
     assert bound(session(engine, queue, START + SECOND, Policy())) == {"p": "a"}
+
+
+def test_turns_behind_a_blocked_one_do_not_wake_the_scheduler() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), pod("second", created=START)))
+    queue, policy = Queue(cluster), Policy(queueing="fifo")
+    run(queue, START, policy)
+    cluster.apply(Put(pod("first", created=START - MINUTE)))
+    run(queue, START + MINUTE, policy)
+    restarted = Queue(cluster, queue.freeze())  # both may be cured; the second waits for the backoff of the first
+    run(restarted, START + MINUTE + 1, policy)
+    assert restarted.wake == START + MINUTE + SECOND
+
+
+def test_a_quiet_session_takes_no_turn() -> None:
+    """The surplus of a gang whose minimum waits is not taken again because the minimum was tried."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    pods = [pod(f"g-{n}", cpu="3", labels=label) for n in range(3)]
+    cluster = Cluster((node("a"), pod("low", cpu="1", on="a", priority=-1), builders.pod_group("g", 2), *pods))
+    queue = Queue(cluster)
+    assert run(queue, START).turns
+    assert not run(queue, START + 1).turns
+
+
+def test_a_pod_of_a_reservation_may_be_gone() -> None:
+    """A session that runs out of budget restores a reservation without the pods that have left."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    busy = [pod(f"busy-{name}", on=name) for name in "ab"]
+    pods = [pod(f"g-{n}", labels=label) for n in range(3)]
+    cluster = Cluster((node("a"), node("b"), builders.pod_group("g", 2), *busy, *pods))
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
+    assert set(cluster.holds) == {"default/g-0", "default/g-1"}
+    cluster.apply(Remove("Pod", "default/g-0"))
+    cluster.apply(Put(pod("first", cpu="0", priority=9)))
+    plan = run(queue, START + 2 * MINUTE, Policy(budget=POD_TRIED + 1))
+    assert set(bound(plan)) == {"first"}
+    assert queue.reservation is not None
+    assert set(cluster.holds) == {"default/g-1"}
+
+
+def test_a_reservation_that_a_session_has_no_budget_for_is_not_refused() -> None:
+    """The pods fit as 5 + 5, 4 + 3 + 3 and 4 + 3 + 3 only, which takes a search."""
+    busy = [pod(f"busy-{name}", cpu="10", on=name) for name in "abc"]
+    old = START - MINUTE
+    tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, created=old) for i, cpu in enumerate("55443333")]
+    cluster = Cluster((*(node(name, cpu="10") for name in "abc"), *busy, *tight))
+    queue = Queue(cluster)
+    run(queue, START)
+    cluster.apply(Put(pod("first", cpu="0", priority=9)))
+    run(queue, START + 2 * MINUTE, Policy(budget=POD_TRIED + 1))
+    assert queue.reservation is None
+    assert queue.wake is not None
+    run(queue, queue.wake, Policy(budget=POD_TRIED + 1))
+    assert queue.reservation is not None
+
+
+def test_what_a_session_places_may_cure_an_earlier_turn() -> None:
+    """Nothing but the session itself happens, so that `wake` must say that the turn is due."""
+    near = pod("near", cpu="1", priority=5, affinity=builders.near("web", builders.HOSTNAME))
+    cluster = Cluster((node("a"), near, pod("web", cpu="1", app="web")))
+    queue = Queue(cluster)
+    assert bound(run(queue, START)) == {"web": "a"}
+    assert queue.wake == START + SECOND
+    assert bound(run(queue, queue.wake)) == {"near": "a"}
+
+
+def test_a_plan_contains_nothing_of_an_attempt_that_ends_early() -> None:
+    """The budget ends while surplus is added: the pod that was added first is neither bound nor in the plan."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    runs = [pod(f"g-{n}", cpu="1", on="a", labels=label) for n in (0, 1)]
+    more = [pod("g-2", cpu="1", labels=label), pod("g-3", cpu="4", labels=label)]
+    first = pod("first", cpu="0", priority=9)
+    cluster = Cluster((node("a"), builders.pod_group("g", 2), *runs, *more, first))
+    for budget in range(1, 40 * POD_TRIED, POD_TRIED // 4):
+        clone = cluster.copy()
+        plan = run(Queue(clone), START, Policy(budget=budget, preemption=False))
+        found = {key for key, row in clone.pods.row_of.items() if clone.pods.node_names[row] and "g-" in key}
+        assert found == {f"default/g-{n}" for n in (0, 1)} | {each.pod for each in plan.binds if each.gang}

@@ -26,7 +26,7 @@ from tutti.engine.gangs.gang_state import NO_CREATION_TIME, Gangs, creation_time
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.partial_gangs import PartialGangs, follow, next_undo, undo
 from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn
-from tutti.engine.session.policy import Patience
+from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.pending_turns import PendingTurns
 from tutti.engine.session.waiting.starving_turns import StarvingTurns
@@ -91,6 +91,9 @@ class Queue:
         """Pending turns that have neither failed nor been found to need nothing now."""
         self._changed: set[str] = set()
         """Waiting turns whose pods or group changed since they failed."""
+        self._needs_nothing: dict[str, tuple[int, ...]] = {}
+        """The versions of pending turns that were taken and had nothing to place, such as the surplus of a gang whose
+        minimum waits. Trials of other turns of the gang are no reason to take them again."""
         self._index: WaitingIndex | None = None
         self._starving = StarvingTurns(0)
         self._events: list[int] = []
@@ -156,10 +159,18 @@ class Queue:
             self._index.put(name, entry.order, failure, entry.tried)
         self._starving.put(name, entry)
 
+    def note_done(self, turn: Turn) -> None:
+        """Remove a turn that was taken and did not fail: its pods are placed, or it needs nothing for now."""
+        self.drop(turn.name)
+        pods = self.cluster.pods
+        if all(pods.node_names[pods.row_of[pod]] is None for pod in turn.pods):
+            self._needs_nothing[turn.name] = self.version(turn)
+
     def drop(self, name: str) -> None:
-        """Remove a turn that no longer waits: it succeeded, or needs nothing until its pods or group change."""
+        """Remove a turn that no longer waits."""
         self._untried.discard(name)
         self._changed.discard(name)
+        self._needs_nothing.pop(name, None)
         entry = self._waiting.pop(name, None)
         if entry is not None:
             self._log(name, entry)
@@ -266,6 +277,11 @@ class Queue:
         """Return a pending turn, as of the last `sync`."""
         return self._pending.turns.get(name) if self._pending is not None else None
 
+    def order_of(self, name: str) -> Order:
+        """Return the place of a waiting turn in the queue, which may have changed since the turn failed."""
+        turn = self.turn(name)
+        return turn.order if turn is not None else self._waiting[name].order
+
     def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
         """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
         from_record: set[str] = set()
@@ -283,7 +299,7 @@ class Queue:
             self._rebuild(patience)
         else:
             self._note_changed(changes.changed)
-        self._note_cluster(engine)
+        self.note_cluster(engine)
         assert self._index is not None
         self._index.note_time(now)
         self._starving.note_time(now)
@@ -312,7 +328,7 @@ class Queue:
             self.drop(name)
         self._index, self._starving = WaitingIndex(patience.retry_after), StarvingTurns(patience.starving_after)
         self._untried = set(turns).difference(self._waiting)
-        self._changed = set()
+        self._changed, self._needs_nothing = set(), {}
         for name, entry in self._waiting.items():
             self._index.put_hot(name, turns[name].order)
             self._starving.put(name, entry)
@@ -323,7 +339,8 @@ class Queue:
             entry, turn = self._waiting.get(name), self.turn(name)
             assert turn is not None
             if entry is None:
-                self._untried.add(name)
+                if self._needs_nothing.get(name) != self.version(turn):
+                    self._untried.add(name)
             elif self._is_another_pod(turn, entry):
                 self.drop(name)
                 self._untried.add(name)
@@ -342,8 +359,12 @@ class Queue:
         row = self.cluster.pod_row(turn.pods[0])
         return int(self.cluster.pods.spec[row]), int(self.cluster.pods.labels[row])
 
-    def _note_cluster(self, engine: Engine) -> None:
-        """Pass the events and changed rows since the last call to the index."""
+    def note_cluster(self, engine: Engine) -> None:
+        """Pass the events and changed rows since the last call to the index.
+
+        A session calls this also at its end: what it has placed or released may cure a turn, and nothing else may
+        happen before `wake`.
+        """
         assert self._index is not None
         cluster = self.cluster
         touched, released = cluster.touched, cluster.hold_index.touched
@@ -397,14 +418,20 @@ class Queue:
         owner = self._waiting.get(reservation.name)
         return name if owner is not None and self._waiting[name].order < owner.order else None
 
-    def next_due(self, now: int, patience: Patience, *, reserves: bool) -> int | None:
-        """Return the earliest time after now at which a session is needed, if nothing changes before.
-
-        `reserves` says whether starving turns get reservations.
-        """
+    def next_due(self, now: int, policy: Policy, patience: Patience) -> int | None:
+        """Return the earliest time after now at which a session is needed, if nothing changes before."""
         assert self._index is not None
-        waiting = self._waiting
-        times = [self._index.next_retry(lambda name: max(waiting[name].backoff_ends(patience), now + 1))]
+        waiting, reserves = self._waiting, policy.queueing == "reservation"
+        blocked_after: Order | None = None
+        if policy.queueing == "fifo":  # no turn passes the first one that waits for room
+            blocked_after = min((self.order_of(name) for name, e in waiting.items() if e.needs_room), default=None)
+
+        def retry_time(name: str) -> int | None:
+            if blocked_after is not None and self.order_of(name) > blocked_after:
+                return None
+            return waiting[name].backoff_ends(patience)
+
+        times = [self._index.next_retry(retry_time)]
         if self._reservation is not None:
             times.append(self._reservation.since + patience.reserved_for)
         elif reserves and self.first_starving() is not None:

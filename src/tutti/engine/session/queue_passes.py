@@ -80,7 +80,8 @@ class QueuePasses(Passes):
     def _not_blocked(self, turns: list[Turn]) -> list[Turn]:
         """Return the turns before the first turn that waits for room, and that turn."""
         due = {turn.name for turn in turns}
-        blocked = (e.order for name, e in self._queue.waiting.items() if e.needs_room and name not in due)
+        queue = self._queue
+        blocked = (queue.order_of(name) for name, e in queue.waiting.items() if e.needs_room and name not in due)
         first = min(blocked, default=None)
         return turns if first is None else [turn for turn in turns if turn.order < first]
 
@@ -142,13 +143,13 @@ class QueuePasses(Passes):
         for turn in batch:
             failure = failed.get(turn.name)
             if failure is None:
-                self._queue.drop(turn.name)
+                self._queue.note_done(turn)
                 continue
             self._record_failure(turn, failure)
             if self.policy.queueing == "fifo" and failure.needs_room:
                 self._blocked_by = turn
         if own is not None and self._queue.reservation is None:
-            reservations.reserve()  # at once: later turns must not take the room
+            reservations.renew(own)  # at once: later turns must not take the room
 
     def _reserve_before(self, turn: Turn) -> None:
         """Reserve room for a starving turn that comes before a turn and has no attempt in this session."""
@@ -193,8 +194,8 @@ class QueuePasses(Passes):
         if self.policy.queueing == "reservation":
             self._reservations.reserve()
         self._queue.resume = self._stopped_at.order if self._stopped_at is not None else None
+        self._queue.note_cluster(self.engine)
         if self._stopped_at is not None:
             self._queue.wake = self._now
         else:
-            reserves = self.policy.queueing == "reservation"
-            self._queue.wake = self._queue.next_due(self._now, self._patience, reserves=reserves)
+            self._queue.wake = self._queue.next_due(self._now, self.policy, self._patience)

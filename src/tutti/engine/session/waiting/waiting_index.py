@@ -144,9 +144,12 @@ class WaitingIndex:
         for kind in self._hot.values():
             yield from kind.orders
 
-    def next_retry(self, backoff_ends: Callable[[str], int]) -> int | None:
-        """Return the earliest time at which a turn is due, if nothing changes before."""
-        times = [backoff_ends(name) for name in self.hot_turns()]
+    def next_retry(self, retry_time: Callable[[str], int | None]) -> int | None:
+        """Return the earliest time at which a turn is due, if nothing changes before.
+
+        `retry_time` returns when a turn that may be cured can be tried; None if other turns must come first.
+        """
+        times = [time for time in map(retry_time, self.hot_turns()) if time is not None]
         while self._retries:
             due, _, kind = self._retries[0]
             if kind.orders and kind.failed_at + self._retry_after == due:
