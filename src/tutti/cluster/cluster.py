@@ -24,6 +24,7 @@ from tutti.cluster.counters.pod_counters import PodCounters
 from tutti.cluster.edits import (
     Bind,
     Edit,
+    Evict,
     Hold,
     Put,
     PutTemplate,
@@ -36,6 +37,7 @@ from tutti.cluster.edits import (
     SetStart,
     Switch,
     Unbind,
+    Unevict,
 )
 from tutti.cluster.events import Event, node_change_events, object_change_event
 from tutti.cluster.indexes.groups import GroupIndex
@@ -176,7 +178,7 @@ class Cluster:
         for row in sorted(self.pods.row_of.values(), key=lambda row: (int(self.pods.order[row]), self.pods.keys[row])):
             pod = self.pods.objects[row]
             if pod is not None:
-                yield Put(pod)
+                yield Put(self.pod_updates.evicted.get(pod.key, pod))
                 yield from self.pod_updates.edits_since_put(row, pod)
         for key, finished in self.pod_updates.finished.items():
             yield SetFinished(key, finished)
@@ -197,6 +199,10 @@ class Cluster:
                 self._remove(edit)
             case Unbind():
                 self.pod_updates.unbind(edit.pod, edit.uid)
+            case Evict():
+                self.pod_updates.evict(edit)
+            case Unevict():
+                self.pod_updates.unevict(edit)
             case Hold():
                 self.pod_updates.hold(edit)
             case Release():

@@ -2,7 +2,7 @@
 
 An edit is a frozen record. The same records serve as watch updates, undo log entries and contents of plans. `Put`
 creates or replaces an object of any kind, including a volume bound to its claim. `Bind` and `Unbind` move a pod without
-changing its object. `Hold` keeps room on a node for a pod that is not bound yet. `Switch` turns a template node (a node
+changing its object; `Evict` and `Unevict` let it terminate in the same way. `Hold` keeps room on a node for a pod that is not bound yet. `Switch` turns a template node (a node
 that could be bought) into an active node and back.
 """
 
@@ -60,6 +60,26 @@ class Unbind(Edit, frozen=True, gc=False):
 
     With a uid, take back the binding of that pod by `Bind`: a pod that is gone, that has another uid, or whose object
     names a node by now is left as it is.
+    """
+
+    pod: str
+    uid: str | None = None
+
+
+class Evict(Edit, frozen=True, gc=False):
+    """Let a pod begin to terminate at a time; its object does not say so yet.
+
+    The pod terminates until `Unevict`, whatever later updates say: they may have been written before the eviction.
+    """
+
+    pod: str
+    since: str
+
+
+class Unevict(Edit, frozen=True, gc=False):
+    """Take back an eviction by `Evict` that was refused.
+
+    A pod that is gone, that has another uid, or whose object says that it terminates is left as it is.
     """
 
     pod: str
@@ -145,10 +165,12 @@ class SetFinished(Edit, frozen=True, gc=False):
 
 
 class RestorePod(Edit, frozen=True, gc=False):
-    """Restore a pod as it was: its object, node, start time, arrival order and hold. Only undo needs this edit."""
+    """Restore a pod as it was: its object, node, start time, arrival order, hold and eviction. Only undo needs this."""
 
     obj: Object
     node: str | None
     start: int
     order: int
     hold: Hold | None
+    evicted: Object | None = None
+    """The last object that a watch reported, if the pod terminates by `Evict`."""

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support import builders
-from tests.support.cluster_state import cluster_state
+from tests.support.cluster_state import cluster_state, rebuilt
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Put, Remove, Unbind
+from tutti.cluster.edits import Evict, Put, Remove, Unbind, Unevict
 from tutti.cluster.work.meter import POD_TRIED
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.gang_attempts import GangAttempts
@@ -433,7 +433,7 @@ def test_a_plan_names_turns_holds_and_what_a_binder_needs() -> None:
     assert [turn.name for turn in plan.turns] == ["default/small", "gang/default/high", _SURPLUS]
     assert [(each.pod, each.node, each.uid) for each in plan.binds] == [("default/small", "c", "uid-small")]
     assert {hold.owner for hold in plan.holds} == {each.pod for each in plan.nominated} != set()
-    assert all(isinstance(each.change, Put) for each in plan.evictions)
+    assert all(isinstance(each.change, Evict) for each in plan.evictions)
     assert not plan.released
     later = run(queue, START + 2 * 3_600 * SECOND)  # the victims never left
     assert set(later.released) | {hold.owner for hold in later.holds} >= {"default/high-0", "default/high-1"}
@@ -786,3 +786,72 @@ def test_a_plan_contains_nothing_of_an_attempt_that_ends_early() -> None:
         plan = run(Queue(clone), START, Policy(budget=budget, preemption=False))
         found = {key for key, row in clone.pods.row_of.items() if clone.pods.node_names[row] and "g-" in key}
         assert found == {f"default/g-{n}" for n in (0, 1)} | {each.pod for each in plan.binds if each.gang}
+
+
+def evicting() -> tuple[Cluster, Queue, Engine, Any]:
+    """Return a cluster in which a session has just evicted `low` for `high`, and the eviction."""
+    low = pod("low", on="a")
+    low = replace(low, metadata=replace(low.metadata, resource_version="5"))
+    cluster = Cluster((node("a"), low, pod("high", priority=10)))
+    queue, engine = Queue(cluster), Engine(cluster)
+    (eviction,) = session(engine, queue, START, Policy()).evictions
+    return cluster, queue, engine, eviction
+
+
+def test_an_update_from_before_an_eviction_does_not_end_it() -> None:
+    cluster, queue, engine, _ = evicting()
+    old = pod("low", on="a", annotations={"note": "late"})
+    cluster.observe(Put(replace(old, metadata=replace(old.metadata, resource_version="6"))))
+    assert cluster.pods.terminating[cluster.pod_row("default/low")]
+    assert cluster.pod("default/low").metadata.annotations == {"note": "late"}
+    cluster.observe(Put(node("b", cpu="1")))
+    assert not session(engine, queue, START + 20 * SECOND, Policy()).evictions
+
+
+def test_an_update_from_before_its_binding_does_not_take_an_evicted_pod_off_its_node() -> None:
+    cluster = Cluster((node("a"), pod("low")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    session(engine, queue, START, Policy())
+    cluster.observe(Put(pod("high", priority=10)))
+    assert len(session(engine, queue, START, Policy()).evictions) == 1
+    cluster.observe(Put(pod("low", annotations={"note": "late"})))
+    assert cluster.pods.node_names[cluster.pod_row("default/low")] == "a"
+
+
+def test_a_refused_eviction_is_taken_back_and_tried_again() -> None:
+    cluster, queue, engine, eviction = evicting()
+    cluster.apply(Unevict(eviction.pod, "another uid"))
+    assert cluster.pods.terminating[cluster.pod_row("default/low")]
+    cluster.apply(Unevict(eviction.pod, eviction.uid))
+    assert not cluster.pods.terminating[cluster.pod_row("default/low")]
+    assert not session(engine, queue, START, Policy()).evictions
+    assert queue.wake == START + SECOND, "after the backoff"
+    assert [each.pod for each in session(engine, queue, queue.wake, Policy()).evictions] == ["default/low"]
+
+
+def test_a_pod_that_terminates_is_not_taken_back() -> None:
+    cluster, _, _, eviction = evicting()
+    gone = pod("low", on="a", deleted=timestamp(START))
+    cluster.observe(Put(replace(gone, metadata=replace(gone.metadata, resource_version="7"))))
+    cluster.apply(Unevict(eviction.pod, eviction.uid))
+    assert cluster.pods.terminating[cluster.pod_row("default/low")]
+
+
+def test_evictions_roll_back_and_are_part_of_the_state() -> None:
+    cluster, _, _, eviction = evicting()
+    before = cluster_state(cluster)
+    mark = cluster.mark()
+    cluster.apply(Unevict(eviction.pod, eviction.uid))
+    cluster.apply(Remove("Pod", eviction.pod))
+    cluster.rollback(mark)
+    assert cluster_state(cluster) == before
+    for same in (rebuilt(cluster), cluster.copy(), cluster):
+        same.apply(Unevict(eviction.pod, eviction.uid))
+        assert not same.pods.terminating[same.pod_row("default/low")]
+
+
+def test_a_pod_that_is_terminating_already_is_no_eviction() -> None:
+    cluster = Cluster((node("a"), pod("low", on="a", deleted=timestamp(START - SECOND)), pod("high", priority=10)))
+    plan = run(Queue(cluster), START)
+    assert not plan.evictions
+    assert [each.pod for each in plan.nominated] == ["default/high"]
