@@ -172,5 +172,5 @@ class RestorePod(Edit, frozen=True, gc=False):
     start: int
     order: int
     hold: Hold | None
-    evicted: Object | None = None
+    evicted: Put | None = None
     """The last object that a watch reported, if the pod terminates by `Evict`."""

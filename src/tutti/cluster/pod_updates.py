@@ -29,6 +29,7 @@ from tutti.cluster.edits import (
     Evict,
     FinishedPod,
     Hold,
+    Put,
     Release,
     Remove,
     RestorePod,
@@ -196,8 +197,9 @@ class PodUpdates:
         pod = self._pods.objects[row]
         assert pod is not None
         if pod.metadata.deletion_timestamp is None:
+            self._log_restore(row, pod)
             self.evicted[pod.key] = pod
-            self._change_life(row, pod, _terminating(pod, edit.since), evicted=None)
+            self._rewrite(row, _terminating(pod, edit.since))
 
     def unevict(self, edit: Unevict) -> None:
         """Let an evicted pod live; room that was expected is not coming, which counts as a pod placed."""
@@ -207,22 +209,18 @@ class PodUpdates:
         row = self.row(edit.pod)
         old = self._pods.objects[row]
         assert old is not None
+        self._log_restore(row, old)
         del self.evicted[edit.pod]
-        self._change_life(row, old, reported, evicted=reported)
+        self._rewrite(row, reported)
         self._events[Event.POD_PLACED] += 1
 
-    def _change_life(self, row: int, old: Pod, new: Pod, *, evicted: Pod | None) -> None:
-        """Write a pod that begins or ceases to terminate where it is; `evicted` is its reported object from before."""
-        pods = self._pods
-        if self._undo.marks:
-            hold = self._holds.by_owner.get(old.key)
-            place = pods.node_names[row], int(pods.start[row]), int(pods.order[row])
-            self._undo.add(RestorePod(old, *place, hold, evicted))
-        columns = self._read(new)._replace(start=int(pods.start[row]))
-        if pods.node_names[row] is not None:
-            self._rewrite_on_node(row, new, columns)
+    def _rewrite(self, row: int, pod: Pod) -> None:
+        """Write a pod that stays where it is, with the start time that it has."""
+        columns = self._read(pod)._replace(start=int(self._pods.start[row]))
+        if self._pods.node_names[row] is not None:
+            self._rewrite_on_node(row, pod, columns)
         else:
-            self._write(row, new, columns)
+            self._write(row, pod, columns)
 
     def _rewrite_on_node(self, row: int, pod: Pod, columns: _PodColumns) -> None:
         """Write a pod that stays on its node; count it again only if what is counted changes."""
@@ -321,7 +319,7 @@ class PodUpdates:
         if self._undo.marks:
             pods, hold, evicted = self._pods, self._holds.by_owner.get(old.key), self.evicted.get(old.key)
             place = pods.node_names[row], int(pods.start[row]), int(pods.order[row])
-            self._undo.add(RestorePod(old, *place, hold, evicted))
+            self._undo.add(RestorePod(old, *place, hold, None if evicted is None else Put(evicted)))
 
     def restore(self, edit: RestorePod) -> None:
         """Restore a pod as it was."""
@@ -342,8 +340,9 @@ class PodUpdates:
                 self._assignments.assign(row, edit.node)
         pods.order[row] = edit.order
         self.evicted.pop(pod.key, None)
-        if isinstance(edit.evicted, Pod):
-            self.evicted[pod.key] = edit.evicted
+        if edit.evicted is not None:
+            assert isinstance(edit.evicted.obj, Pod)
+            self.evicted[pod.key] = edit.evicted.obj
         self._holds.take(pod.key)
         if edit.hold is not None:
             self._holds.put(edit.hold)

@@ -855,3 +855,13 @@ def test_a_pod_that_is_terminating_already_is_no_eviction() -> None:
     plan = run(Queue(cluster), START)
     assert not plan.evictions
     assert [each.pod for each in plan.nominated] == ["default/high"]
+
+
+def test_a_gang_that_grows_does_not_wake_the_scheduler_before_it_is_complete() -> None:
+    cluster = Cluster((node("a", cpu="1"), pod("g-0", gang="g")))
+    queue = Queue(cluster)
+    run(queue, START + MINUTE)
+    cluster.apply(Put(pod("g-1", gang="g", created=START + 2 * MINUTE)))
+    restarted = Queue(cluster, queue.freeze())
+    assert not run(restarted, START + 2 * MINUTE).turns
+    assert restarted.wake == START + 2 * MINUTE + Patience().counted_quiet_for

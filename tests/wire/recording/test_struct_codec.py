@@ -48,7 +48,7 @@ UNDO_EDITS = [
     SetFinished("default/p", FinishedPod(True, "u", 5, Membership("default/g", "native"))),
     SetFinished("default/p", None),
     RestorePod(pod("p"), "n", 5, 7, Hold("default/p", "m", 9, 1)),
-    RestorePod(pod("p"), None, 5, 7, None, pod("p")),
+    RestorePod(pod("p"), None, 5, 7, None, Put(pod("p"))),
     Evict("default/p", "2026-01-01T00:00:00Z"),
     Unevict("default/p", "u"),
 ]

@@ -429,7 +429,9 @@ class Queue:
         def retry_time(name: str) -> int | None:
             if blocked_after is not None and self.order_of(name) > blocked_after:
                 return None
-            return waiting[name].backoff_ends(patience)
+            turn = self.turn(name)
+            grows_until = self._grows_until(turn, patience) if turn is not None else None
+            return max(waiting[name].backoff_ends(patience), grows_until or 0)
 
         times = [self._index.next_retry(retry_time)]
         if self._reservation is not None:
