@@ -865,3 +865,11 @@ def test_a_gang_that_grows_does_not_wake_the_scheduler_before_it_is_complete() -
     restarted = Queue(cluster, queue.freeze())
     assert not run(restarted, START + 2 * MINUTE).turns
     assert restarted.wake == START + 2 * MINUTE + Patience().counted_quiet_for
+
+
+def test_a_gang_that_needs_a_search_starts_with_any_budget() -> None:
+    """The pods fit as 5 + 5, 4 + 3 + 3 and 4 + 3 + 3 only, and the budget is too small for the search."""
+    old = START - MINUTE
+    tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, created=old) for i, cpu in enumerate("55443333")]
+    cluster = Cluster((*(node(name, cpu="10") for name in "abc"), *tight))
+    assert len(run(Queue(cluster), START, Policy(budget=1)).binds) == 8

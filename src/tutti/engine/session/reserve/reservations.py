@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Hold, Release
-from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.session.context import SessionContext
 from tutti.engine.session.plan import Turn
@@ -117,8 +116,7 @@ class Reservations:
         ends: ExpectedEnds | None = None
         context = self._context
         for _ in range(_MAX_PLANS):
-            # The first work of a session has no limit, so that every session makes progress.
-            budget = context.budget if context.may_defer_turn else WorkBudget()
+            budget = context.turn_budget
             name = self._queue.first_starving()
             turn = self._queue.turn(name) if name is not None else None
             if turn is None or name is None or budget.is_exhausted():
