@@ -873,3 +873,16 @@ def test_a_gang_that_needs_a_search_starts_with_any_budget() -> None:
     tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, created=old) for i, cpu in enumerate("55443333")]
     cluster = Cluster((*(node(name, cpu="10") for name in "abc"), *tight))
     assert len(run(Queue(cluster), START, Policy(budget=1)).binds) == 8
+
+
+def test_pods_that_are_created_again_in_other_rows_are_not_lost() -> None:
+    cluster = Cluster((node("n"), pod("a", cpu="5"), pod("b", cpu="5")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    session(engine, queue, START, Policy())
+    rows = dict(cluster.pods.row_of)
+    for name in "ab":
+        cluster.observe(Remove("Pod", f"default/{name}", name))
+    for name in "ab":
+        cluster.observe(Put(pod(name, cpu="1", uid=f"new {name}")))
+    assert all(rows[key] != row for key, row in cluster.pods.row_of.items())
+    assert set(bound(session(engine, queue, START + MINUTE, Policy()))) == {"a", "b"}
