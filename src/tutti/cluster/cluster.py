@@ -26,6 +26,7 @@ from tutti.cluster.edits import (
     AssumeVolume,
     Bind,
     Edit,
+    Evict,
     Hold,
     Put,
     PutTemplate,
@@ -38,6 +39,7 @@ from tutti.cluster.edits import (
     SetStart,
     Switch,
     Unbind,
+    Unevict,
 )
 from tutti.cluster.events import Event, node_change_events, object_change_event
 from tutti.cluster.indexes.groups import GroupIndex
@@ -186,7 +188,7 @@ class Cluster:
         for row in sorted(self.pods.row_of.values(), key=lambda row: (int(self.pods.order[row]), self.pods.keys[row])):
             pod = self.pods.objects[row]
             if pod is not None:
-                yield Put(pod)
+                yield Put(self.pod_updates.evicted.get(pod.key, pod))
                 yield from self.pod_updates.edits_since_put(row, pod)
         for key, finished in self.pod_updates.finished.items():
             yield SetFinished(key, finished)
@@ -207,7 +209,11 @@ class Cluster:
             case Remove():
                 self._remove(edit)
             case Unbind():
-                self.pod_updates.unbind(edit.pod, keep_volumes=edit.keep_volumes)
+                self.pod_updates.unbind(edit.pod, edit.uid, keep_volumes=edit.keep_volumes)
+            case Evict():
+                self.pod_updates.evict(edit)
+            case Unevict():
+                self.pod_updates.unevict(edit)
             case Hold():
                 self.pod_updates.hold(edit)
             case Release():

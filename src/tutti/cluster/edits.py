@@ -1,9 +1,10 @@
 """The edits: the only way to change a cluster.
 
 An edit is a frozen record. The same records serve as watch updates, undo log entries and contents of plans. `Put`
-creates or replaces an object of any kind. `Bind` and `Unbind` move a pod without changing its object; `AssumeVolume`
-shows a volume or a claim as the binding of a pod will change it. `Hold` keeps room on a node for a pod that is not
-bound yet. `Switch` turns a template node (a node that could be bought) into an active node and back.
+creates or replaces an object of any kind. `Bind` and `Unbind` move a pod without changing its object, `Evict` and
+`Unevict` let it terminate in the same way, and `AssumeVolume` shows a volume or a claim as the binding of a pod will
+change it. `Hold` keeps room on a node for a pod that is not bound yet. `Switch` turns a template node (a node that
+could be bought) into an active node and back.
 """
 
 from __future__ import annotations
@@ -58,11 +59,15 @@ class Bind(Edit, frozen=True, gc=False):
 class Unbind(Edit, frozen=True, gc=False):
     """Remove a pod from its node; the pod is pending again, whatever its object says.
 
+    With a uid, take back the binding of that pod by `Bind`: a pod that is gone, that has another uid, or whose object
+    names a node by now is left as it is.
+
     Its assumed volumes are given back, unless `keep_volumes` is true. What-ifs that evict the pod keep them: an
     eviction frees room, but the claims of the pod stay bound.
     """
 
     pod: str
+    uid: str | None = None
     keep_volumes: bool = False
 
 
@@ -76,6 +81,26 @@ class AssumeVolume(Edit, frozen=True, gc=False):
 
     obj: Object
     pod: str
+
+
+class Evict(Edit, frozen=True, gc=False):
+    """Let a pod begin to terminate at a time; its object does not say so yet.
+
+    The pod terminates until `Unevict`, whatever later updates say: they may have been written before the eviction.
+    """
+
+    pod: str
+    since: str
+
+
+class Unevict(Edit, frozen=True, gc=False):
+    """Take back an eviction by `Evict` that was refused.
+
+    A pod that is gone, that has another uid, or whose object says that it terminates is left as it is.
+    """
+
+    pod: str
+    uid: str | None = None
 
 
 class Hold(Edit, frozen=True, gc=False):
@@ -157,10 +182,12 @@ class SetFinished(Edit, frozen=True, gc=False):
 
 
 class RestorePod(Edit, frozen=True, gc=False):
-    """Restore a pod as it was: its object, node, start time, arrival order and hold. Only undo needs this edit."""
+    """Restore a pod as it was: its object, node, start time, arrival order, hold and eviction. Only undo needs this."""
 
     obj: Object
     node: str | None
     start: int
     order: int
     hold: Hold | None
+    evicted: Put | None = None
+    """The last object that a watch reported, if the pod terminates by `Evict`."""

@@ -1,8 +1,9 @@
 """How edits change a pod: put, removed, bound, held, finished, restored.
 
 A pod has a place and a life. Its place is *pending* (*gated* while it has scheduling gates), *assumed* (bound by
-`Bind`, not yet seen bound) or *bound* (its object names the node). Its life is live, terminating or finished; a
-finished pod has no row, only a record that keeps late updates from bringing it back and lets its gang count it.
+`Bind`, not yet seen bound) or *bound* (its object names the node). Its life is live, *evicted* (terminating by `Evict`,
+not yet seen terminating), terminating or finished; a finished pod has no row, only a record that keeps late updates
+from bringing it back and lets its gang count it.
 
 Contract:
 - A malformed pod raises `InputError` before anything changes.
@@ -19,20 +20,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tutti.cluster.assignments import Assignments
 from tutti.cluster.assumed_volumes import AssumedVolumes
 from tutti.cluster.counters.label_classes import LabelRegistry
 from tutti.cluster.edits import (
     Bind,
     Edit,
+    Evict,
     FinishedPod,
     Hold,
+    Put,
     Release,
     Remove,
     RestorePod,
     SetFinished,
     SetStart,
     Unbind,
+    Unevict,
 )
 from tutti.cluster.events import Event
 from tutti.cluster.indexes.groups import NO_GROUP, GroupIndex
@@ -51,12 +57,14 @@ from tutti.exceptions import ConflictError, InputError, NotFoundError
 from tutti.kube.durations import parse_duration
 from tutti.kube.gangs.reader import membership
 from tutti.kube.gangs.tutti_annotations import DURATION
-from tutti.kube.objects import Pod
+from tutti.kube.objects import Condition, Pod
 from tutti.kube.resources import placed_requests
 from tutti.kube.times import micros
 
 FINISHED_PHASES = frozenset(("Succeeded", "Failed"))
 _MAX_DURATION = 2**61
+_PREEMPTED = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+"""The condition that kube-scheduler sets on its victims, and checks before it evicts more pods for the same pod."""
 
 
 class _PodColumns(NamedTuple):
@@ -94,10 +102,13 @@ class PodUpdates:
         self._usage_of_spec: dict[int, int] = {}
         self.finished: dict[str, FinishedPod] = {}
         """Finished pods whose objects still exist, by key."""
+        self.evicted: dict[str, Pod] = {}
+        """The last reported objects of pods that terminate by `Evict`, by key."""
 
     def copy_from(self, other: PodUpdates) -> None:
         """Take over the finished pods of the cluster from which this cluster is copied."""
         self._usage_of_spec, self.finished = dict(other._usage_of_spec), dict(other.finished)
+        self.evicted = dict(other.evicted)
 
     def drop_specs(self, numbers: Iterable[int]) -> None:
         """Give back the usages of spec classes that no pod has."""
@@ -145,13 +156,16 @@ class PodUpdates:
             self._holds.put(Hold(key, pod.status.nominated_node_name))
 
     def _update(self, row: int, pod: Pod, old: Pod) -> None:
-        pods = self._pods
+        pods, reported = self._pods, pod
+        if pod.key in self.evicted and pod.metadata.deletion_timestamp is None:
+            pod = _terminating(pod, old.metadata.deletion_timestamp or "")
         current = pods.node_names[row]
         is_assumed = current is not None and not old.spec.node_name
         node = pod.spec.node_name or (current if is_assumed else None)
         if node == current and is_status_update(old, pod):
             start = _start_time(pod)
             self._log_restore(row, old)
+            self._note_reported(reported, pod)
             pods.objects[row] = pod
             pods.start[row] = start if start != NOT_STARTED or node is None else pods.start[row]
             return
@@ -159,6 +173,7 @@ class PodUpdates:
         if node != current and self._volumes.by_pod:
             self._volumes.end(pod.key)
         self._log_restore(row, old)
+        self._note_reported(reported, pod)
         if node is not None and node == current:
             if columns.start == NOT_STARTED:
                 columns = columns._replace(start=int(pods.start[row]))
@@ -173,6 +188,44 @@ class PodUpdates:
         else:
             self._holds.owner_changed(pod.key)
             self._update_nomination(old, pod)
+
+    def _note_reported(self, reported: Pod, kept: Pod) -> None:
+        """Remember the reported object of an evicted pod; forget it if the object itself says that it terminates."""
+        if reported is not kept:
+            self.evicted[kept.key] = reported
+        else:
+            self.evicted.pop(kept.key, None)
+
+    def evict(self, edit: Evict) -> None:
+        """Let a pod terminate that is not terminating yet."""
+        row = self.row(edit.pod)
+        pod = self._pods.objects[row]
+        assert pod is not None
+        if pod.metadata.deletion_timestamp is None:
+            self._log_restore(row, pod)
+            self.evicted[pod.key] = pod
+            self._rewrite(row, _terminating(pod, edit.since))
+
+    def unevict(self, edit: Unevict) -> None:
+        """Let an evicted pod live; room that was expected is not coming, which counts as a pod placed."""
+        reported = self.evicted.get(edit.pod)
+        if reported is None or (edit.uid is not None and reported.metadata.uid != edit.uid):
+            return
+        row = self.row(edit.pod)
+        old = self._pods.objects[row]
+        assert old is not None
+        self._log_restore(row, old)
+        del self.evicted[edit.pod]
+        self._rewrite(row, reported)
+        self._events[Event.POD_PLACED] += 1
+
+    def _rewrite(self, row: int, pod: Pod) -> None:
+        """Write a pod that stays where it is, with the start time that it has."""
+        columns = self._read(pod)._replace(start=int(self._pods.start[row]))
+        if self._pods.node_names[row] is not None:
+            self._rewrite_on_node(row, pod, columns)
+        else:
+            self._write(row, pod, columns)
 
     def _rewrite_on_node(self, row: int, pod: Pod, columns: _PodColumns) -> None:
         """Write a pod that stays on its node; count it again only if what is counted changes."""
@@ -211,6 +264,7 @@ class PodUpdates:
         old = self._pods.objects[row]
         if old is not None:
             self._log_restore(row, old)
+        self.evicted.pop(key, None)
         if self._pods.node_names[row] is not None:
             self._assignments.unassign(row)
         else:
@@ -270,8 +324,9 @@ class PodUpdates:
 
     def _log_restore(self, row: int, old: Pod) -> None:
         if self._undo.marks:
-            pods, hold = self._pods, self._holds.by_owner.get(old.key)
-            self._undo.add(RestorePod(old, pods.node_names[row], int(pods.start[row]), int(pods.order[row]), hold))
+            pods, hold, evicted = self._pods, self._holds.by_owner.get(old.key), self.evicted.get(old.key)
+            place = pods.node_names[row], int(pods.start[row]), int(pods.order[row])
+            self._undo.add(RestorePod(old, *place, hold, None if evicted is None else Put(evicted)))
 
     def restore(self, edit: RestorePod) -> None:
         """Restore a pod as it was."""
@@ -291,6 +346,10 @@ class PodUpdates:
             if edit.node is not None:
                 self._assignments.assign(row, edit.node)
         pods.order[row] = edit.order
+        self.evicted.pop(pod.key, None)
+        if edit.evicted is not None:
+            assert isinstance(edit.evicted.obj, Pod)
+            self.evicted[pod.key] = edit.evicted.obj
         self._holds.take(pod.key)
         if edit.hold is not None:
             self._holds.put(edit.hold)
@@ -313,8 +372,10 @@ class PodUpdates:
             self._pods.start[row] = edit.start
         self._assignments.assign(row, edit.node)
 
-    def unbind(self, key: str, *, keep_volumes: bool = False) -> None:
-        """Remove a pod from its node."""
+    def unbind(self, key: str, uid: str | None = None, *, keep_volumes: bool = False) -> None:
+        """Remove a pod from its node; with a uid, only if this pod is assumed."""
+        if uid is not None and not self._is_assumed(key, uid):
+            return
         row = self.row(key)
         name = self._pods.node_names[row]
         if self._volumes.by_pod and not keep_volumes:
@@ -327,6 +388,11 @@ class PodUpdates:
         pod = self._pods.objects[row]
         assert pod is not None
         self._pods.start[row] = _start_time(pod)
+
+    def _is_assumed(self, key: str, uid: str) -> bool:
+        row = self._pods.row_of.get(key)
+        pod = self._pods.objects[row] if row is not None else None
+        return pod is not None and pod.metadata.uid == uid and not pod.spec.node_name
 
     def set_start(self, edit: SetStart) -> None:
         """Set the start time of a bound pod."""
@@ -368,6 +434,8 @@ class PodUpdates:
         pods, key = self._pods, self._pods.keys[row]
         node, start, hold = pods.node_names[row], int(pods.start[row]), self._holds.by_owner.get(key)
         edits: list[Edit] = []
+        if key in self.evicted:
+            edits.append(Evict(key, pod.metadata.deletion_timestamp or ""))
         if node != (pod.spec.node_name or None) or start != _start_time(pod):
             if pod.spec.node_name:
                 edits.append(Unbind(key))
@@ -377,6 +445,12 @@ class PodUpdates:
         if not node and hold != (Hold(key, nominated) if nominated and not pod.spec.node_name else None):
             edits.append(hold if hold is not None else Release(key))
         return edits
+
+
+def _terminating(pod: Pod, since: str) -> Pod:
+    """Return a pod as if its object said that it has been terminating since a time, evicted by the scheduler."""
+    status = replace(pod.status, conditions=[*(pod.status.conditions or ()), _PREEMPTED])
+    return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=since), status=status)
 
 
 def _duration(pod: Pod) -> int:

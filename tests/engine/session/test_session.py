@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support import builders
-from tests.support.cluster_state import cluster_state
+from tests.support.cluster_state import cluster_state, rebuilt
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Put, Remove, Unbind
+from tutti.cluster.edits import Evict, Put, Remove, Unbind, Unevict
 from tutti.cluster.work.meter import POD_TRIED
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.gang_attempts import GangAttempts
@@ -475,7 +475,7 @@ def test_a_plan_names_turns_holds_and_what_a_binder_needs() -> None:
     assert [turn.name for turn in plan.turns] == ["default/small", "gang/default/high", _SURPLUS]
     assert [(each.pod, each.node, each.uid) for each in plan.binds] == [("default/small", "c", "uid-small")]
     assert {hold.owner for hold in plan.holds} == {each.pod for each in plan.nominated} != set()
-    assert all(isinstance(each.change, Put) for each in plan.evictions)
+    assert all(isinstance(each.change, Evict) for each in plan.evictions)
     assert not plan.released
     later = run(queue, START + 2 * 3_600 * SECOND)  # the victims never left
     assert set(later.released) | {hold.owner for hold in later.holds} >= {"default/high-0", "default/high-1"}
@@ -574,6 +574,8 @@ def test_a_partial_gang_is_completed_if_there_is_room() -> None:
     cluster, queue, engine = partial()
     cluster.apply(Put(node("b")))
     assert bound(session(engine, queue, START, Policy())) == {"g-2": "b"}
+    third = cluster.pod("default/g-2")
+    cluster.apply(Put(replace(third, spec=replace(third.spec, node_name="b"))))
     assert not session(engine, queue, START + MINUTE, Policy()).evictions
     cluster.apply(Remove("Pod", "default/g-2"))
     assert not session(engine, queue, START + 10 * MINUTE, Policy()).evictions, "it once ran whole"
@@ -634,3 +636,295 @@ def test_queue_policies(queueing: Any, expected: set[str]) -> None:
     cluster.apply(Remove("Pod", "default/b1"))
     cluster.apply(Put(pod("small", cpu="2", created=START + 3 * MINUTE)))
     assert set(bound(session(engine, queue, START + 4 * MINUTE, policy))) == expected
+
+
+@pytest.mark.parametrize("queueing", ["fifo", "backfill"])
+def test_a_starving_turn_wakes_nobody_without_reservations(queueing: Any) -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), pod("big")))
+    queue, policy = Queue(cluster), Policy(queueing=queueing, preemption=False)
+    run(queue, START, policy)
+    run(queue, START + 2 * MINUTE, policy)
+    assert queue.wake == START + Patience().retry_after
+
+
+def test_a_turn_that_begins_to_wait_for_room_late_does_not_wake_in_the_past() -> None:
+    cluster = Cluster((node("a"), pod("picky", node_selector={"disk": "ssd"})))
+    queue = Queue(cluster)
+    run(queue, START)
+    cluster.apply(Put(node("b", labels={"disk": "ssd"})))
+    cluster.apply(Put(pod("busy", on="b")))
+    run(queue, START + 6 * MINUTE)
+    assert queue.waiting["default/picky"].needs_room
+    assert queue.wake is not None
+    assert queue.wake > START + 6 * MINUTE
+
+
+def test_a_gang_is_whole_when_its_bindings_are_confirmed() -> None:
+    """A session between a plan and the failure of one of its bindings does not take the gang for whole."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    pods = [pod(f"g-{n}", cpu="2", labels=label, owner=job("g")) for n in (0, 1)]
+    cluster = Cluster((node("a"), builders.pod_group("g", 2), *pods))
+    queue, engine = Queue(cluster), Engine(cluster)
+    assert len(session(engine, queue, START, Policy()).binds) == 2
+    session(engine, queue, START + SECOND, Policy())
+    cluster.apply(Unbind("default/g-1"))
+    cluster.apply(Put(pod("other", cpu="2", on="a")))
+    queue.bind_failed("default/g-1", "a", "conflict", now=START + SECOND, patience=Patience())
+    session(engine, queue, START + 2 * SECOND, Policy())
+    plan = session(engine, queue, START + 2 * MINUTE, Policy())
+    assert [each.pod for each in plan.evictions] == ["default/g-0"]
+
+
+def test_what_is_left_of_a_partial_gang_is_reported_once() -> None:
+    cluster, queue, engine = partial()
+    for number in (0, 1):
+        started = replace(cluster.pod(f"default/g-{number}"), status=k.PodStatus(start_time=timestamp(START)))
+        cluster.apply(Put(started))
+    session(engine, queue, START, Policy(preemption=False, queueing="backfill"))
+    policy = Policy(preemption=False, queueing="backfill")
+    assert session(engine, queue, START + MINUTE, policy).partial_gangs[0].left == ("default/g-0", "default/g-1")
+    assert queue.wake is not None
+    assert queue.wake > START + 2 * MINUTE
+    assert not session(engine, queue, START + MINUTE + SECOND, policy).partial_gangs
+    cluster.apply(Remove("Pod", "default/g-1"))
+    assert session(engine, queue, START + MINUTE + SECOND, policy).partial_gangs[0].left == ("default/g-0",)
+
+
+def test_a_partial_gang_of_a_record_may_be_gone() -> None:
+    _, queue, engine = partial()
+    session(engine, queue, START, Policy())
+    other = Queue(Cluster((node("a"),)), queue.freeze())
+    assert not run(other, START + 2 * MINUTE).partial_gangs
+    assert other.wake is None
+
+
+def test_a_gang_without_its_group_is_not_undone() -> None:
+    cluster, queue, engine = partial()
+    cluster.apply(Remove(k.CoschedulingPodGroup.KIND, "default/g"))
+    session(engine, queue, START, Policy())
+    assert not session(engine, queue, START + 2 * MINUTE, Policy()).evictions
+
+
+def fail_binding(queue: Queue, bound: Any, now: int) -> None:
+    """Take back a binding as a live scheduler does."""
+    queue.cluster.apply(Unbind(bound.pod, bound.uid))
+    queue.bind_failed(bound.pod, bound.node, "no answer", uid=bound.uid, now=now, patience=Patience())
+
+
+@pytest.mark.parametrize("meanwhile", ["bound", "gone", "another pod"])
+def test_the_failure_of_a_binding_may_be_known_late(meanwhile: str) -> None:
+    """A watch may report the pod with its node, its removal, or another pod of its name before the failure is known."""
+    cluster = Cluster((node("a"), node("b"), pod("p", cpu="1")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    (bind,) = session(engine, queue, START, Policy()).binds
+    if meanwhile == "bound":
+        cluster.observe(Put(pod("p", cpu="1", on=bind.node)))
+    else:
+        cluster.observe(Remove("Pod", bind.pod, bind.uid))
+    if meanwhile == "another pod":
+        cluster.observe(Put(pod("p", cpu="1", uid="second")))
+        (second,) = session(engine, queue, START, Policy()).binds
+        assert second.uid == "second"
+    fail_binding(queue, bind, START)
+    assert not queue.waiting
+    assert not queue.freeze().avoided
+    assert not session(engine, queue, START + 2 * SECOND, Policy()).binds
+
+
+def test_a_node_is_tried_again_when_it_is_no_longer_avoided() -> None:
+    cluster = Cluster((node("a"), pod("p", cpu="1")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    (bind,) = session(engine, queue, START, Policy()).binds
+    fail_binding(queue, bind, START)
+    assert not session(engine, queue, START + 2 * SECOND, Policy()).binds
+    assert queue.wake == START + Patience().avoided_for
+    assert bound(session(engine, queue, queue.wake, Policy())) == {"p": "a"}
+
+
+def test_a_new_pod_of_the_same_name_avoids_nothing() -> None:
+    cluster = Cluster((node("a"), pod("p", cpu="1")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    (bind,) = session(engine, queue, START, Policy()).binds
+    fail_binding(queue, bind, START)
+    cluster.observe(Remove("Pod", "default/p", "p"))
+    cluster.observe(Put(pod("p", cpu="1", uid="second")))
+    assert bound(session(engine, queue, START + SECOND, Policy())) == {"p": "a"}
+
+
+def test_turns_behind_a_blocked_one_do_not_wake_the_scheduler() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), pod("second", created=START)))
+    queue, policy = Queue(cluster), Policy(queueing="fifo")
+    run(queue, START, policy)
+    cluster.apply(Put(pod("first", created=START - MINUTE)))
+    run(queue, START + MINUTE, policy)
+    restarted = Queue(cluster, queue.freeze())  # both may be cured; the second waits for the backoff of the first
+    run(restarted, START + MINUTE + 1, policy)
+    assert restarted.wake == START + MINUTE + SECOND
+
+
+def test_a_quiet_session_takes_no_turn() -> None:
+    """The surplus of a gang whose minimum waits is not taken again because the minimum was tried."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    pods = [pod(f"g-{n}", cpu="3", labels=label) for n in range(3)]
+    cluster = Cluster((node("a"), pod("low", cpu="1", on="a", priority=-1), builders.pod_group("g", 2), *pods))
+    queue = Queue(cluster)
+    assert run(queue, START).turns
+    assert not run(queue, START + 1).turns
+
+
+def test_a_pod_of_a_reservation_may_be_gone() -> None:
+    """A session that runs out of budget restores a reservation without the pods that have left."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    busy = [pod(f"busy-{name}", on=name) for name in "ab"]
+    pods = [pod(f"g-{n}", labels=label) for n in range(3)]
+    cluster = Cluster((node("a"), node("b"), builders.pod_group("g", 2), *busy, *pods))
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
+    assert set(cluster.holds) == {"default/g-0", "default/g-1"}
+    cluster.apply(Remove("Pod", "default/g-0"))
+    cluster.apply(Put(pod("first", cpu="0", priority=9)))
+    plan = run(queue, START + 2 * MINUTE, Policy(budget=POD_TRIED + 1))
+    assert set(bound(plan)) == {"first"}
+    assert queue.reservation is not None
+    assert set(cluster.holds) == {"default/g-1"}
+
+
+def test_a_reservation_that_a_session_has_no_budget_for_is_not_refused() -> None:
+    """The pods fit as 5 + 5, 4 + 3 + 3 and 4 + 3 + 3 only, which takes a search."""
+    busy = [pod(f"busy-{name}", cpu="10", on=name) for name in "abc"]
+    old = START - MINUTE
+    tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, created=old) for i, cpu in enumerate("55443333")]
+    cluster = Cluster((*(node(name, cpu="10") for name in "abc"), *busy, *tight))
+    queue = Queue(cluster)
+    run(queue, START)
+    cluster.apply(Put(pod("first", cpu="0", priority=9)))
+    run(queue, START + 2 * MINUTE, Policy(budget=POD_TRIED + 1))
+    assert queue.reservation is None
+    assert queue.wake is not None
+    run(queue, queue.wake, Policy(budget=POD_TRIED + 1))
+    assert queue.reservation is not None
+
+
+def test_what_a_session_places_may_cure_an_earlier_turn() -> None:
+    """Nothing but the session itself happens, so that `wake` must say that the turn is due."""
+    near = pod("near", cpu="1", priority=5, affinity=builders.near("web", builders.HOSTNAME))
+    cluster = Cluster((node("a"), near, pod("web", cpu="1", app="web")))
+    queue = Queue(cluster)
+    assert bound(run(queue, START)) == {"web": "a"}
+    assert queue.wake == START + SECOND
+    assert bound(run(queue, queue.wake)) == {"near": "a"}
+
+
+def test_a_plan_contains_nothing_of_an_attempt_that_ends_early() -> None:
+    """The budget ends while surplus is added: the pod that was added first is neither bound nor in the plan."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    runs = [pod(f"g-{n}", cpu="1", on="a", labels=label) for n in (0, 1)]
+    more = [pod("g-2", cpu="1", labels=label), pod("g-3", cpu="4", labels=label)]
+    first = pod("first", cpu="0", priority=9)
+    cluster = Cluster((node("a"), builders.pod_group("g", 2), *runs, *more, first))
+    for budget in range(1, 40 * POD_TRIED, POD_TRIED // 4):
+        clone = cluster.copy()
+        plan = run(Queue(clone), START, Policy(budget=budget, preemption=False))
+        found = {key for key, row in clone.pods.row_of.items() if clone.pods.node_names[row] and "g-" in key}
+        assert found == {f"default/g-{n}" for n in (0, 1)} | {each.pod for each in plan.binds if each.gang}
+
+
+def evicting() -> tuple[Cluster, Queue, Engine, Any]:
+    """Return a cluster in which a session has just evicted `low` for `high`, and the eviction."""
+    low = pod("low", on="a")
+    low = replace(low, metadata=replace(low.metadata, resource_version="5"))
+    cluster = Cluster((node("a"), low, pod("high", priority=10)))
+    queue, engine = Queue(cluster), Engine(cluster)
+    (eviction,) = session(engine, queue, START, Policy()).evictions
+    return cluster, queue, engine, eviction
+
+
+def test_an_update_from_before_an_eviction_does_not_end_it() -> None:
+    cluster, queue, engine, _ = evicting()
+    old = pod("low", on="a", annotations={"note": "late"})
+    cluster.observe(Put(replace(old, metadata=replace(old.metadata, resource_version="6"))))
+    assert cluster.pods.terminating[cluster.pod_row("default/low")]
+    assert cluster.pod("default/low").metadata.annotations == {"note": "late"}
+    cluster.observe(Put(node("b", cpu="1")))
+    assert not session(engine, queue, START + 20 * SECOND, Policy()).evictions
+
+
+def test_an_update_from_before_its_binding_does_not_take_an_evicted_pod_off_its_node() -> None:
+    cluster = Cluster((node("a"), pod("low")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    session(engine, queue, START, Policy())
+    cluster.observe(Put(pod("high", priority=10)))
+    assert len(session(engine, queue, START, Policy()).evictions) == 1
+    cluster.observe(Put(pod("low", annotations={"note": "late"})))
+    assert cluster.pods.node_names[cluster.pod_row("default/low")] == "a"
+
+
+def test_a_refused_eviction_is_taken_back_and_tried_again() -> None:
+    cluster, queue, engine, eviction = evicting()
+    cluster.apply(Unevict(eviction.pod, "another uid"))
+    assert cluster.pods.terminating[cluster.pod_row("default/low")]
+    cluster.apply(Unevict(eviction.pod, eviction.uid))
+    assert not cluster.pods.terminating[cluster.pod_row("default/low")]
+    assert not session(engine, queue, START, Policy()).evictions
+    assert queue.wake == START + SECOND, "after the backoff"
+    assert [each.pod for each in session(engine, queue, queue.wake, Policy()).evictions] == ["default/low"]
+
+
+def test_a_pod_that_terminates_is_not_taken_back() -> None:
+    cluster, _, _, eviction = evicting()
+    gone = pod("low", on="a", deleted=timestamp(START))
+    cluster.observe(Put(replace(gone, metadata=replace(gone.metadata, resource_version="7"))))
+    cluster.apply(Unevict(eviction.pod, eviction.uid))
+    assert cluster.pods.terminating[cluster.pod_row("default/low")]
+
+
+def test_evictions_roll_back_and_are_part_of_the_state() -> None:
+    cluster, _, _, eviction = evicting()
+    before = cluster_state(cluster)
+    mark = cluster.mark()
+    cluster.apply(Unevict(eviction.pod, eviction.uid))
+    cluster.apply(Remove("Pod", eviction.pod))
+    cluster.rollback(mark)
+    assert cluster_state(cluster) == before
+    for same in (rebuilt(cluster), cluster.copy(), cluster):
+        same.apply(Unevict(eviction.pod, eviction.uid))
+        assert not same.pods.terminating[same.pod_row("default/low")]
+
+
+def test_a_pod_that_is_terminating_already_is_no_eviction() -> None:
+    cluster = Cluster((node("a"), pod("low", on="a", deleted=timestamp(START - SECOND)), pod("high", priority=10)))
+    plan = run(Queue(cluster), START)
+    assert not plan.evictions
+    assert [each.pod for each in plan.nominated] == ["default/high"]
+
+
+def test_a_gang_that_grows_does_not_wake_the_scheduler_before_it_is_complete() -> None:
+    cluster = Cluster((node("a", cpu="1"), pod("g-0", gang="g")))
+    queue = Queue(cluster)
+    run(queue, START + MINUTE)
+    cluster.apply(Put(pod("g-1", gang="g", created=START + 2 * MINUTE)))
+    restarted = Queue(cluster, queue.freeze())
+    assert not run(restarted, START + 2 * MINUTE).turns
+    assert restarted.wake == START + 2 * MINUTE + Patience().counted_quiet_for
+
+
+def test_a_gang_that_needs_a_search_starts_with_any_budget() -> None:
+    """The pods fit as 5 + 5, 4 + 3 + 3 and 4 + 3 + 3 only, and the budget is too small for the search."""
+    old = START - MINUTE
+    tight = [pod(f"tight-{i}", gang="tight", cpu=cpu, created=old) for i, cpu in enumerate("55443333")]
+    cluster = Cluster((*(node(name, cpu="10") for name in "abc"), *tight))
+    assert len(run(Queue(cluster), START, Policy(budget=1)).binds) == 8
+
+
+def test_pods_that_are_created_again_in_other_rows_are_not_lost() -> None:
+    cluster = Cluster((node("n"), pod("a", cpu="5"), pod("b", cpu="5")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    session(engine, queue, START, Policy())
+    rows = dict(cluster.pods.row_of)
+    for name in "ab":
+        cluster.observe(Remove("Pod", f"default/{name}", name))
+    for name in "ab":
+        cluster.observe(Put(pod(name, cpu="1", uid=f"new {name}")))
+    assert all(rows[key] != row for key, row in cluster.pods.row_of.items())
+    assert set(bound(session(engine, queue, START + MINUTE, Policy()))) == {"a", "b"}

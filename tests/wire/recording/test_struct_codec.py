@@ -18,6 +18,7 @@ from tutti.cluster.edits import (
     AssumeVolume,
     Bind,
     Edit,
+    Evict,
     FinishedPod,
     Hold,
     Put,
@@ -27,6 +28,7 @@ from tutti.cluster.edits import (
     SetFinished,
     SetPortAddresses,
     SetStart,
+    Unevict,
 )
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Bound, Eviction, Plan
@@ -47,7 +49,9 @@ UNDO_EDITS = [
     SetFinished("default/p", FinishedPod(True, "u", 5, Membership("default/g", "native"))),
     SetFinished("default/p", None),
     RestorePod(pod("p"), "n", 5, 7, Hold("default/p", "m", 9, 1)),
-    RestorePod(pod("p"), None, 5, 7, None),
+    RestorePod(pod("p"), None, 5, 7, None, Put(pod("p"))),
+    Evict("default/p", "2026-01-01T00:00:00Z"),
+    Unevict("default/p", "u"),
 ]
 
 

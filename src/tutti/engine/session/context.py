@@ -75,6 +75,11 @@ class SessionContext:
         """Whether a turn whose search the budget ended is left to the next session. The first turn of a session is
         always decided, so that every session makes progress."""
 
+    @property
+    def turn_budget(self) -> WorkBudget:
+        """The budget of the next search: that of the session, or one without a limit for the first turn."""
+        return self.budget if self.may_defer_turn else WorkBudget(meter=self.budget.meter)
+
     def find_evictions(self, need: Need, priority: int, gang: str | None) -> Evictions | None:
         """Return pods that are terminating, or can be moved, or can be evicted, so that a need fits; None if none do.
 
@@ -82,11 +87,12 @@ class SessionContext:
         """
         placer, gangs = self.placer, self.gangs
         preemption = GangPreemption(
-            placer, gangs, need, priority=priority, gang=gang, stuck_before=self._stuck_before, budget=self.budget
+            placer, gangs, need, priority=priority, gang=gang, stuck_before=self._stuck_before, budget=self.turn_budget
         )
         evictions = preemption.run_without_victims()
         if evictions is None and self.policy.consolidation:
-            moves = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True, budget=self.budget)
+            budget = self.turn_budget
+            moves = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True, budget=budget)
             evictions = moves.run()
         if evictions is None:
             evictions = preemption.run()

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from tutti.cluster.edits import Bind, Edit, Hold, Put, Release, Remove, Unbind
+from tutti.cluster.edits import Bind, Edit, Evict, Hold, Put, Release, Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Decision, Engine
@@ -21,10 +21,7 @@ from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.session.plan import Eviction, Nominated
 from tutti.engine.session.plan_builder import PlanBuilder
-from tutti.kube.objects import Condition, PodDisruptionBudget
-
-_PREEMPTED = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
-"""The condition that kube-scheduler sets on its victims, and checks before it evicts more pods for the same pod."""
+from tutti.kube.objects import PodDisruptionBudget
 
 
 class Evictor:
@@ -55,6 +52,8 @@ class Evictor:
         with Trial(self._cluster) as trial:
             remaining = Budgets(self._cluster)
             for victim in evictions.victims:
+                if self._is_leaving(victim):
+                    continue
                 eviction = self._eviction(victim, preemptor, to=moves[victim].node if victim in moves else None)
                 records.append(replace(eviction, change=self._evict(victim, remaining, budgets, moves)))
             terminates = bool(evictions.victims) and not moves and self._terminating_since is not None
@@ -104,9 +103,7 @@ class Evictor:
         if victim in moves or self._plan.is_bound(victim):
             cluster.apply(Unbind(victim))
             return None
-        pod, row = cluster.pod(victim), cluster.pod_row(victim)
-        if self._terminating_since is not None and cluster.pods.terminating[row]:
-            return Put(pod)  # the pod is terminating already
+        pod = cluster.pod(victim)
         for budget in remaining.spend(pod):
             changed_budgets[budget.key] = budget
             cluster.apply(Put(budget))
@@ -114,10 +111,7 @@ class Evictor:
         if self._terminating_since is None:
             change = Remove("Pod", victim)
         else:
-            status = replace(pod.status, conditions=[*(pod.status.conditions or ()), _PREEMPTED])
-            metadata = replace(pod.metadata, deletion_timestamp=self._terminating_since)
-            spec = replace(pod.spec, node_name=cluster.pods.node_names[row])
-            change = Put(replace(pod, metadata=metadata, spec=spec, status=status))
+            change = Evict(victim, self._terminating_since)
         cluster.apply(change)
         return change
 
@@ -135,6 +129,11 @@ class Evictor:
                 return False
             moves[pod] = placed[0]
         return True
+
+    def _is_leaving(self, victim: str) -> bool:
+        """Return whether a victim terminates already, so that the preemptor waits for it without an eviction."""
+        terminates = self._cluster.pods.terminating[self._cluster.pod_row(victim)]
+        return self._terminating_since is not None and bool(terminates)
 
     def _record_victims(self, records: Iterable[Eviction], moves: dict[str, Decision]) -> None:
         for eviction in records:

@@ -82,7 +82,7 @@ class GangAttempts:
         """
         context = self._context
         area = context.area_for(turn.pods)
-        decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH), area)
+        decisions = self._placer.place(need, context.turn_budget.limited_to(GANG_SEARCH), area)
         context.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
             context.record_binds(decisions, gang=turn.gang)

@@ -3,7 +3,9 @@
 A gang is partial if some, but fewer than its minimum of its pods are bound and not terminating, and it never had its
 minimum at once: a binding failed, or its scheduler stopped in between. Every session tries to complete it (its missing
 pods are a turn like any other). After `Patience.partial_for` the plan evicts its bound pods that have a controller and
-have not started; other bound pods are reported. A gang that once ran whole is never undone.
+have not started; other bound pods are reported, once. If the evictions are refused, they are tried again after the same
+time. A gang that once ran whole is never undone; pods whose bindings are not confirmed yet do not make a gang whole.
+A gang whose minimum is unknown, because its group is missing or invalid, is left alone.
 
 Contract: what was seen (`PartialGangs`) belongs to the queue and follows its marks; a session costs the gangs that have
 changed, and the partial ones.
@@ -14,11 +16,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.engine.gangs.gang_state import Gangs, GangState
 from tutti.engine.session.plan import PartialGang
 from tutti.kube.objects import Pod
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """What the last plan did with a partial gang that was not completed in time."""
+
+    at: int
+    evicts: bool
+    left: tuple[str, ...]
 
 
 class PartialGangs(msgspec.Struct, frozen=True):
@@ -28,6 +39,8 @@ class PartialGangs(msgspec.Struct, frozen=True):
     """Gangs with pods that have run whole."""
     since: dict[str, int] = {}
     """Partial gangs, with the time at which each was first seen, in microseconds."""
+    undone: dict[str, Undone] = {}
+    """Partial gangs that a plan has undone or reported."""
 
 
 def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now: int) -> PartialGangs:
@@ -35,27 +48,53 @@ def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now:
     gangs, whole, since = Gangs.of(cluster), set(seen.whole), dict(seen.since)
     for key in changed:
         state = gangs.state(key, ())
-        if state.gang.problem is None and state.running and not state.need().least:
-            whole.add(key)
-            since.pop(key, None)
-        elif not state.running:
+        if not state.running:
             whole.discard(key)
             since.pop(key, None)
-        elif key not in whole:
-            since.setdefault(key, now)
+        elif state.gang.problem is not None:
+            continue
+        elif state.need().least:
+            if key not in whole:
+                since.setdefault(key, now)
+        elif all(_is_confirmed(cluster.pods.objects[row]) for row in state.running):
+            whole.add(key)
+            since.pop(key, None)
     if whole == seen.whole and since == seen.since:
         return seen
-    return PartialGangs(frozenset(whole), since)
+    undone = {key: done for key, done in seen.undone.items() if key in since}
+    return PartialGangs(frozenset(whole), since, undone)
 
 
-def overdue(seen: PartialGangs, *, now: int, partial_for: int) -> list[str]:
-    """Return the gangs that have been partial for too long, sorted."""
-    return sorted(key for key, since in seen.since.items() if now - since >= partial_for)
+def next_undo(seen: PartialGangs, *, now: int, partial_for: int) -> int | None:
+    """Return when the next partial gang is due; gangs that are due now have been looked at already."""
+    times = [since + partial_for for key, since in seen.since.items() if key not in seen.undone]
+    times += [done.at + partial_for for done in seen.undone.values() if done.evicts]
+    return min((time for time in times if time > now), default=None)
 
 
-def partial_gang(cluster: Cluster, key: str, since: int) -> PartialGang:
-    """Return a partial gang with the pods that are evicted and those that stay."""
+def undo(seen: PartialGangs, cluster: Cluster, *, now: int, partial_for: int) -> tuple[PartialGangs, list[PartialGang]]:
+    """Return what is remembered, and the gangs that were not completed in time, as far as that is new or changed."""
+    undone = dict(seen.undone)
+    plans = []
+    for key in sorted(key for key, since in seen.since.items() if now - since >= partial_for):
+        partial = _partial_gang(cluster, key, seen.since[key])
+        last = undone.get(key)
+        if partial is None or (last is not None and last.evicts and now - last.at < partial_for):
+            continue
+        if last is None or partial.evicted or partial.left != last.left:
+            undone[key] = Undone(now, bool(partial.evicted), partial.left)
+            plans.append(partial)
+    return (replace(seen, undone=undone) if plans else seen), plans
+
+
+def _partial_gang(cluster: Cluster, key: str, since: int) -> PartialGang | None:
+    """Return a partial gang with the pods that are evicted and those that stay.
+
+    None if the bindings that complete the gang are under way, or its minimum is unknown.
+    """
     state = Gangs.of(cluster).state(key, ())
+    if state.gang.problem is not None or not state.need().least:
+        return None
     keys = cluster.pods.keys
     evicted = [keys[row] for row in state.running if _can_be_undone(cluster.pods.objects[row])]
     left = [keys[row] for row in state.running if keys[row] not in set(evicted)]
@@ -64,6 +103,11 @@ def partial_gang(cluster: Cluster, key: str, since: int) -> PartialGang:
 
 def _minimum(state: GangState) -> int:
     return len(state.running) + state.need().least
+
+
+def _is_confirmed(pod: Pod | None) -> bool:
+    """Return whether the object of a pod names its node."""
+    return pod is not None and bool(pod.spec.node_name)
 
 
 def _can_be_undone(pod: Pod | None) -> bool:

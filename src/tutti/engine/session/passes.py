@@ -128,12 +128,18 @@ class Passes:
 
         A turn that cannot be evaluated, because an object that concerns it is malformed, is set aside with the reason.
         """
+        plan = self.context.plan
+        mark = plan.mark()
         try:
             with Trial(self.cluster) as trial:
                 failures = self._attempt(batch)
                 trial.keep()
                 return failures
+        except OutOfBudgetError:
+            plan.rollback(mark)
+            raise
         except InputError as error:
+            plan.rollback(mark)
             if len(batch) == 1:
                 return {batch[0].name: self._set_aside(batch[0], error)}
             return {name: failure for turn in batch for name, failure in self.attempt([turn]).items()}

@@ -1,13 +1,15 @@
 """Record the decisions of a session, pod by pod and gang by gang, and make the plan from them.
 
 Contract: every pod is in at most one list of the plan. A later decision replaces an earlier one: a pod that is bound is
-no longer unschedulable, and a pod that this plan bound and then displaced is unschedulable, as if never bound.
+no longer unschedulable, and a pod that this plan bound and then displaced is unschedulable, as if never bound. An
+attempt that ends early is undone here as in the cluster (`mark` and `rollback`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -27,6 +29,29 @@ from tutti.engine.session.plan import (
 )
 from tutti.kube.objects import PodDisruptionBudget
 
+T = TypeVar("T")
+_Log = list[tuple[dict[str, Any], str, object]]
+"""What was replaced, the latest last: the dict, the key, and the old value or None."""
+
+
+class _LoggedDict(dict[str, T]):
+    """A dict that logs what is replaced; no value is None."""
+
+    def __init__(self, log: _Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def __setitem__(self, key: str, value: T) -> None:
+        self._log.append((self, key, self.get(key)))
+        super().__setitem__(key, value)
+
+    def discard(self, key: str) -> T | None:
+        """Remove and return a value; None if there is none."""
+        value = super().pop(key, None)
+        if value is not None:
+            self._log.append((self, key, value))
+        return value
+
 
 class PlanBuilder:
     """See the module's docstring."""
@@ -35,20 +60,37 @@ class PlanBuilder:
         self._cluster, self._now = cluster, now
         self.partial_gangs: list[PartialGang] = []
         self._holds_before = dict(cluster.holds)
-        self._binds: dict[str, Bound] = {}
-        self._evictions: dict[str, Eviction] = {}
-        self._nominated: dict[str, Nominated] = {}
-        self._unschedulable: dict[str, Unschedulable] = {}
-        self._budgets: dict[str, PodDisruptionBudget] = {}
+        self._log: _Log = []
+        self._binds: _LoggedDict[Bound] = _LoggedDict(self._log)
+        self._evictions: _LoggedDict[Eviction] = _LoggedDict(self._log)
+        self._nominated: _LoggedDict[Nominated] = _LoggedDict(self._log)
+        self._unschedulable: _LoggedDict[Unschedulable] = _LoggedDict(self._log)
+        self._budgets: _LoggedDict[PodDisruptionBudget] = _LoggedDict(self._log)
         self._turns: list[Turn] = []
-        self.gangs: dict[str, GangPlan] = {}
-        self.broken_gangs: dict[str, tuple[str, int]] = {}
+        self.gangs: _LoggedDict[GangPlan] = _LoggedDict(self._log)
+        self.broken_gangs: _LoggedDict[tuple[str, int]] = _LoggedDict(self._log)
         """Gangs that fell below their minimum: the pod or gang that displaced them, and their former minimum, which
         some dialects count from the pods that exist."""
         self.lost_nominations: list[str] = []
         """Pods that lost the room that was held for them to a pod or gang of higher priority."""
         self.displaced_count = 0
         """The number of pods that this plan had bound, or held room for, and displaced again."""
+
+    def mark(self) -> tuple[int, int]:
+        """Return a mark for the decisions so far; an earlier mark is void."""
+        self._log.clear()
+        return len(self.lost_nominations), self.displaced_count
+
+    def rollback(self, mark: tuple[int, int]) -> None:
+        """Undo all decisions since the last mark."""
+        while self._log:
+            decisions, key, old = self._log.pop()
+            if old is None:
+                dict.pop(decisions, key)
+            else:
+                dict.__setitem__(decisions, key, old)
+        del self.lost_nominations[mark[0] :]
+        self.displaced_count = mark[1]
 
     def is_bound(self, pod: str) -> bool:
         """Return whether this plan has bound a pod."""
@@ -70,8 +112,8 @@ class PlanBuilder:
         row = pods.row_of[pod]
         obj = pods.objects[row]
         uid = obj.metadata.uid if obj is not None else None
-        self._unschedulable.pop(pod, None)
-        self._nominated.pop(pod, None)
+        self._unschedulable.discard(pod)
+        self._nominated.discard(pod)
         self._binds[pod] = Bound(
             pod,
             decision.node or "",
@@ -96,7 +138,8 @@ class PlanBuilder:
 
     def displace(self, pod: str, preemptor: str) -> None:
         """Record that a pod which this plan had bound is pending again."""
-        previous = self._binds.pop(pod)
+        previous = self._binds.discard(pod)
+        assert previous is not None
         for key, eviction in self._evictions.items():
             if eviction.by in (pod, previous.gang):  # the preemptor takes the room of those victims too
                 self._evictions[key] = replace(eviction, by=preemptor)
@@ -110,7 +153,7 @@ class PlanBuilder:
     def remove_nomination(self, pod: str, preemptor: str) -> None:
         """Record that a pod loses the room that was held for it."""
         self.lost_nominations.append(pod)
-        previous = self._nominated.pop(pod, None)
+        previous = self._nominated.discard(pod)
         if previous is not None:
             self._refuse_displaced(pod, preemptor, previous.priority, previous.gang)
 
@@ -121,12 +164,12 @@ class PlanBuilder:
 
     def nominate(self, nominated: Nominated) -> None:
         """Record that room is held for a pod."""
-        self._unschedulable.pop(nominated.pod, None)
+        self._unschedulable.discard(nominated.pod)
         self._nominated[nominated.pod] = nominated
 
     def refuse(self, unschedulable: Unschedulable) -> None:
         """Record that a pod cannot be placed."""
-        self._nominated.pop(unschedulable.pod, None)
+        self._nominated.discard(unschedulable.pod)
         self._unschedulable[unschedulable.pod] = unschedulable
 
     def start_bound_pods(self) -> None:

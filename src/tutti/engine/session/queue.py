@@ -25,9 +25,9 @@ from tutti.cluster.edits import Hold
 from tutti.cluster.events import Event
 from tutti.engine.gangs.gang_state import NO_CREATION_TIME, Gangs, creation_time
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.partial_gangs import PartialGangs, follow
-from tutti.engine.session.plan import NotConsidered, Order, Turn, surplus_name
-from tutti.engine.session.policy import Patience
+from tutti.engine.session.partial_gangs import PartialGangs, follow, next_undo, undo
+from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn, surplus_name
+from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.pending_turns import PendingTurns
 from tutti.engine.session.waiting.starving_turns import StarvingTurns
@@ -46,6 +46,15 @@ class Reservation(msgspec.Struct, frozen=True):
     """When the turn will be able to start; None if the ends of the pods in its way are unknown."""
 
 
+class AvoidedNodes(msgspec.Struct, frozen=True):
+    """Nodes where the binding of a pod failed."""
+
+    uid: str | None
+    """The uid of the pod: a new pod of the same name avoids nothing."""
+    until: dict[str, int]
+    """The time until which each node is avoided, in microseconds."""
+
+
 class QueueRecord(msgspec.Struct, frozen=True):
     """The content of a queue as plain data, for a recording or a restart."""
 
@@ -55,8 +64,8 @@ class QueueRecord(msgspec.Struct, frozen=True):
     reservation: Reservation | None = None
     wake: int | None = None
     partial: PartialGangs = PartialGangs()
-    avoided: dict[str, dict[str, int]] = {}
-    """Nodes where the binding of a pod failed, by pod key, with the time until which each is avoided."""
+    avoided: dict[str, AvoidedNodes] = {}
+    """Nodes where the binding of a pod failed, by pod key."""
 
 
 class Queue:
@@ -73,7 +82,7 @@ class Queue:
         self._reservation: Reservation | None = None
         self._wake: int | None = None
         self._partial = PartialGangs()
-        self._avoided: dict[str, dict[str, int]] = {}
+        self._avoided: dict[str, AvoidedNodes] = {}
         self._growing_until: int | None = None
         """When the first gang that is due but may still be growing is tried."""
         self._undo: list[tuple[str, object]] = []
@@ -85,6 +94,9 @@ class Queue:
         """Pending turns that have neither failed nor been found to need nothing now."""
         self._changed: set[str] = set()
         """Waiting turns whose pods or group changed since they failed."""
+        self._needs_nothing: dict[str, tuple[int, ...]] = {}
+        """The versions of pending turns that were taken and had nothing to place, such as the surplus of a gang whose
+        minimum waits. Trials of other turns of the gang are no reason to take them again."""
         self._index: WaitingIndex | None = None
         self._starving = StarvingTurns(0)
         self._events: list[int] = []
@@ -150,10 +162,18 @@ class Queue:
             self._index.put(name, entry, failure)
         self._starving.put(name, entry)
 
+    def note_done(self, turn: Turn) -> None:
+        """Remove a turn that was taken and did not fail: its pods are placed, or it needs nothing for now."""
+        self.drop(turn.name)
+        pods = self.cluster.pods
+        if all(pods.node_names[pods.row_of[pod]] is None for pod in turn.pods):
+            self._needs_nothing[turn.name] = self.version(turn)
+
     def drop(self, name: str) -> None:
-        """Remove a turn that no longer waits: it succeeded, or needs nothing until its pods or group change."""
+        """Remove a turn that no longer waits."""
         self._untried.discard(name)
         self._changed.discard(name)
+        self._needs_nothing.pop(name, None)
         entry = self._waiting.pop(name, None)
         if entry is not None:
             self._log(name, entry)
@@ -163,15 +183,25 @@ class Queue:
 
     # Failed bindings and partial gangs --------------------------------------------------------------------------------
 
-    def bind_failed(self, pod: str, node: str, message: str, *, now: int, patience: Patience) -> None:
+    def bind_failed(
+        self, pod: str, node: str, message: str, *, now: int, patience: Patience, uid: str | None = None
+    ) -> None:
         """Record that a planned binding failed; call this after `Unbind`.
 
-        The pod waits for its backoff, and its node is avoided for a while.
+        The pod waits for its backoff, and its node is avoided for a while. Nothing is recorded of a pod that is not
+        pending: it is gone, another pod has its name, or a watch has reported it with a node.
         """
+        row = self.cluster.pods.row_of.get(pod)
+        if row is None or self.cluster.pods.node_names[row] is not None:
+            return
+        known_uid = self.cluster.pod(pod).metadata.uid
+        if uid is not None and uid != known_uid:
+            return
         self._log("avoided", self._avoided)
-        until = now + patience.avoided_for
-        self._avoided = {**self._avoided, pod: {**self._avoided.get(pod, {}), node: until}}
-        row = self.cluster.pod_row(pod)
+        avoided = self._avoided.get(pod)
+        before = avoided.until if avoided is not None and avoided.uid == known_uid else {}
+        nodes = AvoidedNodes(known_uid, {**before, node: now + patience.avoided_for})
+        self._avoided = {**self._avoided, pod: nodes}
         gang = Gangs.of(self.cluster).key_of(row)
         name = pod if gang is None else f"gang/{gang}"
         previous = self._waiting.get(name)
@@ -183,7 +213,7 @@ class Queue:
             message=f"binding to {node} failed: {message}",
             order=order,
             version=(),
-            uid=self.cluster.pod(pod).metadata.uid if gang is None else None,
+            uid=known_uid if gang is None else None,
         )
         self._log(name, previous)
         self._waiting[name] = entry
@@ -194,7 +224,14 @@ class Queue:
         """Return the nodes where a binding of one of some pods failed lately."""
         if not self._avoided:
             return set()
-        return {node for pod in pods for node, until in self._avoided.get(pod, {}).items() if until > now}
+        found = ((pod, self._avoided.get(pod)) for pod in pods)
+        return {
+            node
+            for pod, avoided in found
+            if avoided is not None and avoided.uid == self.cluster.pod(pod).metadata.uid
+            for node, until in avoided.until.items()
+            if until > now
+        }
 
     @property
     def partial(self) -> PartialGangs:
@@ -203,7 +240,15 @@ class Queue:
 
     def _note_gangs(self, gangs: set[str], now: int) -> None:
         """Remember which gangs have run whole, and which are partial."""
-        seen = follow(self._partial, self.cluster, gangs, now=now)
+        self._set_partial(follow(self._partial, self.cluster, gangs, now=now))
+
+    def undo_partial_gangs(self, now: int, patience: Patience) -> list[PartialGang]:
+        """Return the gangs that were not completed in time, as far as that is new or has changed."""
+        seen, undone = undo(self._partial, self.cluster, now=now, partial_for=patience.partial_for)
+        self._set_partial(seen)
+        return undone
+
+    def _set_partial(self, seen: PartialGangs) -> None:
         if seen is not self._partial:
             self._log("partial", self._partial)
             self._partial = seen
@@ -235,16 +280,23 @@ class Queue:
         """Return a pending turn, as of the last `sync`."""
         return self._pending.turns.get(name) if self._pending is not None else None
 
+    def order_of(self, name: str) -> Order:
+        """Return the place of a waiting turn in the queue, which may have changed since the turn failed."""
+        turn = self.turn(name)
+        return turn.order if turn is not None else self._waiting[name].order
+
     def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
         """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
         self._syncs += 1
+        from_record: set[str] = set()
         if self._pending is None or not self._pending.serves(engine.profile):
             self._pending, self._index = PendingTurns(self.cluster, engine.profile), None
+            from_record = {*self._partial.whole, *self._partial.since}  # gangs of a record may be gone
         changes = self._pending.sync()
         for name in changes.removed:
             self.drop(name)
-        if changes.gangs:
-            self._note_gangs(changes.gangs, now)
+        if changes.gangs or from_record:
+            self._note_gangs(changes.gangs | from_record, now)
         if self._avoided:
             self._forget_avoided(now)
         if self._index is None or self._index.patience != patience:
@@ -260,14 +312,16 @@ class Queue:
         return changes.not_considered
 
     def _forget_avoided(self, now: int) -> None:
-        """Forget failed bindings that are old, or of pods that have gone."""
-        rows = self.cluster.pods.row_of
-        kept = {
-            pod: {node: until for node, until in nodes.items() if until > now}
-            for pod, nodes in self._avoided.items()
-            if pod in rows
-        }
-        kept = {pod: nodes for pod, nodes in kept.items() if nodes}
+        """Forget failed bindings that are old, or of pods that have gone; the turns may use those nodes again."""
+        rows, kept = self.cluster.pods.row_of, {}
+        for pod, avoided in self._avoided.items():
+            until = {node: time for node, time in avoided.until.items() if time > now} if pod in rows else {}
+            if until:
+                kept[pod] = AvoidedNodes(avoided.uid, until)
+            if len(until) < len(avoided.until) and pod in rows:
+                gang = Gangs.of(self.cluster).key_of(rows[pod])
+                names = (pod,) if gang is None else (f"gang/{gang}", f"gang/{gang} above its minimum")
+                self._changed |= {name for name in names if name in self._waiting and self.turn(name) is not None}
         if kept != self._avoided:
             self._log("avoided", self._avoided)
             self._avoided = kept
@@ -280,7 +334,7 @@ class Queue:
             self.drop(name)
         self._index, self._starving = WaitingIndex(patience), StarvingTurns(patience.starving_after)
         self._untried = set(turns).difference(self._waiting)
-        self._changed = set()
+        self._changed, self._needs_nothing = set(), {}
         for name, entry in self._waiting.items():
             self._index.put_hot(name, entry)
             self._starving.put(name, entry)
@@ -291,7 +345,8 @@ class Queue:
             entry, turn = self._waiting.get(name), self.turn(name)
             assert turn is not None
             if entry is None:
-                self._untried.add(name)
+                if self._needs_nothing.get(name) != self.version(turn):
+                    self._untried.add(name)
             elif self._is_another_pod(turn, entry):
                 self.drop(name)
                 self._untried.add(name)
@@ -317,7 +372,11 @@ class Queue:
         return np.unique(rows[rows >= 0]).astype(np.intp)
 
     def note_changes(self, engine: Engine) -> None:
-        """Note which waiting turns the changes of the cluster since the last call may cure."""
+        """Note which waiting turns the changes of the cluster since the last call may cure.
+
+        A session calls this also while it runs and at its end: what it has placed or released may cure a turn, and
+        nothing else may happen before `wake`.
+        """
         assert self._index is not None
         cluster = self.cluster
         touched, released = cluster.touched, cluster.hold_index.touched
@@ -418,18 +477,31 @@ class Queue:
         owner = self._waiting.get(reservation.name)
         return name if owner is not None and self._waiting[name].order < owner.order else None
 
-    def next_due(self, now: int, patience: Patience) -> int | None:
-        """Return the earliest time at which a turn is due or a hold expires, if nothing changes before."""
+    def next_due(self, now: int, policy: Policy, patience: Patience) -> int | None:
+        """Return the earliest time after now at which a session is needed, if nothing changes before."""
         assert self._index is not None
-        times = [self._index.next_retry(now)]
+        waiting, reserves = self._waiting, policy.queueing == "reservation"
+        blocked_after: Order | None = None
+        if policy.queueing == "fifo":  # no turn passes the first one that waits for room
+            blocked_after = min((self.order_of(name) for name, e in waiting.items() if e.needs_room), default=None)
+
+        def retry_time(name: str) -> int | None:
+            if blocked_after is not None and self.order_of(name) > blocked_after:
+                return None
+            turn = self.turn(name)
+            grows_until = self._grows_until(turn, patience) if turn is not None else None
+            return max(waiting[name].backoff_ends(patience), grows_until or 0)
+
+        times = [self._index.next_retry(retry_time, now=now, each_turn=policy.queueing == "fifo")]
         if self._reservation is not None:
             times.append(self._reservation.since + patience.reserved_for)
-        elif self.first_starving() is not None:
+        elif reserves and self.first_starving() is not None:
             times.append(now + 1)  # the last session had no budget left to make a reservation
-        times += [self._starving.next_time(), self.cluster.hold_index.next_expiry()]
-        times += [max(since + patience.partial_for, now + 1) for since in self._partial.since.values()]
-        times.append(self._growing_until)
-        return min((time for time in times if time is not None), default=None)
+        times += [self._starving.next_time() if reserves else None, self.cluster.hold_index.next_expiry()]
+        times.append(next_undo(self._partial, now=now, partial_for=patience.partial_for))
+        times += [self._growing_until, *(time for each in self._avoided.values() for time in each.until.values())]
+        earliest = min((time for time in times if time is not None), default=None)
+        return None if earliest is None else max(earliest, now + 1)
 
     # Following the cluster's marks ------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from tutti.cluster.edits import Release
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError
-from tutti.engine.session.partial_gangs import overdue, partial_gang
 from tutti.engine.session.passes import Passes
 from tutti.engine.session.plan import NotConsidered, Turn
 from tutti.engine.session.policy import Patience, Policy
@@ -88,7 +87,8 @@ class QueuePasses(Passes):
     def _not_blocked(self, turns: list[Turn]) -> list[Turn]:
         """Return the turns before the first turn that waits for room, and that turn."""
         due = {turn.name for turn in turns}
-        blocked = (e.order for name, e in self._queue.waiting.items() if e.needs_room and name not in due)
+        queue = self._queue
+        blocked = (queue.order_of(name) for name, e in queue.waiting.items() if e.needs_room and name not in due)
         first = min(blocked, default=None)
         return turns if first is None else [turn for turn in turns if turn.order < first]
 
@@ -170,13 +170,13 @@ class QueuePasses(Passes):
         for turn in batch:
             failure = failed.get(turn.name)
             if failure is None:
-                self._queue.drop(turn.name)
+                self._queue.note_done(turn)
                 continue
             self._record_failure(turn, failure)
             if self.policy.queueing == "fifo" and failure.needs_room:
                 self._blocked_by = turn
         if own is not None and self._queue.reservation is None:
-            reservations.reserve()  # at once: later turns must not take the room
+            reservations.renew(own)  # at once: later turns must not take the room
 
     def _reserve_before(self, turn: Turn) -> None:
         """Reserve room for a starving turn that comes before a turn and has no attempt in this session."""
@@ -204,13 +204,11 @@ class QueuePasses(Passes):
 
     def _undo_partial_gangs(self) -> None:
         """Evict the bound pods of gangs that were not completed in time, and report those that stay."""
-        seen = self._queue.partial
-        for key in overdue(seen, now=self._now, partial_for=self._patience.partial_for):
-            partial = partial_gang(self.cluster, key, seen.since[key])
+        for partial in self._queue.undo_partial_gangs(self._now, self._patience):
             self.context.plan.partial_gangs.append(partial)
+            reason = f"{partial.running} of {partial.minimum} pods of gang {partial.gang} run, and it never ran whole"
             for pod in partial.evicted:
-                reason = f"{partial.running} of {partial.minimum} pods of gang {key} run, and it never ran whole"
-                self.context.evictor.undo(pod, gang=key, reason=reason)
+                self.context.evictor.undo(pod, gang=partial.gang, reason=reason)
 
     # The end ----------------------------------------------------------------------------------------------------------
 
@@ -224,5 +222,7 @@ class QueuePasses(Passes):
             self._reservations.reserve()
         self._queue.note_changes(self.engine)  # what this session did may have cured turns that it tried before
         self._queue.resume = self._stopped_at.order if self._stopped_at is not None else None
-        is_stopped = self._stopped_at is not None
-        self._queue.wake = self._now if is_stopped else self._queue.next_due(self._now, self._patience)
+        if self._stopped_at is not None:
+            self._queue.wake = self._now
+        else:
+            self._queue.wake = self._queue.next_due(self._now, self.policy, self._patience)

@@ -63,10 +63,21 @@ class Reservations:
         return reservation
 
     def hold(self, reservation: Reservation) -> None:
-        """Hold the room of a reservation."""
+        """Hold the room of a reservation, for its pods that are still pending."""
+        pods = self._cluster.pods
         for hold in reservation.holds:
-            self._cluster.apply(hold)
+            row = pods.row_of.get(hold.owner)
+            if row is not None and pods.node_names[row] is None:
+                self._cluster.apply(hold)
         self._queue.reservation = reservation
+
+    def renew(self, own: Reservation) -> None:
+        """Reserve room again after the owner's attempt has failed; without budget, keep the room that it had."""
+        entry, context = self._queue.waiting.get(own.name), self._context
+        if context.may_defer_turn and context.budget.is_exhausted() and entry is not None and entry.needs_room:
+            self.hold(own)
+        else:
+            self.reserve()
 
     def _release(self, *, announce: bool) -> None:
         """Release the reservation; without `announce` no turn is retried, because the room is not free for others."""
@@ -106,18 +117,22 @@ class Reservations:
     def reserve(self) -> None:
         """Hold room for the first starving turn, unless an earlier turn in the queue has the reservation."""
         ends: ExpectedEnds | None = None
+        context = self._context
         for _ in range(_MAX_PLANS):
+            budget = context.turn_budget
             name = self._queue.first_starving()
             turn = self._queue.turn(name) if name is not None else None
-            if turn is None or name is None or self._context.budget.is_exhausted():
+            if turn is None or name is None or budget.is_exhausted():
                 break
             ends = ends or expected_ends(self._cluster, self._gangs, now=self._now)
-            planner, budget = self._context.placer, self._context.budget
-            planned = plan_reservation(planner, self._need(turn), ends, now=self._now, budget=budget)
+            planned = plan_reservation(context.placer, self._need(turn), ends, now=self._now, budget=budget)
             if planned is not None:
                 self._make(turn, *planned)
                 break
+            if budget.is_exhausted():
+                break  # nobody knows whether the turn could start
             self._postpone(name)
+            context.may_defer_turn = True
         if self._last is not None and self._queue.reservation is None:
             self._announce_free_room(self._last)
 

@@ -7,7 +7,7 @@ changed or gone. A rollback of the cluster is a change like any other: the next 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 from tutti.cluster.cluster import Cluster
@@ -60,12 +60,15 @@ class PendingTurns:
         self._gangs.sync()
         if self._log_position != touched.length:
             if self._log_position < 0 or not touched.has_all_since(self._log_position):
-                rows: Iterable[int] = range(self._cluster.pods.length)
+                rows: Collection[int] = range(self._cluster.pods.length)
             else:
                 rows = set(touched.since(self._log_position).tolist())
             self._log_position = touched.length
+            # First forget, then add: a pod that was created again may have another row than before.
             for row in rows:
-                self._sync_row(row, changes)
+                self._forget_row(row, changes)
+            for row in rows:
+                self._add_row(row, changes)
         while self._changed_gangs:
             gang = self._changed_gangs.pop()
             changes.gangs.add(gang)
@@ -74,17 +77,24 @@ class PendingTurns:
         removed = {name for name in changes.removed if name not in self.turns}
         return TurnChanges(changed, removed, changes.not_considered, changes.gangs)
 
-    def _sync_row(self, row: int, changes: TurnChanges) -> None:
+    def _forget_row(self, row: int, changes: TurnChanges) -> None:
+        """Forget what was known of the pod in a row."""
         pods = self._cluster.pods
-        known, pod = self._gang_of_row.pop(row, None), pods.objects[row]
+        known = self._gang_of_row.pop(row, None)
         if known is not None:
             self._forget(known, changes)
         elif pods.group[row] != NO_GROUP:  # a bound pod began to terminate, or has just been bound elsewhere
             gang = self._gangs.key_of(row)
             if gang is not None:
                 changes.gangs.add(gang)
-        if pod is None or pods.node_names[row] is not None:
+        if pods.objects[row] is None or pods.node_names[row] is not None:
             self.not_considered.pop(pods.keys[row], None)
+
+    def _add_row(self, row: int, changes: TurnChanges) -> None:
+        """Add the pod in a row if it is pending."""
+        pods = self._cluster.pods
+        pod = pods.objects[row]
+        if pod is None or pods.node_names[row] is not None:
             return
         key, reason = pods.keys[row], not_considered(pod, self._profile)
         if reason is not None:

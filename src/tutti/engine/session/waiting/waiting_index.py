@@ -13,7 +13,7 @@ the number of waiting turns, except for the turns of hot kinds.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Rows
@@ -215,9 +215,19 @@ class WaitingIndex:
         """Return the next turn of a kind that may be cured, after a place in the queue."""
         return kind.turns.first(now, after) if kind.key in self._hot else None
 
-    def next_retry(self, now: int) -> int | None:
-        """Return the earliest time after now at which a turn is due, if nothing changes before."""
-        times = [max(kind.turns.next_backoff(), now + 1) for kind in self._hot.values()]
+    def next_retry(self, retry_time: Callable[[str], int | None], *, now: int, each_turn: bool) -> int | None:
+        """Return the earliest time at which a turn is due, if nothing changes before.
+
+        `retry_time` returns when a turn that may be cured can be tried; None if other turns must come first. It is
+        asked for the turns of kinds that were not taken although a backoff is over, or with `each_turn` for all turns.
+        """
+        times: list[int] = []
+        for kind in self._hot.values():
+            backoff_ends = kind.turns.next_backoff()
+            if backoff_ends > now and not each_turn:
+                times.append(backoff_ends)
+            else:
+                times += [time for time in map(retry_time, kind.turns) if time is not None]
         while self._retries:
             due, _, kind = self._retries[0]
             if kind.turns and kind.failed_at == due - self.patience.retry_after:
