@@ -2,8 +2,8 @@
 
 An edit is a frozen record. The same records serve as watch updates, undo log entries and contents of plans. `Put`
 creates or replaces an object of any kind, including a volume bound to its claim. `Bind` and `Unbind` move a pod without
-changing its object; `Evict` and `Unevict` let it terminate in the same way. `Hold` keeps room on a node for a pod that is not bound yet. `Switch` turns a template node (a node
-that could be bought) into an active node and back.
+changing its object; `Evict` and `Unevict` let it terminate in the same way. `Hold` keeps room on a node for a pod that
+is not bound yet. `Switch` turns a template node (a node that could be bought) into an active node and back.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ from tutti.engine.session.plan import (
 )
 from tutti.kube.objects import PodDisruptionBudget
 
-
 T = TypeVar("T")
 _Log = list[tuple[dict[str, Any], str, object]]
 """What was replaced, the latest last: the dict, the key, and the old value or None."""
