@@ -905,3 +905,19 @@ def test_a_new_pod_of_the_same_name_starts_anew_after_a_restart() -> None:
     run(queue, START)
     other = Queue(Cluster((node("a"), pod("p", uid="second"))), queue.freeze())
     assert bound(run(other, START + 1)) == {"p": "a"}
+
+
+def test_a_plan_that_undoes_a_partial_gang_names_the_budgets_that_it_spends() -> None:
+    cluster, queue, engine = partial()
+    for number in (0, 1):
+        member = cluster.pod(f"default/g-{number}")
+        labels = {**(member.metadata.labels or {}), "app": "g"}
+        cluster.apply(Put(replace(member, metadata=replace(member.metadata, labels=labels))))
+    cluster.apply(Put(builders.disruption_budget("g", 5)))
+    session(engine, queue, START, Policy())
+    before = cluster.copy()
+    plan = session(engine, queue, START + MINUTE, Policy())
+    assert [each.status.disruptions_allowed for each in plan.budgets] == [3]
+    for edit in plan.edits():
+        before.apply(edit)
+    assert cluster_state(before) == cluster_state(cluster)
