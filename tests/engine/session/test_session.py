@@ -928,3 +928,38 @@ def test_pods_that_are_created_again_in_other_rows_are_not_lost() -> None:
         cluster.observe(Put(pod(name, cpu="1", uid=f"new {name}")))
     assert all(rows[key] != row for key, row in cluster.pods.row_of.items())
     assert set(bound(session(engine, queue, START + MINUTE, Policy()))) == {"a", "b"}
+
+
+def test_a_changed_gang_is_tried_at_once_after_a_what_if() -> None:
+    cluster = Cluster((node("a"), node("b"), node("c"), *gang("g", 4)))
+    queue = Queue(cluster)
+    run(queue, START)
+    cluster.apply(Remove("Pod", "default/g-3"))
+    mark = cluster.mark()
+    assert len(run(queue, START + 1).binds) == 3
+    cluster.rollback(mark)
+    assert len(run(queue, START + 1).binds) == 3
+
+
+def test_a_new_pod_of_the_same_name_starts_anew_after_a_restart() -> None:
+    cluster = Cluster((node("a"), pod("busy", on="a"), pod("p")))
+    queue = Queue(cluster)
+    run(queue, START)
+    other = Queue(Cluster((node("a"), pod("p", uid="second"))), queue.freeze())
+    assert bound(run(other, START + 1)) == {"p": "a"}
+
+
+def test_a_plan_that_undoes_a_partial_gang_names_the_budgets_that_it_spends() -> None:
+    cluster, queue, engine = partial()
+    for number in (0, 1):
+        member = cluster.pod(f"default/g-{number}")
+        labels = {**(member.metadata.labels or {}), "app": "g"}
+        cluster.apply(Put(replace(member, metadata=replace(member.metadata, labels=labels))))
+    cluster.apply(Put(builders.disruption_budget("g", 5)))
+    session(engine, queue, START, Policy())
+    before = cluster.copy()
+    plan = session(engine, queue, START + MINUTE, Policy())
+    assert [each.status.disruptions_allowed for each in plan.budgets] == [3]
+    for edit in plan.edits():
+        before.apply(edit)
+    assert cluster_state(before) == cluster_state(cluster)

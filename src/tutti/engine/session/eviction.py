@@ -78,7 +78,10 @@ class Evictor:
     def undo(self, pod: str, *, gang: str, reason: str) -> None:
         """Evict a bound pod of a gang that was not completed, for the gang itself."""
         eviction = replace(self._eviction(pod, gang, to=None), reason=reason)
-        change = self._evict(pod, Budgets(self._cluster), {}, {})
+        budgets: dict[str, PodDisruptionBudget] = {}
+        change = self._evict(pod, Budgets(self._cluster), budgets, {})
+        for budget in budgets.values():
+            self._plan.record_budget(budget)
         self._plan.evict(replace(eviction, change=change))
 
     def _priority(self, pod: str) -> int:

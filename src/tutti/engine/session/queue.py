@@ -330,12 +330,15 @@ class Queue:
         """Make the index again; every waiting turn counts as possibly cured."""
         assert self._pending is not None
         turns = self._pending.turns
-        for name in [name for name in self._waiting if name not in turns]:
-            self.drop(name)
+        for name, entry in list(self._waiting.items()):
+            if name not in turns or self._is_another_pod(turns[name], entry):
+                self.drop(name)
         self._index, self._starving = WaitingIndex(patience), StarvingTurns(patience.starving_after)
         self._untried = set(turns).difference(self._waiting)
         self._changed, self._needs_nothing = set(), {}
         for name, entry in self._waiting.items():
+            if entry.version and entry.version != self.version(turns[name]):
+                self._changed.add(name)
             self._index.put_hot(name, entry)
             self._starving.put(name, entry)
 
