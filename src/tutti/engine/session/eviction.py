@@ -141,7 +141,7 @@ class Evictor:
         """Record gangs that fell below their minimum, and displace their pods that this plan has bound."""
         for key, minimum in minimums.items():
             state = self._gangs.state(key, ())
-            if len(state.running) >= minimum and not state.need().least:
+            if state.present >= minimum and not state.is_short:
                 continue
             self._plan.broken_gangs[key] = preemptor, minimum
             for pod in self._plan.bound_pods_of(key):

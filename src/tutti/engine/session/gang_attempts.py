@@ -68,11 +68,11 @@ class GangAttempts:
             return gang.problem
         if need.least and gang.key in self._plan.broken_gangs:
             preemptor, minimum = self._plan.broken_gangs[gang.key]
-            if len(state.running) + waiting_count < minimum:
+            if state.present + waiting_count < minimum:
                 return f"it was evicted for {preemptor}: its pods must be created again first"
         if waiting_count < need.least:
-            have = len(state.running) + waiting_count
-            return f"{have} of {gang.minimum} pods exist: the gang waits for {need.least - waiting_count} more"
+            have, more = state.present + waiting_count, need.least - waiting_count
+            return f"{have} of {have + more} pods exist: the gang waits for {more} more"
         return None if need.has_enough_pods else "a part of the gang has too few pods: the gang waits for more"
 
     def _place(self, turn: Turn, state: GangState, need: Need) -> FailedAttempt | GangShortage | None:
@@ -145,7 +145,7 @@ class GangAttempts:
         if all(pods.node_names[pods.row_of[pod]] is not None for pod in turn.pods):
             return None
         state = self._gang_state(turn)
-        if state.gang.problem is not None or state.need().least:
+        if state.gang.problem is not None or state.is_short:
             return None
         self._record_gang(turn, state)
         refused: FailedAttempt | None = None
@@ -202,7 +202,13 @@ class GangAttempts:
         if gang.key not in self._plan.gangs:
             running = len(state.running)
             self._plan.gangs[gang.key] = GangPlan(
-                gang.key, gang.dialect, gang.minimum, running + len(state.waiting), running, priority=turn.priority
+                gang=gang.key,
+                dialect=gang.dialect,
+                minimum=gang.minimum,
+                pods=running + len(state.waiting),
+                running=running,
+                missing=state.need().least,
+                priority=turn.priority,
             )
 
     def _record_placement(

@@ -1,7 +1,8 @@
 """Partial gangs: gangs that run in part and never ran whole are completed, or undone after a while.
 
 A gang is partial if some, but fewer than its minimum of its pods are bound and not terminating, and it never had its
-minimum at once: a binding failed, or its scheduler stopped in between. Every session tries to complete it (its missing
+minimum at once: a binding failed, or its scheduler stopped in between. A gang whose declaration is invalid has no known
+minimum and is not partial. Every session tries to complete it (its missing
 pods are a turn like any other). After `Patience.partial_for` the plan evicts its bound pods that have a controller and
 have not started; other bound pods are reported. A gang that once ran whole is never undone.
 
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import Gangs, GangState
+from tutti.engine.gangs.gang_state import GangPhase, Gangs, GangState
 from tutti.engine.session.plan import PartialGang
 from tutti.kube.objects import Pod
 
@@ -35,14 +36,15 @@ def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now:
     gangs, whole, since = Gangs.of(cluster), set(seen.whole), dict(seen.since)
     for key in changed:
         state = gangs.state(key, ())
-        if state.gang.problem is None and state.running and not state.need().least:
-            whole.add(key)
-            since.pop(key, None)
-        elif not state.running:
-            whole.discard(key)
+        phase = state.phase
+        if phase is not GangPhase.PARTIAL:
             since.pop(key, None)
         elif key not in whole:
             since.setdefault(key, now)
+        if phase is GangPhase.WHOLE:
+            whole.add(key)
+        elif not state.running:
+            whole.discard(key)
     if whole == seen.whole and since == seen.since:
         return seen
     return PartialGangs(frozenset(whole), since)
