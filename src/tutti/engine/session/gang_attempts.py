@@ -13,6 +13,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from tutti.cluster.work.meter import POD_TRIED
+from tutti.engine.gangs.chosen_nodes import place_on_held_nodes
 from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.plugins.base import Area
@@ -82,11 +83,14 @@ class GangAttempts:
         """
         context = self._context
         area = context.area_for(turn.pods)
-        decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH), area)
+        decisions = place_on_held_nodes(self._placer, need, area)
+        if decisions is None:
+            decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH), area)
         context.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
             context.record_binds(decisions, gang=turn.gang)
-            context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
+            if not turn.surplus:  # surplus pods keep the room for which others were evicted until their own attempt
+                context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
             self._record_placement(turn, state)
             return None
         context.raise_if_out_of_budget()
@@ -215,12 +219,15 @@ class GangAttempts:
         self, turn: Turn, state: GangState, evictions: Evictions | None = None, failure: FailedAttempt | None = None
     ) -> None:
         previous = self._plan.gangs[turn.key]
+        message = failure.message if failure is not None else ""
+        if failure is None and turn.surplus:
+            message = previous.message  # another surplus pod may wait for its victims
         self._plan.gangs[turn.key] = replace(
             previous,
             evicts=(*previous.evicts, *(evictions.victims if evictions else ())),
             budgets_broken=previous.budgets_broken + (evictions.violations if evictions else 0),
             domain=self._shared_domain(state),
-            message=failure.message if failure is not None else "",
+            message=message,
             reasons={},
         )
 
