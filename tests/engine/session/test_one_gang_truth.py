@@ -470,3 +470,34 @@ def test_explain_names_the_whole_gang_that_a_single_pod_evicts() -> None:
     explanation = explain_pod(Engine(Cluster(objects)), "default/high")
     assert sorted(explanation.evicts) == sorted(each.pod for each in schedule(Cluster(objects)).evictions)
     assert set(explanation.evicts) == {"default/g-0", "default/g-1"}
+
+
+def _with_two_victims(annotations: dict[str, str]) -> list[Object]:
+    """Return a running gang with two surplus pods, each of which fits only where a pod of lower priority runs."""
+    return [
+        *(builders.node(name, labels={"rack": rack}) for name, rack in (("n1", "r1"), ("n2", "r2"))),
+        builders.node("n0", "1", labels={"rack": "r1"}),
+        *(builders.pod(f"low-{name}", "4", on=name) for name in ("n1", "n2")),
+        builders.pod("g-0", on="n0", gang="g", priority=10, annotations={**MIN_ONE, **annotations}, created=OLD),
+        *builders.members("g", 2, first=1, cpu="4", priority=10, annotations={**MIN_ONE, **annotations}, created=OLD),
+    ]
+
+
+def test_surplus_that_waits_for_its_victims_counts_for_the_maximum() -> None:
+    objects = _with_two_victims({"tutti.dev/max-member": "2"})
+    live = LiveCluster(objects)
+    live.run_session()
+    assert len(live.victims) == len(scheduled(objects, "default/g").evicts) == 1
+
+
+def test_surplus_that_waits_for_its_victims_determines_the_domain_of_its_part() -> None:
+    parts = {"tutti.dev/sub-groups": '[{"name": "a", "minMember": 0, "topology": {"required": "rack"}}]'}
+    objects = [
+        replace(obj, metadata=replace(obj.metadata, labels={"tutti.dev/sub-group": "a"}))
+        if isinstance(obj, k.Pod) and obj.metadata.name in ("g-1", "g-2")
+        else obj
+        for obj in _with_two_victims(parts)
+    ]
+    live = LiveCluster(objects)
+    live.run_session()
+    assert len(live.victims) == len(scheduled(objects, "default/g").evicts) == 1

@@ -181,8 +181,8 @@ class GangAttempts:
             if outcome is None and not need.has_preferences:
                 added += self._place_same_kind(turn, need, rows[1 : state.surplus])
             rows = rows[len(added) :]
-            if outcome is None:
-                state = replace(state, running=(*state.running, *added))
+            # A pod that waits for its victims counts too: for the maximum, and for the domain of the pods after it.
+            state = replace(state, running=(*state.running, *added))
         return state, refused
 
     def _place_same_kind(self, turn: Turn, need: Need, rows: Sequence[int]) -> list[int]:
