@@ -501,3 +501,21 @@ def test_surplus_that_waits_for_its_victims_determines_the_domain_of_its_part() 
     live = LiveCluster(objects)
     live.run_session()
     assert len(live.victims) == len(scheduled(objects, "default/g").evicts) == 1
+
+
+def test_a_gang_that_starts_releases_the_holds_of_its_surplus_with_and_without_evictions() -> None:
+    """Room that is held for one surplus pod must not decide which surplus pod starts."""
+    host = {**MIN_ONE, "tutti.dev/topology-required": builders.HOSTNAME}
+    first, second, third = builders.members("g", 3, cpu="2", priority=10, annotations=host, created=OLD)
+    objects: list[Object] = [
+        builders.node("n1"),
+        builders.pod("low", "3", on="n1"),
+        first,
+        second,
+        _nominated(third, "n1"),
+    ]
+    answer, live = scheduled(objects, "default/g"), LiveCluster(objects)
+    assert answer.bound == {"default/g-0": "n1", "default/g-1": "n1"}
+    check_played_gang(live, "default/g", answer, gang_answer(live.run_session(), live.cluster, "default/g"))
+    assert live.node_of("default/g-1") == "n1"
+    assert " in kubernetes.io/hostname n1" in answer.message

@@ -185,7 +185,8 @@ class Areas:
 
     def current_domain(self, need: Need, key: str, outer: Area | None) -> int:
         """Return the domain of the pods that are placed by now; without such pods, the domain with the most room."""
-        domains = self.domains_of((*need.running, *need.all_waiting), key)
+        placed = [row for row in need.all_waiting if self._cluster.pods.node[row] >= 0]
+        domains = self.domains_of((*need.running, *placed), key)
         if not domains:
             return self.domain_with_most_room(need, key, outer)
         return min(domains, key=partial(self.domain_name, key))

@@ -68,6 +68,7 @@ def _has_enough(placer: GangPlacer, need: Need) -> bool:
 
 def _shares_domains(placer: GangPlacer, need: Need) -> bool:
     """Return whether the pods of a need, and of each part, are on nodes with one value of their required label."""
-    key = need.topology.required
-    domains = placer.areas.domains_of((*need.running, *need.all_waiting), key) if key is not None else set()
+    key, nodes = need.topology.required, placer.engine.cluster.pods.node
+    rows = (*need.running, *(row for row in need.all_waiting if nodes[row] >= 0))
+    domains = placer.areas.domains_of(rows, key) if key is not None else set()
     return len(domains) <= 1 and 0 not in domains and all(_shares_domains(placer, part) for part in need.parts)

@@ -89,8 +89,7 @@ class GangAttempts:
         context.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
             context.record_binds(decisions, gang=turn.gang)
-            if not turn.surplus:  # surplus pods keep the room for which others were evicted until their own attempt
-                context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
+            self._release_surplus_holds(turn, state)
             self._record_placement(turn, state)
             return None
         context.raise_if_out_of_budget()
@@ -101,6 +100,8 @@ class GangAttempts:
                 priority = turn.priority
                 is_bound = context.evictor.carry_out(evictions, preemptor=turn.key, gang=turn.gang, priority=priority)
                 failure = None if is_bound else context.waiting_for_victims(evictions)
+                if is_bound:
+                    self._release_surplus_holds(turn, state)
                 self._record_placement(turn, state, evictions, failure)
                 return failure
             is_insufficient = context.is_eviction_insufficient
@@ -109,6 +110,14 @@ class GangAttempts:
         if is_insufficient:
             return replace(shortage, message=f"{shortage.message}{_EVICTION_INSUFFICIENT}")
         return shortage
+
+    def _release_surplus_holds(self, turn: Turn, state: GangState) -> None:
+        """Release the holds of the pods above the minimum when a gang starts: other minimums come before them.
+
+        In a turn for surplus, each pod keeps its hold until its own attempt, because others were evicted for it.
+        """
+        if not turn.surplus:
+            self._context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
 
     def _gang_state(self, turn: Turn) -> GangState:
         assert turn.gang is not None
