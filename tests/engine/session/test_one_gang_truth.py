@@ -50,6 +50,10 @@ BACKOFF = 11 * SECOND
 """Longer than any backoff."""
 
 
+FOUND = (498, 897, 1152, 2120, 4057)
+"""Worlds in which a live session did not end as `schedule` said, for reasons that hardly any other world has."""
+
+
 def _seeds(default: int) -> range:
     first, _, last = os.environ.get("TUTTI_WORLDS", "").partition("-")
     return range(int(first), int(last)) if last else range(default)
@@ -201,7 +205,7 @@ class LiveCluster:
         raise AssertionError("the sessions do not come to rest")
 
 
-@pytest.mark.parametrize("seed", _seeds(12))
+@pytest.mark.parametrize("seed", [*_seeds(12), *FOUND])
 def test_a_session_does_what_schedule_does_with_a_gang_alone(seed: int) -> None:
     objects = RandomGangWorld(seed).objects
     for gang, members in gangs_of(objects).items():
@@ -212,10 +216,19 @@ def test_a_session_does_what_schedule_does_with_a_gang_alone(seed: int) -> None:
         limited = LiveCluster(objects)
         plan = session(limited.engine, limited.queue, NOW, Policy(), only=sorted(members))
         assert gang_answer(plan, limited.cluster, gang) == first, gang
+        check_held_room_stays(live, first)
         if not answer.evicts:
             assert first == answer, gang
         else:
             check_played_gang(live, gang, answer, first)
+
+
+def check_held_room_stays(live: LiveCluster, first: GangAnswer) -> None:
+    """Check that a gang keeps its nominations in a second attempt, while its victims still terminate."""
+    live.now += BACKOFF
+    again = live.run_session()
+    assert first.held.keys().isdisjoint(again.released)
+    assert {pod: live.cluster.holds[pod].node for pod in first.held} == first.held
 
 
 def check_played_gang(live: LiveCluster, gang: str, answer: GangAnswer, first: GangAnswer) -> None:
@@ -504,18 +517,18 @@ def test_surplus_that_waits_for_its_victims_determines_the_domain_of_its_part() 
 
 
 def test_a_gang_that_starts_releases_the_holds_of_its_surplus_with_and_without_evictions() -> None:
-    """Room that is held for one surplus pod must not decide which surplus pod starts."""
+    """Room that is held for more pods than the gang needs must not decide which surplus pod starts."""
     host = {**MIN_ONE, "tutti.dev/topology-required": builders.HOSTNAME}
-    first, second, third = builders.members("g", 3, cpu="2", priority=10, annotations=host, created=OLD)
+    first, second, *others = builders.members("g", 4, cpu="2", priority=10, annotations=host, created=OLD)
     objects: list[Object] = [
         builders.node("n1"),
         builders.pod("low", "3", on="n1"),
         first,
         second,
-        _nominated(third, "n1"),
+        *(_nominated(pod, "n1") for pod in others),
     ]
     answer, live = scheduled(objects, "default/g"), LiveCluster(objects)
-    assert answer.bound == {"default/g-0": "n1", "default/g-1": "n1"}
+    assert answer.bound == {"default/g-2": "n1", "default/g-0": "n1"}
     check_played_gang(live, "default/g", answer, gang_answer(live.run_session(), live.cluster, "default/g"))
-    assert live.node_of("default/g-1") == "n1"
+    assert live.node_of("default/g-0") == "n1"
     assert " in kubernetes.io/hostname n1" in answer.message

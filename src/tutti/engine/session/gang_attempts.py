@@ -13,7 +13,6 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from tutti.cluster.work.meter import POD_TRIED
-from tutti.engine.gangs.chosen_nodes import place_on_held_nodes
 from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.plugins.base import Area
@@ -83,9 +82,7 @@ class GangAttempts:
         """
         context = self._context
         area = context.area_for(turn.pods)
-        decisions = place_on_held_nodes(self._placer, need, area)
-        if decisions is None:
-            decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH), area)
+        decisions = self._placer.place(need, context.budget.limited_to(GANG_SEARCH), area)
         context.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
             context.record_binds(decisions, gang=turn.gang)
