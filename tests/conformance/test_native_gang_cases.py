@@ -114,7 +114,7 @@ def test_other_nodes_are_neither_same_nor_worse() -> None:
 def test_a_partial_gang_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     case = first_case(evicts=False)
     pod, node = next(iter(case.native.bound.items()))
-    gang = GangPlan("default/g0", "native", minimum=2, pods=2, running=0, placed=1)
+    gang = GangPlan("default/g0", "native", minimum=2, pods=2, running=0, missing=2, placed=1)
     plan = replace(Plan.of([Bound(pod, node)], (), (), ()), gangs=(gang,))
     monkeypatch.setattr(native_gang_cases, "plan_arrival", lambda _: plan)
     outcome = run_native_gang_case(replace(case, native=GangAnswer()))

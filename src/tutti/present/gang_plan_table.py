@@ -45,7 +45,7 @@ def status_of(gang: GangPlan) -> str:
         return "Pending"
     if gang.placed:
         return "Placed"
-    return "Waiting" if gang.running < gang.minimum else "Running"
+    return "Waiting" if gang.missing else "Running"
 
 
 class _GangEviction(NamedTuple):

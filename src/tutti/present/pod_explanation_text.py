@@ -64,7 +64,13 @@ def _head(explanation: PodExplanation, cluster: Cluster, feasible: int, refused:
         lines.append(("Skipped", f"the scheduler does not try this pod: {explanation.remark}"))
     if explanation.evicts:
         victims = ", ".join(explanation.evicts)
-        lines.append(("Preemption", f"would evict {victims} from {explanation.nominated} and go there"))
+        nodes = {cluster.pods.node_names[cluster.pod_row(pod)] for pod in explanation.evicts}
+        where = f"from {explanation.nominated} and go there"
+        if nodes != {explanation.nominated}:  # a gang is evicted as a whole
+            where = f"and go to {explanation.nominated}"
+        lines.append(("Preemption", f"would evict {victims} {where}"))
+    elif explanation.nominated is not None:
+        lines.append(("Preemption", f"room is held on {explanation.nominated} until terminating pods have left"))
     if explanation.nodes:
         lines.append(("Nodes", f"{feasible} could take it, {refused} could not"))
     return "\n".join(f"{label + ':':<13}{text}" for label, text in lines)

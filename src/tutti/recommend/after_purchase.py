@@ -141,21 +141,19 @@ def _gangs(planning: PlanningCluster, binds: Iterable[Bound], unschedulable: Ite
             reasons.setdefault(each.gang, each.message)
     pods, found = planning.cluster.pods, []
     for key in dict.fromkeys((*placed, *reasons)):
-        gang, rows = planning.gangs.gang(key), planning.gangs.rows(key)
-        on_nodes = [row for row in rows if pods.node[row] >= 0 and not pods.terminating[row]]
-        priority = gang.priority if gang.priority is not None else int(pods.priority[rows].max())
-        running = len(on_nodes) - placed[key]
-        is_short = len(on_nodes) < gang.minimum
+        state = planning.gangs.state(key, ())
+        before = state.without(pods.row_of[each.pod] for each in binds if each.gang == key)
         found.append(
             GangPlan(
                 gang=key,
-                dialect=gang.dialect,
-                minimum=gang.minimum,
-                pods=len(rows),
-                running=running,
+                dialect=state.gang.dialect,
+                minimum=state.gang.minimum,
+                pods=len(planning.gangs.rows(key)),
+                running=len(before.running),
+                missing=before.need().least,
                 placed=placed[key],
-                priority=priority,
-                message=reasons.get(key, "") if is_short else "",
+                priority=planning.gangs.priority(key),
+                message=reasons.get(key, "") if state.is_short else "",
             )
         )
     return found

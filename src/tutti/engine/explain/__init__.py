@@ -2,7 +2,7 @@
 
 - `pod_explanation`   where would a pod go, which pods would it evict, and what does every node answer?
 - `node_verdicts`     which plugin refuses which node for a pod, and how do the other nodes score?
-- `gang_explanation`  what would become of a gang at its turn, and why?
+- `gang_explanation`  what would become of a gang, and why?
 - `gang_status`       how many pods of each gang run and wait, one line per gang?
 - `cures`             which changes would let a waiting gang start?
 - `cure_trials`       does a gang start after a given change?

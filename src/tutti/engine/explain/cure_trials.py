@@ -18,7 +18,7 @@ from tutti.cluster.edits import Edit, Remove
 from tutti.cluster.trial import Trial
 from tutti.cluster.work.meter import CURE_TRIAL, GANG_POD
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.engine.gangs.gang_state import Gangs, GangState
+from tutti.engine.gangs.gang_state import GangPhase, Gangs, GangState
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.passes import pending_pods
@@ -82,11 +82,12 @@ class CureTrials:
         return [turn for turn in turns if own is not None and turn.order < own.order]
 
     @contextmanager
-    def with_turns_taken(self, turns: Sequence[Turn]) -> Iterator[None]:
-        """Schedule the pods of turns for the length of a ``with`` block."""
+    def at_turn(self) -> Iterator[None]:
+        """Take all turns that come before the gang's turn, for the length of a ``with`` block."""
+        own = self.turn()
         with self.with_edits(()):
-            if turns:
-                schedule(self.cluster, self._pods_of(turns), self.engine.profile)
+            if own is not None:
+                schedule(self.cluster, None, self.engine.profile, before=own.order)
             yield
 
     def _pods_of(self, turns: Sequence[Turn]) -> list[str]:
@@ -165,7 +166,7 @@ class CureTrials:
                 return False
             need = state.need()
             if not need.least:
-                return bool(state.running)
+                return state.phase is GangPhase.WHOLE
             search = WorkBudget(min(_TRIAL_WORK + GANG_POD * need.least, GANG_SEARCH))
             decisions = self.placer.place(need, search)
             self._budget.spend(CURE_TRIAL + search.meter.count)
@@ -179,5 +180,4 @@ class CureTrials:
 
     def has_started(self) -> bool:
         """Return whether the gang runs and all its minimums are reached."""
-        state = self.gang_state()
-        return state.gang.problem is None and bool(state.running) and not state.need().least
+        return self.gang_state().phase is GangPhase.WHOLE

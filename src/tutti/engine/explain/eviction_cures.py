@@ -96,7 +96,7 @@ def eviction_cures(trials: CureTrials) -> Iterator[Cure]:
 def _is_broken_without(trials: CureTrials, key: str, removed_rows: list[int]) -> bool:
     """Return whether a gang falls below a minimum without the pods in these rows."""
     with trials.with_edits([Remove(Pod.KIND, trials.cluster.pods.keys[row]) for row in removed_rows]):
-        return not trials.gangs.rows(key) or bool(trials.gangs.state(key, ()).need().least)
+        return not trials.gangs.rows(key) or trials.gangs.state(key, ()).is_short
 
 
 def _priority_cures(trials: CureTrials, evictions: Evictions) -> Iterator[Cure]:
@@ -117,10 +117,5 @@ def _priority_cures(trials: CureTrials, evictions: Evictions) -> Iterator[Cure]:
 
 def _effective_priority(trials: CureTrials, row: int) -> int:
     """Return the priority of the gang of the pod in a row, or of the pod if it has no gang."""
-    gangs, priorities = trials.gangs, trials.cluster.pods.priority
-    key = gangs.key_of(row)
-    if key is None:
-        return int(priorities[row])
-    stated_priority = gangs.gang(key).priority
-    running = gangs.state(key, ()).running
-    return stated_priority if stated_priority is not None else int(priorities[list(running)].max())
+    key = trials.gangs.key_of(row)
+    return int(trials.cluster.pods.priority[row]) if key is None else trials.gangs.priority(key)

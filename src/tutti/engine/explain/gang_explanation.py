@@ -1,9 +1,9 @@
 """The explanation of one gang: its state, what would become of it at its turn, what stops it, and what would cure that.
 
-Contract: a what-if that leaves the cluster unchanged. The outcome is that of the gang's turn: all pending pods that
-come earlier in the queue (`before`) are scheduled first, and later pods are not. The scheduler itself computes the
-outcome, so the explanation says what scheduling would do. A cure is returned only if the gang starts after its edits
-when all earlier pods are scheduled again.
+Contract: a what-if that leaves the cluster unchanged. The outcome is what the plan for all pending pods, that of
+`tutti schedule`, does with the gang. What stops a waiting gang, and what would cure that, is asked at the gang's turn:
+all turns that come earlier in the queue (`before`) are taken first, and later turns are not. A cure is returned only if
+the gang starts after its edits when all pending pods are scheduled again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from tutti.engine.explain.cure_trials import Cure, CureTrials
 from tutti.engine.explain.cures import Tell, find_cures
-from tutti.engine.gangs.gang_state import GangState, Need
+from tutti.engine.gangs.gang_state import GangPhase, GangState
 from tutti.engine.placement.engine import Engine
 from tutti.engine.reasons.domain_fits import DomainFit, domain_fits
 from tutti.engine.reasons.gang_shortage import gang_shortage
-from tutti.engine.session.plan import GangPlan, Plan, Turn
+from tutti.engine.session.plan import Turn
 from tutti.engine.session.queue_order import not_considered
 from tutti.engine.session.schedule import schedule
 from tutti.exceptions import NotFoundError
@@ -62,7 +62,7 @@ class EarlierTurns(_Record, frozen=True):
 
 
 class GangOutcome(_Record, frozen=True):
-    """What would become of a gang at its turn."""
+    """What would become of a gang when all pending pods are scheduled."""
 
     state: str
     """runs, starts, leaving (starts when its victims have left), waits, or problem."""
@@ -117,45 +117,61 @@ def explain_gang(engine: Engine, key: str, tell: Tell = lambda _: None) -> GangE
         raise NotFoundError(f"no pod names gang {key!r}")
     tell("what comes before it")
     earlier_turns = trials.earlier_turns()
-    before = _count_earlier_turns(trials, earlier_turns)
-    with trials.with_turns_taken(earlier_turns):
-        explanation = _explain_now(trials, tell)
-    rechecked = (trials.recheck_with_pending(cure, earlier_turns) for cure in explanation.cures)
-    return replace(explanation, cures=tuple(cure for cure in rechecked if cure is not None), before=before)
-
-
-def _explain_now(trials: CureTrials, tell: Tell) -> GangExplanation:
-    """Explain the gang on the cluster as it is now, without scheduling earlier turns."""
-    engine, key = trials.engine, trials.key
-    rows = trials.gangs.rows(key)
-    gang_state = trials.gang_state()
-    gang, need = gang_state.gang, gang_state.need()
+    explanation = replace(_description(trials), before=_count_earlier_turns(trials, earlier_turns))
     tell("its place")
-    outcome = _outcome(trials, gang_state)
-    waits = outcome.state == "waits"
-    label, count, domains = domain_fits(trials.placer, need) if waits and outcome.wanted else (None, 0, [])
-    cures = find_cures(engine, key, tell) if outcome.state in ("waits", "problem") else ()
-    turn = trials.turn()
-    priority = int(engine.cluster.pods.priority[rows].max()) if gang.priority is None else gang.priority
-    namespace, _, name = key.partition("/")
+    outcome = _outcome(trials)
+    if outcome.state not in ("waits", "problem"):
+        return replace(explanation, outcome=outcome)
+    with trials.at_turn():
+        explanation = _explain_waiting(trials, replace(explanation, outcome=outcome), tell)
+    rechecked = (trials.recheck_with_pending(cure, earlier_turns) for cure in explanation.cures)
+    return replace(explanation, cures=tuple(cure for cure in rechecked if cure is not None))
+
+
+def _description(trials: CureTrials) -> GangExplanation:
+    """Return what the gang requires and which pods it has, before any pod is scheduled."""
+    state = trials.gang_state()
+    gang, (namespace, _, name) = state.gang, trials.key.partition("/")
     return GangExplanation(
         name=name,
         namespace=namespace,
         dialect=gang.dialect,
-        priority=turn.priority if turn is not None else priority,
+        priority=trials.gangs.priority(trials.key),
         minimum=gang.minimum,
         maximum=gang.maximum,
         topology=gang.topology,
-        parts=_parts(gang_state, gang.parts),
+        parts=_parts(state, gang.parts),
         parts_needed=gang.parts_needed,
         disruption=gang.disruption.value,
-        pods=_counts(trials, rows),
+        pods=_counts(trials, trials.gangs.rows(trials.key)),
         problem=gang.problem,
+        outcome=GangOutcome(state=""),
+    )
+
+
+def _explain_waiting(trials: CureTrials, explanation: GangExplanation, tell: Tell) -> GangExplanation:
+    """Add what stops a gang at its turn, and what would cure that; the turns before it are taken."""
+    state, outcome = trials.gang_state(), explanation.outcome
+    need = state.need()
+    label: str | None = None
+    count, domains = 0, list[DomainFit]()
+    if outcome.state == "waits" and 0 < need.least <= len(state.waiting):
+        shortage = gang_shortage(trials.placer, need)
+        outcome = replace(
+            outcome,
+            best=shortage.best,
+            wanted=shortage.wanted,
+            where=dict(shortage.where),
+            reasons=shortage.reasons,
+        )
+        label, count, domains = domain_fits(trials.placer, need)
+    return replace(
+        explanation,
         outcome=outcome,
         domain_key=label,
         domain_count=count,
         domains=tuple(domains),
-        cures=cures,
+        cures=find_cures(trials.engine, trials.key, tell),
     )
 
 
@@ -202,7 +218,7 @@ def _count_earlier_turns(trials: CureTrials, earlier_turns: Sequence[Turn]) -> E
             continue
         rows = [trials.cluster.pod_row(pod) for pod in turn.pods]
         gang_state = trials.gangs.state(turn.gang, rows)
-        gangs += gang_state.gang.problem is None and gang_state.need().least > 0
+        gangs += gang_state.gang.problem is None and gang_state.is_short
     return EarlierTurns(gangs=gangs, pods=pods)
 
 
@@ -210,52 +226,44 @@ def _count_earlier_turns(trials: CureTrials, earlier_turns: Sequence[Turn]) -> E
 
 
 def gang_outcome(engine: Engine, key: str) -> GangOutcome:
-    """Return what would become of a gang at its turn."""
-    trials = CureTrials(engine, key)
-    with trials.with_turns_taken(trials.earlier_turns()):
-        return _outcome(trials, trials.gang_state())
+    """Return what would become of a gang when all pending pods are scheduled."""
+    return _outcome(CureTrials(engine, key))
 
 
-def _outcome(trials: CureTrials, gang_state: GangState) -> GangOutcome:
-    problem = gang_state.gang.problem
-    if problem is not None:
-        return GangOutcome(state="problem", message=problem)
-    need = gang_state.need()
-    return _scheduled_outcome(trials, gang_state, need)
-
-
-def _scheduled_outcome(trials: CureTrials, gang_state: GangState, need: Need) -> GangOutcome:
-    """Return the outcome of scheduling a gang whose description is valid."""
+def _outcome(trials: CureTrials) -> GangOutcome:
+    """Return what the plan for all pending pods does with the gang."""
+    state = trials.gang_state()
+    if state.phase is GangPhase.PROBLEM:
+        return GangOutcome(state="problem", message=state.gang.problem or "")
+    if trials.turn() is None:
+        return _untried_outcome(state)
     with trials.with_edits(()):
-        plan = schedule(trials.cluster, trials.pending_keys(), trials.engine.profile)
+        plan = schedule(trials.cluster, None, trials.engine.profile)
         has_started = trials.has_started()
-    gang_plan = next((each for each in plan.gangs if each.gang == trials.key), None)
-    if has_started or gang_plan is None:
-        state = "runs" if not need.least and gang_state.running else "starts" if has_started else "waits"
-        message = next((each.message for each in plan.unschedulable), "")
-        if state == "waits":
-            message = f"the scheduler may not try any pod of the gang, and the gang needs {need.least}"
-        return _outcome_from_plan(state, plan, gang_plan, message)
-    if gang_plan.nominated:
-        return _outcome_from_plan("leaving", plan, gang_plan, gang_plan.message)
-    if need.least > len(gang_state.waiting):
-        return _outcome_from_plan("waits", plan, gang_plan, gang_plan.message)
-    shortage = gang_shortage(trials.placer, need)
-    outcome = _outcome_from_plan("waits", plan, gang_plan, gang_plan.message or shortage.message)
-    where, reasons = dict(shortage.where), shortage.reasons
-    return replace(outcome, best=shortage.best, wanted=shortage.wanted, where=where, reasons=reasons)
-
-
-def _outcome_from_plan(state: str, plan: Plan, gang_plan: GangPlan | None, message: str) -> GangOutcome:
-    nodes = {each.pod: each.node for each in plan.binds} | {each.pod: each.node for each in plan.nominated}
-    if gang_plan is None:
-        return GangOutcome(state=state, message=message)
+    gang_plan = next(each for each in plan.gangs if each.gang == trials.key)
+    nodes = {each.pod: each.node for each in plan.binds if each.gang == trials.key}
+    nodes |= {each.pod: each.node for each in plan.nominated if each.gang == trials.key}
+    unplaced = next((each.message for each in plan.unschedulable if each.gang == trials.key), "")
+    if has_started:
+        name = "runs" if state.phase is GangPhase.WHOLE else "starts"
+    else:
+        name = "leaving" if gang_plan.nominated else "waits"
     return GangOutcome(
-        state=state,
-        message=message or gang_plan.message,
+        state=name,
+        message=gang_plan.message or unplaced,
         nodes=nodes,
         domain=gang_plan.domain,
         evicts=gang_plan.evicts,
         budgets_broken=gang_plan.budgets_broken,
         reasons=gang_plan.reasons,
+    )
+
+
+def _untried_outcome(state: GangState) -> GangOutcome:
+    """Return the outcome of a gang of which the scheduler tries no pod."""
+    if state.phase is GangPhase.WHOLE:
+        return GangOutcome(state="runs")
+    needed = state.need().least
+    return GangOutcome(
+        state="waits", message=f"the scheduler may not try any pod of the gang, and the gang needs {needed}"
     )

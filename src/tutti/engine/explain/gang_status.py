@@ -8,7 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.gang_state import GangPhase, Gangs
+
+_STATUSES = {GangPhase.PROBLEM: "Refused", GangPhase.WHOLE: "Running"}
 
 
 class GangStatus(msgspec.Struct, frozen=True):
@@ -33,8 +35,7 @@ def gang_statuses(cluster: Cluster, namespace: str | None = None) -> list[GangSt
         if namespace not in (None, gang_namespace):
             continue
         state = gangs.state(key, [row for row in gangs.rows(key) if pods.node_names[row] is None])
-        gang, missing = state.gang, state.need().least
-        status = "Refused" if gang.problem is not None else "Pending" if missing else "Running"
+        gang, status = state.gang, _STATUSES.get(state.phase, "Pending")
         counts = len(state.running), len(state.waiting)
         statuses.append(GangStatus(gang_namespace, name, gang.dialect, gang.minimum, *counts, status))
     return statuses

@@ -9,12 +9,16 @@ from __future__ import annotations
 import msgspec
 
 from tutti.cluster.edits import Unbind
+from tutti.cluster.indexes.groups import NO_GROUP
+from tutti.cluster.trial import Trial
 from tutti.engine.explain.gang_explanation import GangOutcome, gang_outcome
 from tutti.engine.explain.node_verdicts import NodeVerdicts, node_verdicts
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
-from tutti.engine.reasons.pod_failure import PodFailure, pod_failure
+from tutti.engine.preemption.default_preemption import Candidate
+from tutti.engine.reasons.pod_failure import PodFailure, fit_error, pod_failure
 from tutti.engine.session.queue_order import not_considered
+from tutti.engine.session.schedule import schedule
 
 _NOT_FILTERED = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 """kube-scheduler's message for nodes that the pod's required affinity excludes by name; no plugin filters them."""
@@ -48,8 +52,9 @@ class PodExplanation(msgspec.Struct, frozen=True, rename="camel"):
     remark: str | None = None
     """Why the scheduler does not try the pod."""
     evicts: tuple[str, ...] = ()
-    """The pods that the pod would evict from the node `nominated`."""
+    """The pods that the pod would evict from the node `nominated`, or from several nodes if a gang is evicted."""
     nominated: str | None = None
+    """The node on which room is held for the pod, until its victims or other terminating pods have left."""
     gang: str | None = None
     """The pod's gang; the other fields treat the pod as if it had no gang."""
     gang_outcome: GangOutcome | None = None
@@ -59,19 +64,17 @@ class PodExplanation(msgspec.Struct, frozen=True, rename="camel"):
 
 def explain_pod(engine: Engine, key: str) -> PodExplanation:
     """Explain the pod with a key."""
-    cluster = engine.cluster
-    node = cluster.pods.node_names[cluster.pod_row(key)]
+    cluster, gangs = engine.cluster, Gangs.of(engine.cluster)
+    node, gang = cluster.pods.node_names[cluster.pod_row(key)], gangs.key_of(cluster.pod_row(key))
     skip = not_considered(cluster.pod(key), engine.profile) if node is None else None
-    mark = cluster.mark()
-    try:
+    with Trial(cluster):
         if node is not None:
             cluster.apply(Unbind(key))
         verdicts, attempt = node_verdicts(engine, key), engine.attempt(key)
         decision = attempt.decision
         failure = None if decision.node is not None else pod_failure(engine, attempt)
-    finally:
-        cluster.rollback(mark)
-    gang = Gangs(cluster).key_of(cluster.pod_row(key))
+        if failure is not None and gang is None:
+            failure = _as_scheduled(engine, failure)
     candidate = failure.candidate if failure is not None else None
     return PodExplanation(
         pod=key,
@@ -87,9 +90,34 @@ def explain_pod(engine: Engine, key: str) -> PodExplanation:
     )
 
 
+def _as_scheduled(engine: Engine, failure: PodFailure) -> PodFailure:
+    """Return the failure of a pod without a gang, with the victims that the scheduler would choose.
+
+    They differ from those of kube-scheduler if gangs of lower priority run: a gang is evicted as a whole.
+    """
+    cluster, key = engine.cluster, failure.decision.pod
+    with Trial(cluster):
+        plan = schedule(cluster, [key], engine.profile)
+    places = [(each.node, each.budgets_broken) for each in plan.binds if each.pod == key]
+    places += [(each.node, 0) for each in plan.nominated if each.pod == key]
+    pods = cluster.pods
+    others = tuple(
+        each for each in failure.candidates if all(pods.group[pods.row_of[pod]] == NO_GROUP for pod in each.victims)
+    )
+    for node, violations in places:
+        victims = tuple(each.pod for each in plan.evictions if each.by == key)
+        chosen = Candidate(node, victims, violations)
+        return failure._replace(candidate=chosen, candidates=(*(c for c in others if c.node != node), chosen))
+    for refused in plan.unschedulable:
+        # kube-scheduler's sentence about its own victims does not hold if they cannot be evicted as a whole.
+        text = refused.message.removeprefix(fit_error(failure.decision)).strip()
+        return failure._replace(candidate=None, candidates=others, preemption_message=text)
+    return failure  # the scheduler does not try the pod
+
+
 def _node_explanations(verdicts: NodeVerdicts, failure: PodFailure | None) -> list[NodeExplanation]:
     """Return the feasible nodes, the highest total score first, then the refused nodes by name."""
-    candidates = {c.node: c.victims for c in failure.candidates} if failure is not None else {}
+    candidates = {c.node: c.victims for c in failure.candidates if c.victims} if failure is not None else {}
     feasible = [
         NodeExplanation(
             name,

@@ -2,6 +2,7 @@
 
 - `gang_state`   which pods of a gang run, which wait, and how many does it still need?
 - `placer`       can all pods that a gang needs be bound, and where?
+- `chosen_nodes`  how are pods bound on nodes that preemption chose, or where room is held for them?
 - `areas`        to which topology domains may a gang go, the best first?
 - `area_search`  how are the pods of several groups placed in their areas: one by one, in other orders, by search?
 - `domain_room`  how many pods of a gang fit in each domain, by arithmetic?

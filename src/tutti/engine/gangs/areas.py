@@ -185,7 +185,8 @@ class Areas:
 
     def current_domain(self, need: Need, key: str, outer: Area | None) -> int:
         """Return the domain of the pods that are placed by now; without such pods, the domain with the most room."""
-        domains = self.domains_of((*need.running, *need.all_waiting), key)
+        placed = [row for row in need.all_waiting if self._cluster.pods.node[row] >= 0]
+        domains = self.domains_of((*need.running, *placed), key)
         if not domains:
             return self.domain_with_most_room(need, key, outer)
         return min(domains, key=partial(self.domain_name, key))
@@ -204,9 +205,17 @@ class Areas:
         return area if outer is None else area & outer.mask
 
     def domains_of(self, rows: Iterable[int], key: str) -> set[int]:
-        """Return the domains in which pods run."""
-        pods, digits = self._cluster.pods, self._cluster.nodes.domains(key).indices
-        return {int(digits[pods.node[row]]) for row in rows if pods.node[row] >= 0}
+        """Return the domains in which pods run, or in which room is held for them."""
+        digits = self._cluster.nodes.domains(key).indices
+        return {int(digits[node]) for row in rows if (node := self._node_of(row)) >= 0}
+
+    def _node_of(self, row: int) -> int:
+        """Return the row of a pod's node, or of the node where room is held for the pod; -1 without either."""
+        pods, holds = self._cluster.pods, self._cluster.holds
+        node = int(pods.node[row])
+        if node >= 0 or not holds or pods.keys[row] not in holds:
+            return node
+        return self._cluster.nodes.row_of.get(holds[pods.keys[row]].node, -1)
 
     def domain_name(self, key: str, digit: int) -> str:
         """Return the label value of a domain."""

@@ -7,10 +7,12 @@ Rows are rows of the cluster's pod table. A pod that names no group is a gang of
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints32
@@ -79,6 +81,19 @@ class Need(msgspec.Struct, frozen=True, gc=False):
         return self.parts_needed >= sum(1 for part in self.parts if part.least)
 
 
+class GangPhase(StrEnum):
+    """How far a gang has come; every question whether a gang runs has its answer here."""
+
+    PROBLEM = "problem"
+    """Its declaration is invalid, so that its minimum is not known."""
+    WAITING = "waiting"
+    """None of its pods runs, and it needs some."""
+    PARTIAL = "partial"
+    """Some of its pods run, but fewer than a minimum."""
+    WHOLE = "whole"
+    """It has reached all its minimums, with members that run or have succeeded."""
+
+
 class GangState(msgspec.Struct, frozen=True, gc=False):
     """A gang and its pods at one moment."""
 
@@ -90,6 +105,36 @@ class GangState(msgspec.Struct, frozen=True, gc=False):
     part_of: dict[int, str]
     succeeded: tuple[str, ...] = ()
     """The parts of the members that have succeeded, one entry each: they count towards stated minimums."""
+
+    @property
+    def phase(self) -> GangPhase:
+        """Return how far the gang has come."""
+        if self.gang.problem is not None:
+            return GangPhase.PROBLEM
+        if self.is_short:
+            return GangPhase.PARTIAL if self.running else GangPhase.WAITING
+        return GangPhase.WHOLE if self.running or self.succeeded else GangPhase.WAITING
+
+    @property
+    def is_short(self) -> bool:
+        """Whether fewer members than a minimum of the gang, or of a part of it, run or have succeeded."""
+        if not self.gang.parts:
+            return self.present < self.gang.minimum
+        return self.need().least > 0
+
+    @property
+    def present(self) -> int:
+        """How many members count towards the minimum: those that run and those that have succeeded."""
+        return len(self.running) + len(self.succeeded)
+
+    def with_more_running(self, rows: Iterable[int]) -> GangState:
+        """Return the state once pods in these rows run as well, and no pod waits."""
+        return replace(self, running=(*self.running, *rows), waiting=())
+
+    def without(self, rows: Iterable[int]) -> GangState:
+        """Return the state once running pods in these rows have left."""
+        left = set(rows)
+        return replace(self, running=tuple(row for row in self.running if row not in left))
 
     def need(self) -> Need:
         """Return the pods that the gang still needs to reach its minimums."""
@@ -367,14 +412,23 @@ class Gangs:
         find_record, keys = self._records.get, self.root_keys
         return [find_record(keys[place]) or self.gang(keys[place]) for place in places]
 
+    def priority(self, key: str) -> int:
+        """Return the priority of a gang: its stated priority, or the highest priority of its pods."""
+        stated = self.gang(key).priority
+        return stated if stated is not None else int(self._cluster.pods.priority[self.rows(key)].max())
+
     def state(self, key: str, waiting: Sequence[int]) -> GangState:
         """Return the state of a gang, with the waiting pods that may be placed."""
         pods = self._cluster.pods
         running = tuple(row for row in self.rows(key) if pods.node[row] >= 0 and not pods.terminating[row])
+        return self.state_with(key, running, waiting)
+
+    def state_with(self, key: str, running: Sequence[int], waiting: Sequence[int] = ()) -> GangState:
+        """Return the state of a gang if exactly the pods in some rows run."""
         gang = self.gang(key)
         # A minimum that is counted from the unfinished pods shrinks when a pod finishes.
         succeeded = () if gang.is_counted else self._succeeded(key)
-        return GangState(gang, running, tuple(waiting), self.parts_of(key), succeeded)
+        return GangState(gang, tuple(running), tuple(waiting), self.parts_of(key), succeeded)
 
     def _succeeded(self, key: str) -> tuple[str, ...]:
         """Return the parts of the members that have succeeded."""

@@ -1,9 +1,10 @@
 """Place a gang: all pods that it needs, or none.
 
-Contract: `GangPlacer.place` binds the pods of a need and returns the decisions, or leaves the cluster unchanged. Areas
-come in the order of `areas`; `area_search` places the pods within an area. Parts with a topology are placed one after
-the other; if a later part fails, the earlier part moves on to its next best area. If no such sequence succeeds, areas
-are chosen for all parts first, and all parts are then placed together.
+Contract: `GangPlacer.place` binds the pods of a need and returns the decisions, or leaves the cluster unchanged. Pods
+for which room is held are tried there first (`chosen_nodes`), by every caller: the attempt of a gang, its preemption
+and its cures. Areas come in the order of `areas`; `area_search` places the pods within an area. Parts with a topology
+are placed one after the other; if a later part fails, the earlier part moves on to its next best area. If no such
+sequence succeeds, areas are chosen for all parts first, and all parts are then placed together.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tutti.cluster.work.meter import GANG_AREA, GANG_PARTS, GANG_POD
 from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.area_search import AlikePods, AreaSearch, GroupDemand
 from tutti.engine.gangs.areas import Areas, mandatory_needs
+from tutti.engine.gangs.chosen_nodes import place_on_held_nodes
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.placement.capacity import Capacity
 from tutti.engine.placement.engine import Decision, Engine
@@ -50,6 +52,9 @@ class GangPlacer:
         """Bind the pods of a need and return the decisions, or None; search until the budget is exhausted."""
         if not need.has_enough_pods or not self._has_room(need, area):
             return None
+        held = place_on_held_nodes(self.engine, self.areas, need, area)
+        if held is not None:
+            return held
         self._budget = WorkBudget(GANG_SEARCH) if budget is None else budget
         decisions = self._place_in_some_area(need, area, _no_rest)
         return self._place_jointly(need, area) if decisions is None and need.parts else decisions

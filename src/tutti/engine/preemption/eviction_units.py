@@ -18,10 +18,10 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.indexes.groups import NO_GROUP
-from tutti.engine.gangs.gang_state import Gangs, names_below
+from tutti.engine.gangs.gang_state import Gangs, GangState
 from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.preemption.disruption_budgets import Budgets
-from tutti.kube.gangs.gang import DisruptionMode, Gang, GangPart
+from tutti.kube.gangs.gang import DisruptionMode, Gang
 
 Loss = tuple[int, int, int, int, int, int, int, tuple[str, ...]]
 """How bad the eviction of a set of units is, in the order of the module's docstring; lower is better."""
@@ -40,23 +40,21 @@ class EvictionUnit(msgspec.Struct, frozen=True, eq=False, gc=False):
 class RunningGang(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A gang with running pods, and how many of these can be evicted without breaking it."""
 
-    gang: Gang
-    rows: list[int]
-    gangs: Gangs
+    state: GangState
+
+    @property
+    def gang(self) -> Gang:
+        """The gang's record."""
+        return self.state.gang
 
     @property
     def surplus(self) -> int:
-        """How many pods run above the minimum."""
-        return len(self.rows) - self.gang.minimum
+        """How many pods run above the minimum, where members that have succeeded count towards the minimum."""
+        return self.state.present - self.gang.minimum
 
     def is_broken_without(self, evicted: Iterable[int]) -> bool:
         """Return whether the gang falls below a minimum without some pods."""
-        left = set(self.rows) - set(evicted)
-        if len(left) < self.gang.minimum or not self.gang.parts:
-            return len(left) < self.gang.minimum
-        parts = self.gangs.parts_of(self.gang.key)
-        whole = GangPart("", 0, self.gang.topology, self.gang.parts, self.gang.parts_needed)
-        return _is_below_minimum(whole, [parts[row] for row in left])
+        return self.state.without(evicted).is_short
 
 
 class _UnitCache:
@@ -76,7 +74,7 @@ class _UnitCache:
         entry = self._entries.get(gang.key)
         if entry is not None and entry[0] == rows and entry[1] is gang and entry[2] == priority:
             return entry[3], entry[4]
-        running = RunningGang(gang, rows, self._gangs)
+        running = RunningGang(self._gangs.state_with(gang.key, rows))
         pod_by_pod = gang.disruption is DisruptionMode.SINGLE
         units: list[EvictionUnit] = []
         if pod_by_pod or (gang.disruption is DisruptionMode.WHOLE and running.surplus > 0):
@@ -88,15 +86,6 @@ class _UnitCache:
 
 
 _UNIT_CACHES: AttachedCache[Gangs, _UnitCache] = AttachedCache(_UnitCache)
-
-
-def _is_below_minimum(part: GangPart, running: list[str]) -> bool:
-    """Return whether a part is below its minimum if pods run in the parts with these names."""
-    names = {part.name, *names_below(part)}
-    if sum(name in names for name in running) < part.minimum:
-        return True
-    reached = sum(not _is_below_minimum(each, running) for each in part.parts)
-    return reached < (len(part.parts) if part.parts_needed is None else part.parts_needed)
 
 
 class EvictionUnits:

@@ -8,15 +8,15 @@ budgets shrink with every eviction. If the preemptor cannot be bound after moves
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Bind, Edit, Evict, Hold, Put, Release, Remove, Unbind
 from tutti.cluster.trial import Trial
+from tutti.engine.gangs.chosen_nodes import bind_on_chosen_nodes
 from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Decision, Engine
-from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.session.plan import Eviction, Nominated
@@ -58,7 +58,8 @@ class Evictor:
                 records.append(replace(eviction, change=self._evict(victim, remaining, budgets, moves)))
             terminates = bool(evictions.victims) and not moves and self._terminating_since is not None
             must_wait = bool(evictions.leaving) or terminates
-            bound = None if must_wait else self._bind_on_chosen_nodes(evictions.decisions)
+            chosen = [(decision.pod, decision.node or "") for decision in evictions.decisions]
+            bound = None if must_wait else bind_on_chosen_nodes(self._engine, chosen)
             if moves and (bound is None or not self._bind_moved_pods(moves)):
                 return False
             trial.keep()
@@ -127,7 +128,7 @@ class Evictor:
             if not move.volumes:
                 self._cluster.apply(Bind(pod, move.node or ""))
                 continue
-            placed = self._bind_on_chosen_nodes([move])
+            placed = bind_on_chosen_nodes(self._engine, [(pod, move.node or "")])
             if placed is None:
                 return False
             moves[pod] = placed[0]
@@ -157,7 +158,7 @@ class Evictor:
         """Record gangs that fell below their minimum, and displace their pods that this plan has bound."""
         for key, minimum in minimums.items():
             state = self._gangs.state(key, ())
-            if len(state.running) >= minimum and not state.need().least:
+            if state.present >= minimum and not state.is_short:
                 continue
             self._plan.broken_gangs[key] = preemptor, minimum
             for pod in self._plan.bound_pods_of(key):
@@ -165,20 +166,6 @@ class Evictor:
                 self._plan.displace(pod, preemptor)
 
     # The preemptor ----------------------------------------------------------------------------------------------------
-
-    def _bind_on_chosen_nodes(self, decisions: Sequence[Decision]) -> list[Decision] | None:
-        """Bind every pod on its chosen node, filtering that node alone as for a nominated pod; None if one fails."""
-        cluster = self._cluster
-        bound = []
-        with Trial(cluster) as trial:
-            for decision in decisions:
-                node_area = Area.of_row(cluster.node_row(decision.node or ""), cluster.nodes.size)
-                placed = self._engine.place([decision.pod], node_area)[0]
-                if placed.node is None:
-                    return None
-                bound.append(placed)
-            trial.keep()
-        return bound
 
     def _hold_room(self, decisions: Iterable[Decision], gang: str | None, priority: int) -> None:
         for decision in decisions:

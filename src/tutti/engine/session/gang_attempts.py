@@ -68,11 +68,11 @@ class GangAttempts:
             return gang.problem
         if need.least and gang.key in self._plan.broken_gangs:
             preemptor, minimum = self._plan.broken_gangs[gang.key]
-            if len(state.running) + waiting_count < minimum:
+            if state.present + waiting_count < minimum:
                 return f"it was evicted for {preemptor}: its pods must be created again first"
         if waiting_count < need.least:
-            have = len(state.running) + waiting_count
-            return f"{have} of {gang.minimum} pods exist: the gang waits for {need.least - waiting_count} more"
+            have, more = state.present + waiting_count, need.least - waiting_count
+            return f"{have} of {have + more} pods exist: the gang waits for {more} more"
         return None if need.has_enough_pods else "a part of the gang has too few pods: the gang waits for more"
 
     def _place(self, turn: Turn, state: GangState, need: Need) -> FailedAttempt | GangShortage | None:
@@ -86,7 +86,7 @@ class GangAttempts:
         context.budget.spend(POD_TRIED * need.least)
         if decisions is not None:
             context.record_binds(decisions, gang=turn.gang)
-            context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
+            self._release_surplus_holds(turn, state)
             self._record_placement(turn, state)
             return None
         context.raise_if_out_of_budget()
@@ -97,6 +97,8 @@ class GangAttempts:
                 priority = turn.priority
                 is_bound = context.evictor.carry_out(evictions, preemptor=turn.key, gang=turn.gang, priority=priority)
                 failure = None if is_bound else context.waiting_for_victims(evictions)
+                if is_bound:
+                    self._release_surplus_holds(turn, state)
                 self._record_placement(turn, state, evictions, failure)
                 return failure
             is_insufficient = context.is_eviction_insufficient
@@ -105,6 +107,14 @@ class GangAttempts:
         if is_insufficient:
             return replace(shortage, message=f"{shortage.message}{_EVICTION_INSUFFICIENT}")
         return shortage
+
+    def _release_surplus_holds(self, turn: Turn, state: GangState) -> None:
+        """Release the holds of the pods above the minimum when a gang starts: other minimums come before them.
+
+        In a turn for surplus, each pod keeps its hold until its own attempt, because others were evicted for it.
+        """
+        if not turn.surplus:
+            self._context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
 
     def _gang_state(self, turn: Turn) -> GangState:
         assert turn.gang is not None
@@ -146,7 +156,7 @@ class GangAttempts:
         if all(pods.node_names[pods.row_of[pod]] is not None for pod in turn.pods):
             return None
         state = self._gang_state(turn)
-        if state.gang.problem is not None or state.need().least:
+        if state.gang.problem is not None or state.is_short:
             return None
         self._record_gang(turn, state)
         refused: FailedAttempt | None = None
@@ -178,8 +188,8 @@ class GangAttempts:
             if outcome is None and not need.has_preferences:
                 added += self._place_same_kind(turn, need, rows[1 : state.surplus])
             rows = rows[len(added) :]
-            if outcome is None:
-                state = replace(state, running=(*state.running, *added))
+            # A pod that waits for its victims counts too: for the maximum, and for the domain of the pods after it.
+            state = replace(state, running=(*state.running, *added))
         return state, refused
 
     def _place_same_kind(self, turn: Turn, need: Need, rows: Sequence[int]) -> list[int]:
@@ -203,19 +213,28 @@ class GangAttempts:
         if gang.key not in self._plan.gangs:
             running = len(state.running)
             self._plan.gangs[gang.key] = GangPlan(
-                gang.key, gang.dialect, gang.minimum, running + len(state.waiting), running, priority=turn.priority
+                gang=gang.key,
+                dialect=gang.dialect,
+                minimum=gang.minimum,
+                pods=running + len(state.waiting),
+                running=running,
+                missing=state.need().least,
+                priority=turn.priority,
             )
 
     def _record_placement(
         self, turn: Turn, state: GangState, evictions: Evictions | None = None, failure: FailedAttempt | None = None
     ) -> None:
         previous = self._plan.gangs[turn.key]
+        message = failure.message if failure is not None else ""
+        if failure is None and turn.surplus:
+            message = previous.message  # another surplus pod may wait for its victims
         self._plan.gangs[turn.key] = replace(
             previous,
             evicts=(*previous.evicts, *(evictions.victims if evictions else ())),
             budgets_broken=previous.budgets_broken + (evictions.violations if evictions else 0),
             domain=self._shared_domain(state),
-            message=failure.message if failure is not None else "",
+            message=message,
             reasons={},
         )
 

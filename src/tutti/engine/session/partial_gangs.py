@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import Gangs, GangState
+from tutti.engine.gangs.gang_state import GangPhase, Gangs, GangState
 from tutti.engine.session.plan import PartialGang
 from tutti.kube.objects import Pod
 
@@ -48,15 +48,14 @@ def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now:
     gangs, whole, since = Gangs.of(cluster), set(seen.whole), dict(seen.since)
     for key in changed:
         state = gangs.state(key, ())
+        phase = state.phase
         if not state.running:
             whole.discard(key)
             since.pop(key, None)
-        elif state.gang.problem is not None:
-            continue
-        elif state.need().least:
+        elif phase is GangPhase.PARTIAL:
             if key not in whole:
                 since.setdefault(key, now)
-        elif all(_is_confirmed(cluster.pods.objects[row]) for row in state.running):
+        elif phase is GangPhase.WHOLE and all(_is_confirmed(cluster.pods.objects[row]) for row in state.running):
             whole.add(key)
             since.pop(key, None)
     if whole == seen.whole and since == seen.since:
@@ -93,7 +92,7 @@ def _partial_gang(cluster: Cluster, key: str, since: int) -> PartialGang | None:
     None if the bindings that complete the gang are under way, or its minimum is unknown.
     """
     state = Gangs.of(cluster).state(key, ())
-    if state.gang.problem is not None or not state.need().least:
+    if state.phase is not GangPhase.PARTIAL:
         return None
     keys = cluster.pods.keys
     evicted = [keys[row] for row in state.running if _can_be_undone(cluster.pods.objects[row])]

@@ -14,7 +14,7 @@ from tutti.cluster.work.meter import TURN
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError, SessionContext
 from tutti.engine.session.gang_attempts import GangAttempts
-from tutti.engine.session.plan import NotConsidered, Plan, Turn, Unschedulable
+from tutti.engine.session.plan import NotConsidered, Order, Plan, Turn, Unschedulable
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.single_pod_attempts import SinglePodAttempts
@@ -35,10 +35,18 @@ def pending_pods(cluster: Cluster) -> list[str]:
 class Passes:
     """See the module's docstring; `queue_passes` overrides the public methods for sessions with a queue."""
 
-    def __init__(self, engine: Engine, now: int | None, policy: Policy, *, only: Collection[str] | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        now: int | None,
+        policy: Policy,
+        *,
+        only: Collection[str] | None,
+        before: Order | None = None,
+    ) -> None:
         self.engine, self.cluster, self.policy = engine, engine.cluster, policy
         self.context = SessionContext(engine, policy, now)
-        self.only = only
+        self.only, self._before = only, before
         self._single_pod_attempts, self._gang_attempts = SinglePodAttempts(self.context), GangAttempts(self.context)
         self.failed: dict[str, FailedAttempt] = {}
         """The turns that failed in this session, by name."""
@@ -65,6 +73,8 @@ class Passes:
         waiting = pending_pods(self.cluster) if self.only is None else self.only_pods()
         profile, gangs = self.engine.profile, self.context.gangs
         all_turns, not_considered = sort_into_turns(self.cluster, gangs, waiting, profile=profile)
+        if self._before is not None:
+            all_turns = [turn for turn in all_turns if turn.order < self._before]
         events, failed = self.cluster.events, self.failed
         due = [turn for turn in all_turns if turn.name not in failed or failed[turn.name].may_be_cured(events)]
         return due, not_considered

@@ -132,6 +132,8 @@ class GangPlan(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """The number of its pods."""
     running: int
     """The number of pods that ran before the session."""
+    missing: int = 0
+    """The number of pods that it needed to start, before the session."""
     placed: int = 0
     nominated: int = 0
     """The number of pods for which room is held until other pods have left."""
@@ -147,7 +149,7 @@ class GangPlan(msgspec.Struct, frozen=True, rename="camel", gc=False):
     @property
     def starts(self) -> bool:
         """Whether the gang runs once the plan is carried out."""
-        return self.running + self.placed >= self.minimum and self.running + self.placed > 0
+        return self.placed >= self.missing and self.running + self.placed > 0
 
 
 class PartialGang(msgspec.Struct, frozen=True, rename="camel", gc=False):

@@ -44,16 +44,13 @@ def sort_into_turns(
         else:
             gang_pods.setdefault(gang, []).append((created_at, key))
     for gang, pods_of_gang in gang_pods.items():
-        turns += gang_turns(cluster, gangs, gang, sorted(pods_of_gang))
+        turns += gang_turns(gangs, gang, sorted(pods_of_gang))
     return sorted(turns), [reason for _, reason in sorted(skipped, key=lambda pair: pair[0])]
 
 
-def gang_turns(cluster: Cluster, gangs: Gangs, key: str, pods: list[tuple[int, str]]) -> list[Turn]:
+def gang_turns(gangs: Gangs, key: str, pods: list[tuple[int, str]]) -> list[Turn]:
     """Return the turn of a gang's minimum and the turn of its surplus; `pods` are creation times and keys, sorted."""
-    gang = gangs.gang(key)
-    priority = gang.priority
-    if priority is None:
-        priority = int(cluster.pods.priority[gangs.rows(key)].max())
+    gang, priority = gangs.gang(key), gangs.priority(key)
     created_at = gang.created if gang.created is not None else pods[0][0]
     keys = tuple(pod for _, pod in pods)
     return [Turn((-priority, surplus, created_at, key), keys, key) for surplus in (False, True)]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tutti.cluster.cluster import Cluster
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.plan import Plan
+from tutti.engine.session.plan import Order, Plan
 from tutti.engine.session.policy import OFFLINE
 from tutti.engine.session.session import session
 
@@ -27,7 +27,12 @@ def schedule(
     *,
     preemption: bool = True,
     consolidation: bool = False,
+    before: Order | None = None,
 ) -> Plan:
-    """Place the pending pods with these keys, or all of them; the plan says why the rest cannot be placed."""
+    """Place the pending pods with these keys, or all of them; the plan says why the rest cannot be placed.
+
+    With `before`, only the turns before this place in the queue order are taken: of a gang that comes earlier perhaps
+    its minimum, and not its surplus.
+    """
     policy = replace(OFFLINE, preemption=preemption, consolidation=consolidation)
-    return session(Engine(cluster, profile), None, None, policy, only=pods)
+    return session(Engine(cluster, profile), None, None, policy, only=pods, before=before)

@@ -23,8 +23,7 @@ def incomplete_gangs(planning: PlanningCluster, pods: Iterable[str]) -> set[str]
     incomplete = set()
     for gang, rows in _gangs(planning, pods).items():
         state = planning.gangs.state(gang, rows)
-        whole = GangState(state.gang, (*state.running, *rows), (), state.part_of)
-        if state.gang.problem is not None or whole.need().least:
+        if state.gang.problem is not None or state.with_more_running(rows).is_short:
             incomplete.add(gang)
     return incomplete
 
@@ -34,7 +33,7 @@ def unstarted_gangs(planning: PlanningCluster, pods: Collection[str]) -> list[st
     names, unstarted = planning.cluster.pods.node_names, []
     for gang, rows in _gangs(planning, pods).items():
         state = planning.gangs.state(gang, [row for row in rows if names[row] is None])
-        if state.need().least or not _shares_domains(planning, state, frozenset(rows)):
+        if state.is_short or not _shares_domains(planning, state, frozenset(rows)):
             unstarted.append(gang)
     return unstarted
 

@@ -131,7 +131,7 @@ class PendingTurns:
                 if known[1] is not None:
                     self._changed_gangs.add(known[1])
             created.append((creation_time(pod), known[0]))
-        turns = gang_turns(self._cluster, self._gangs, gang, sorted(created)) if created else []
+        turns = gang_turns(self._gangs, gang, sorted(created)) if created else []
         names = {turn.name for turn in turns}
         for name in (f"gang/{gang}", surplus_name(gang)):
             if name not in names and self.turns.pop(name, None) is not None:

@@ -16,7 +16,6 @@ import numpy as np
 from tutti.cluster.columns import Bools
 from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.engine.gangs.gang_state import GangState
 from tutti.market.planning_cluster import PlanningCluster
 from tutti.recommend.problem.pod_rules import HOSTNAME
 from tutti.recommend.problem.problem import Problem
@@ -128,9 +127,8 @@ class _GangBuyer:
 
     def _is_whole(self, gang: str, placed: Iterable[str]) -> bool:
         """Return whether the gang reaches its minimums when some more pods are placed."""
-        standing = self._standing[gang]
-        running = (*standing.running, *(self._cluster.pod_row(pod) for pod in placed))
-        return not GangState(standing.gang, running, (), standing.part_of).need().least
+        rows = (self._cluster.pod_row(pod) for pod in placed)
+        return not self._standing[gang].with_more_running(rows).is_short
 
     def _gangs_short(self, gangs: Sequence[str], draft: Draft) -> list[str]:
         """Return the gangs that a draft does not start, in the given order."""
