@@ -45,23 +45,27 @@ class PartialGangs(msgspec.Struct, frozen=True):
 
 def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now: int) -> PartialGangs:
     """Return what is remembered after some gangs have changed; the same object if nothing is new."""
-    gangs, whole, since = Gangs.of(cluster), set(seen.whole), dict(seen.since)
+    gangs, since = Gangs.of(cluster), dict(seen.since)
+    started: set[str] = set()
+    gone: set[str] = set()
     for key in changed:
         state = gangs.state(key, ())
         phase = state.phase
         if not state.running:
-            whole.discard(key)
+            gone.add(key)
             since.pop(key, None)
         elif phase is GangPhase.PARTIAL:
-            if key not in whole:
+            if key not in seen.whole:
                 since.setdefault(key, now)
         elif phase is GangPhase.WHOLE and all(_is_confirmed(cluster.pods.objects[row]) for row in state.running):
-            whole.add(key)
+            started.add(key)
             since.pop(key, None)
-    if whole == seen.whole and since == seen.since:
+    is_same = started <= seen.whole and gone.isdisjoint(seen.whole)
+    if is_same and since == seen.since:
         return seen
+    whole = seen.whole if is_same else (seen.whole | started) - gone
     undone = {key: done for key, done in seen.undone.items() if key in since}
-    return PartialGangs(frozenset(whole), since, undone)
+    return PartialGangs(whole, since, undone)
 
 
 def next_undo(seen: PartialGangs, *, now: int, partial_for: int) -> int | None:
