@@ -48,6 +48,40 @@ class DomainRoom:
         """Return whether the need fits some domain with these free amounts."""
         return bool((self.surplus_by_domain(free) >= 0).any())
 
+    def first_enough(self, pods: Rows) -> int | None:
+        """Return how many of some distinct pods must end, in this order, until the need fits by arithmetic.
+
+        None if all of them are too few. Only for needs of one kind of pods without a required label.
+        """
+        cluster, ((kinds, count),) = self._cluster, self.groups
+        (kind,) = kinds
+        capacity, most = self._placer.capacity, len(kind.rows)
+        now = np.minimum(capacity.copies_with_free(kind.incoming, self.free, slice(None)), most)
+        missing = count - int(now.sum())
+        if missing <= 0:
+            return 0
+        rows = cluster.pods.node[pods].astype(np.intp)
+        by_row = np.argsort(rows, kind="stable")
+        sorted_rows = rows[by_row]
+        is_first = np.r_[True, sorted_rows[1:] != sorted_rows[:-1]][: len(rows)]
+        freed = np.cumsum(cluster.usages.matrix[cluster.pods.usage[pods[by_row]]], axis=0)
+        before = np.zeros_like(freed)
+        before[1:] = freed[:-1]
+        freed -= before[np.maximum.accumulate(np.where(is_first, np.arange(len(rows)), 0))]
+        free = self.free[:, sorted_rows]
+        free[: freed.shape[1]] += freed.T
+        copies = np.minimum(capacity.copies_with_free(kind.incoming, free, sorted_rows), most)
+        more = copies - np.where(is_first, now[sorted_rows], np.r_[0, copies[:-1]][: len(rows)])
+        in_order = np.empty_like(more)
+        in_order[by_row] = more
+        enough = np.flatnonzero(np.cumsum(in_order) >= missing)
+        return int(enough[0]) + 1 if len(enough) else None
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the need has one kind of pods and no required label or parts."""
+        return len(self.groups) == 1 and len(self.kinds) == 1 and self._need.topology.required is None
+
     def surplus_by_domain(self, free: Ints) -> Ints:
         """Return for each domain how many pods fit beyond the need; negative where room is missing."""
         digits, length, allowed = self.domains()

@@ -135,6 +135,18 @@ class Evaluator:
         node_cache.sync()
         return node_cache.only_nodes is not None or bool((node_cache.base_keys[rows] >= 0).any())
 
+    def has_room(self, number: int, row: int) -> bool:
+        """Return whether a node takes a pod of a spec class: its node plugins accept it, and enough is free."""
+        nodes, spec = self.cluster.nodes, self.cluster.specs.classes.get(number)
+        if spec is None or not nodes.on[row]:
+            return False
+        node_cache = self._row_cache(spec).node_cache
+        node_cache.sync()
+        if node_cache.only_nodes is None and node_cache.base_keys[row] < 0:
+            return False
+        alloc, used = nodes.alloc[:, row].tolist(), nodes.used[:, row].tolist()
+        return all(alloc[index] - used[index] >= amount for index, amount in self.spec_requests(spec))
+
     def _row_cache(self, spec: SpecClass) -> RowPluginCache:
         row_cache = self._row_cache_of.get(spec.number)
         if row_cache is None and self._named_node_cache is not None and self._named_node_cache[0] == spec.number:

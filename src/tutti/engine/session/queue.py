@@ -30,6 +30,7 @@ from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn, s
 from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.pending_turns import PendingTurns
+from tutti.engine.session.waiting.possible_victims import PossibleVictims
 from tutti.engine.session.waiting.starving_turns import StarvingTurns
 from tutti.engine.session.waiting.waiting_index import WaitingIndex
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
@@ -99,6 +100,7 @@ class Queue:
         minimum waits. Trials of other turns of the gang are no reason to take them again."""
         self._index: WaitingIndex | None = None
         self._starving = StarvingTurns(0)
+        self.victims = PossibleVictims(cluster)
         self._events: list[int] = []
         self._log_positions = (0, 0)
         if record is not None:

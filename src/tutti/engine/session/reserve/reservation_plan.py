@@ -22,6 +22,8 @@ from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.plugins.base import Area
 from tutti.engine.session.reserve.expected_ends import ExpectedEnds
 
+_FEW_ENDS = 512
+"""Most turns need few ends: so many are looked at before all are."""
 _FIRST_PREFIX, _PREFIX_GROWTH = 32, 8
 """Prefixes are tried from short to long, because most turns need few ends, and a short prefix costs less."""
 _MAX_TRIES = 4
@@ -51,6 +53,9 @@ def _shortest_prefix(room: DomainRoom, pods: Rows) -> int | None:
     """Return how many pods must end until there is enough room by arithmetic; None if even all of them are too few."""
     if not room.has_enough(room.free_when_empty()):
         return None
+    if room.is_simple:
+        few = room.first_enough(pods[:_FEW_ENDS])
+        return few if few is not None else room.first_enough(pods)
     fewest, most = 0, min(_FIRST_PREFIX, len(pods))
     while most < len(pods) and not _is_enough(room, pods[:most]):
         fewest, most = most + 1, min(_PREFIX_GROWTH * most, len(pods))

@@ -7,6 +7,7 @@
 - `kind_turns`      which turn of a kind is the next in the queue whose backoff is over?
 - `retry_hints`     which waiting pods may fit on the nodes that have changed?
 - `room_check`      may a turn that waits for room have it now, so that an attempt is worth its cost?
+- `possible_victims`  could any pod be evicted for a pod of some priority?
 - `turn_line`       which turn does a pass take next, if more turns become due meanwhile?
 - `starving_turns`  which turn has waited for room for so long that room is reserved for it?
 """

@@ -12,7 +12,18 @@ from tutti.engine.session.waiting.retry_hints import RoomClass
 class FailureKind:
     """A kind of failed turns; one object stands for all turns of the kind."""
 
-    __slots__ = ("classes", "cures", "events", "failed_at", "key", "needed", "room_found_at", "turns", "watched_rows")
+    __slots__ = (
+        "classes",
+        "cures",
+        "events",
+        "failed_at",
+        "key",
+        "needed",
+        "room_found_at",
+        "rows_with_room",
+        "turns",
+        "watched_rows",
+    )
 
     def __init__(
         self,
@@ -33,6 +44,8 @@ class FailureKind:
         """How many pods of each turn must fit at once."""
         self.room_found_at = (-1, -1)
         """The cluster's `room_version` at which a changed node was found to have room for a pod of the turns."""
+        self.rows_with_room: set[int] | None = None
+        """The changed node rows that were found then to have room; None if they are not known, or too many."""
         self.turns = KindTurns()
         self.failed_at: int | None = None
         """The time of the last failure."""

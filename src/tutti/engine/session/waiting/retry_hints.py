@@ -60,17 +60,18 @@ class RoomHints:
             del self._users[room_class]
             self._classes = None
 
-    def with_room(self, engine: Engine, rows: Rows) -> list[RoomClass]:
-        """Return the classes of which a pod may fit on one of some node rows."""
+    def with_room(self, engine: Engine, rows: Rows) -> dict[RoomClass, Rows]:
+        """Return the classes of which a pod may fit on one of some node rows, with the rows where it may."""
         nodes = engine.cluster.nodes
         rows = np.unique(rows)
         rows = rows[nodes.on[rows]]
         if not self._users or not len(rows):
-            return []
+            return {}
         classes, requests = self._columns(engine)
         fitting = _rows_with_room(engine.cluster, classes, requests, rows)
         numbers = np.flatnonzero(fitting.any(axis=1)).tolist()
-        return [classes[i] for i in numbers if self._is_accepted(engine, classes[i], rows[fitting[i]])]
+        found = ((classes[i], rows[fitting[i]]) for i in numbers)
+        return {each: where for each, where in found if self._is_accepted(engine, each, where)}
 
     def _columns(self, engine: Engine) -> tuple[list[RoomClass], Ints]:
         """Return the classes, and their requests by class and resource."""

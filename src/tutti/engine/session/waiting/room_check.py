@@ -1,43 +1,52 @@
 """Room checks: whether a waiting turn may have room now, so that an attempt is worth its cost.
 
 Contract: a check is a necessary condition for turns that wait for room alone. If `may_start` returns False, an attempt
-would fail. A check counts, for each kind of the turn's pods, the copies that fit the cluster by arithmetic
-(`placement.capacity`); if the turn may evict pods and there are pods to evict, the attempt itself must decide.
+would fail. Where few nodes have changed since they were found to have room, those nodes are looked at; otherwise the
+copies of each kind of the turn's pods that fit the cluster are counted (`placement.capacity`). If the turn may evict
+pods, and there are pods to evict, the attempt itself must decide.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from tutti.engine.session.context import SessionContext
 from tutti.engine.session.plan import Turn
 from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.engine.session.waiting.possible_victims import PossibleVictims
+
+_MAX_ROWS = 8
+"""Up to this many nodes are looked at one by one."""
 
 
 class RoomCheck:
     """Checks of one session; results are kept until the cluster changes."""
 
-    def __init__(self, context: SessionContext) -> None:
+    def __init__(self, context: SessionContext, victims: PossibleVictims) -> None:
         self._cluster, self._evaluator = context.cluster, context.engine.evaluator
-        self._capacity, self._gangs = context.placer.capacity, context.gangs
+        self._capacity, self._victims = context.placer.capacity, victims
         self._version = (-1, -1)
         self._copies: dict[tuple[int, int, bool], int] = {}
         """How many copies fit, by spec, priority, and whether held room counts as in use."""
-        self._has_victims: dict[int, bool] = {}
-        """By priority: whether a pod is on a node that is terminating, or whose priority or gang may be lower."""
 
     def may_start(self, turn: Turn, kind: FailureKind, *, count_holds: bool) -> bool:
         """Return whether enough pods of a turn may fit; with `count_holds`, room that is held counts as in use."""
         version = self._cluster.room_version
-        if version == kind.room_found_at and kind.needed == 1 and not self._cluster.holds:
-            return True
         if self._version != version:
             self._version = version
             self._copies.clear()
-            self._has_victims.clear()
-        return self._has_room(turn, kind, count_holds) or any(
-            each.preempts and self._may_evict(each.priority) for each in kind.classes
-        )
+        has_room = self._rows_have_room(kind) if kind.needed == 1 and not self._cluster.holds else None
+        if has_room is None:
+            has_room = self._has_room(turn, kind, count_holds)
+        return has_room or any(each.preempts and self._victims.exist_below(each.priority) for each in kind.classes)
+
+    def _rows_have_room(self, kind: FailureKind) -> bool | None:
+        """Return whether a pod fits a node that had room, or has changed since; None if these are many."""
+        touched = self._cluster.touched
+        if kind.rows_with_room is None or not touched.has_all_since(kind.room_found_at[0]):
+            return None
+        if touched.length - kind.room_found_at[0] > _MAX_ROWS:
+            return None
+        rows = kind.rows_with_room.union(touched.since(kind.room_found_at[0]).tolist())
+        return any(self._evaluator.has_room(each.spec, row) for each in kind.classes for row in rows)
 
     def _has_room(self, turn: Turn, kind: FailureKind, count_holds: bool) -> bool:
         """Return whether enough pods of a turn fit without evictions."""
@@ -61,15 +70,3 @@ class RoomCheck:
             incoming = self._evaluator.incoming_pod(row)
             copies = self._copies[key] = int(self._capacity.copies(incoming, count_holds=count_holds).sum())
         return copies
-
-    def _may_evict(self, priority: int) -> bool:
-        has_victims = self._has_victims.get(priority)
-        if has_victims is None:
-            pods, length = self._cluster.pods, self._cluster.pods.length
-            victims = (pods.priority[:length] < priority) | pods.terminating[:length]
-            lowest = self._gangs.lowest_stated_priority()
-            has_victims = (lowest is not None and lowest < priority) or bool(
-                np.any(victims & (pods.node[:length] >= 0))
-            )
-            self._has_victims[priority] = has_victims
-        return has_victims

@@ -29,6 +29,8 @@ from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 _ROW_EVENTS = frozenset((Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_TAINTS, Event.POD_REMOVED))
 """Events that cure pods which wait for room only if a changed row has room."""
 
+_MAX_KNOWN_ROWS = 8
+"""Largest number of rows with room that a kind remembers."""
 _NO_GANG = 2**62
 """A priority above all others."""
 
@@ -142,9 +144,13 @@ class WaitingIndex:
                 if kind.is_concerned(events):
                     self._heat(kind)
         if len(self._hints) and not _ROW_EVENTS.isdisjoint(changed_events):
-            for room_class in self._hints.with_room(engine, rows):
+            for room_class, with_room in self._hints.with_room(engine, rows).items():
+                found = set(with_room.tolist()) if len(with_room) <= _MAX_KNOWN_ROWS else None
                 for kind in self._by_class[room_class].values():
                     if kind.is_concerned(events):
+                        # Of a kind that is hot already, or has several classes, the rows are not known any more.
+                        is_first = kind.key not in self._hot and len(kind.classes) == 1
+                        kind.rows_with_room = found if is_first else None
                         kind.room_found_at = engine.cluster.room_version
                         self._heat(kind, unsure=True)
         if self._by_row:
@@ -166,7 +172,7 @@ class WaitingIndex:
         lowest, self._lowest_gang = self._lowest_gang, _lowest_gang_priority(engine.cluster)
         if not len(self._hints):
             return
-        with_room = set(self._hints.with_room(engine, rows))
+        with_room = self._hints.with_room(engine, rows)
         for room_class, kinds in self._by_class.items():
             is_new = self._lowest_gang < room_class.priority <= lowest
             if room_class.preempts and (is_new or room_class in with_room):
