@@ -164,10 +164,11 @@ class Chaos:
         if draw.random() < 0.15:
             how["node_selector"] = {RACK: draw.choice(("r0", "r1"))}
         if draw.random() < 0.05:
-            # Without preemption: a victim that is created again may be placed where it keeps the pod away, for ever.
+            # Without preemption: a victim that is created again may be placed where it keeps the pod away, for ever,
+            # because kube-scheduler does not filter with the rules of nominated pods if no other pod has such rules.
             how |= {"affinity": builders.near("b", RACK), "preemption_policy": "Never"}
         elif draw.random() < 0.05:
-            how["affinity"] = builders.apart("a")
+            how |= {"affinity": builders.apart("a"), "preemption_policy": "Never"}
         elif draw.random() < 0.1:
             how["topology_spread_constraints"] = [builders.spread("a", RACK)]
         if draw.random() < 0.1:

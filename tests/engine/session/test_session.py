@@ -921,3 +921,27 @@ def test_a_plan_that_undoes_a_partial_gang_names_the_budgets_that_it_spends() ->
     for edit in plan.edits():
         before.apply(edit)
     assert cluster_state(before) == cluster_state(cluster)
+
+
+def test_a_gang_on_a_node_that_comes_late_may_be_partial() -> None:
+    cluster, _, _ = partial()
+    late = Cluster(obj for obj in cluster.pods.objects if obj is not None)
+    late.apply(Put(builders.pod_group("g", 3)))
+    queue, engine = Queue(late), Engine(late)
+    session(engine, queue, START, Policy())
+    late.apply(Put(node("a")))
+    session(engine, queue, START, Policy())
+    assert len(session(engine, queue, START + MINUTE, Policy()).evictions) == 2
+
+
+def test_surplus_pods_avoid_nodes_too() -> None:
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    runs = [pod(f"g-{n}", cpu="1", on="b", labels=label) for n in (0, 1)]
+    more = [pod(f"g-{n}", cpu="1", labels=label) for n in (2, 3)]
+    cluster = Cluster((node("a", cpu="8"), node("b"), builders.pod_group("g", 2), *runs, *more))
+    queue, engine = Queue(cluster), Engine(cluster)
+    binds = session(engine, queue, START, Policy()).binds
+    assert {each.node for each in binds} == {"a"}
+    for each in binds:
+        fail_binding(queue, each, START)
+    assert {each.node for each in session(engine, queue, START + 2 * SECOND, Policy()).binds} == {"b"}

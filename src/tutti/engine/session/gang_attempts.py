@@ -184,7 +184,7 @@ class GangAttempts:
     def _place_same_kind(self, turn: Turn, need: Need, rows: Sequence[int]) -> list[int]:
         """Place further pods of the kind just added, in the same domains, until one does not fit; return their rows."""
         keys = [self._cluster.pods.keys[row] for row in rows]
-        area: Area | None = None
+        area = self._context.area_for(turn.pods)
         innermost: Need | None = need
         while innermost is not None:
             area = self._placer.current_area(innermost, area)
