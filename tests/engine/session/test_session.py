@@ -945,3 +945,18 @@ def test_surplus_pods_avoid_nodes_too() -> None:
     for each in binds:
         fail_binding(queue, each, START)
     assert {each.node for each in session(engine, queue, START + 2 * SECOND, Policy()).binds} == {"b"}
+
+
+def test_another_gang_of_the_same_name_has_not_run_whole() -> None:
+    """The gang of a record was deleted and created again while the scheduler was down."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    runs = [pod(f"g-{n}", cpu="1", on="a", labels=label) for n in range(3)]
+    queue = Queue(Cluster((node("a"), builders.pod_group("g", 3), *runs)))
+    run(queue, START)
+    cluster, _, engine = partial()
+    for number, uid in ((0, "new 0"), (1, "new 1")):
+        member = cluster.pod(f"default/g-{number}")
+        cluster.apply(Put(replace(member, metadata=replace(member.metadata, uid=uid))))
+    again = Queue(cluster, queue.freeze())
+    session(engine, again, START, Policy())
+    assert len(session(engine, again, START + MINUTE, Policy()).evictions) == 2

@@ -35,8 +35,9 @@ class Undone(msgspec.Struct, frozen=True):
 class PartialGangs(msgspec.Struct, frozen=True):
     """What is remembered about gangs between sessions."""
 
-    whole: frozenset[str] = frozenset()
-    """Gangs with pods that have run whole."""
+    whole: dict[str, tuple[str, ...]] = {}
+    """Gangs that have run whole, with the uids of the pods that ran then: a gang of which none of them runs any more is
+    another gang, which may have the same name."""
     since: dict[str, int] = {}
     """Partial gangs, with the time at which each was first seen, in microseconds."""
     undone: dict[str, Undone] = {}
@@ -45,24 +46,26 @@ class PartialGangs(msgspec.Struct, frozen=True):
 
 def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now: int) -> PartialGangs:
     """Return what is remembered after some gangs have changed; the same object if nothing is new."""
-    gangs, whole, since = Gangs.of(cluster), set(seen.whole), dict(seen.since)
+    gangs, whole, since = Gangs.of(cluster), dict(seen.whole), dict(seen.since)
     for key in changed:
         state = gangs.state(key, ())
         if not state.running:
-            whole.discard(key)
+            whole.pop(key, None)
             since.pop(key, None)
         elif state.gang.problem is not None:
             continue
         elif state.need().least:
+            if key in whole and not set(whole[key]).intersection(_uids(cluster, state.running)):
+                del whole[key]
             if key not in whole:
                 since.setdefault(key, now)
         elif all(_is_confirmed(cluster.pods.objects[row]) for row in state.running):
-            whole.add(key)
+            whole[key] = _uids(cluster, state.running)
             since.pop(key, None)
     if whole == seen.whole and since == seen.since:
         return seen
     undone = {key: done for key, done in seen.undone.items() if key in since}
-    return PartialGangs(frozenset(whole), since, undone)
+    return PartialGangs(whole, since, undone)
 
 
 def next_undo(seen: PartialGangs, *, now: int, partial_for: int) -> int | None:
@@ -103,6 +106,12 @@ def _partial_gang(cluster: Cluster, key: str, since: int) -> PartialGang | None:
 
 def _minimum(state: GangState) -> int:
     return len(state.running) + state.need().least
+
+
+def _uids(cluster: Cluster, rows: Iterable[int]) -> tuple[str, ...]:
+    """Return the uids of pods, or the key of a pod without a uid."""
+    pods = (cluster.pods.objects[row] for row in rows)
+    return tuple(sorted(pod.metadata.uid or pod.key for pod in pods if pod is not None))
 
 
 def _is_confirmed(pod: Pod | None) -> bool:
