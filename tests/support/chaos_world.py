@@ -164,12 +164,13 @@ class Chaos:
         if draw.random() < 0.15:
             how["node_selector"] = {RACK: draw.choice(("r0", "r1"))}
         if draw.random() < 0.05:
-            # Without preemption: a victim that is created again may be placed where it keeps the pod away, for ever.
+            # Without preemption: a victim that is created again may be placed where it keeps the pod away, for ever,
+            # because kube-scheduler does not filter with the rules of nominated pods if no other pod has such rules.
             how |= {"affinity": builders.near("b", RACK), "preemption_policy": "Never"}
         elif draw.random() < 0.05:
-            how["affinity"] = builders.apart("a")
+            how |= {"affinity": builders.apart("a"), "preemption_policy": "Never"}
         elif draw.random() < 0.1:
-            how["topology_spread_constraints"] = [builders.spread("a", RACK)]
+            how |= {"topology_spread_constraints": [builders.spread("a", RACK)], "preemption_policy": "Never"}
         if draw.random() < 0.1:
             how["host_port"] = 8080
         if draw.random() < 0.1:
@@ -423,7 +424,10 @@ class Chaos:
         fresh = Cluster()
         for obj in server.objects.values():
             fresh.observe(Put(obj))
-        assert _state(cluster) == _state(fresh), "the cluster is that of the server"
+        state, expected = _state(cluster), _state(fresh)
+        if not scheduler.reads_pods:  # two pods may have had the same port, which is free when the first one leaves
+            del state["ports"], expected["ports"]
+        assert state == expected, "the cluster is that of the server"
         for owner, hold in cluster.holds.items():
             row = cluster.pods.row_of[owner]
             assert cluster.pods.node_names[row] is None

@@ -96,7 +96,7 @@ class LiveScheduler:
             self.position[kind] = position + 1
             if self.draw.random() < self.noise:
                 first = max(self.first.get(kind, 0), position - 10)
-                self._observe(log[self.draw.randint(first, position)])
+                self.cluster.observe(log[self.draw.randint(first, position)])
 
     def _observe(self, edit: Put | Remove) -> None:
         self.cluster.observe(edit)

@@ -50,8 +50,8 @@ class SimulatedApiServer:
         """Pods that a controller creates again when they are gone, as they were created, by key."""
         self.unplanned: dict[str, dict[str, int]] = defaultdict(dict)
         """Per node and kind, the position in the log of the latest change that took room without our bindings."""
-        self.whole: set[str] = set()
-        """Gangs that had their minimum at once, since they last had a bound pod. Watches deliver kinds in any order, so
+        self.whole: dict[str, set[str | None]] = {}
+        """Gangs that had their minimum at once, with the uids of the pods that ran then and still did ever since. Watches deliver kinds in any order, so
         a scheduler may see the pods of one moment with a node or a minimum of another: pods on nodes that are gone
         count, and so do all minimums that a group has had."""
         self._minimums: dict[str, int] = {}
@@ -311,10 +311,11 @@ class SimulatedApiServer:
             minimum = self.minimum(gang, pods)
             if minimum is not None and any(COSCHEDULING_LABEL in (pod.metadata.labels or {}) for pod in pods):
                 minimum = self._minimums[gang] = min(minimum, self._minimums.get(gang, minimum))
-            if not bound:
-                self.whole.discard(gang)
-            elif minimum is not None and len(bound) + self.succeeded(pods) >= minimum:
-                self.whole.add(gang)
+            uids = {pod.metadata.uid for pod in bound}
+            if bound and minimum is not None and len(bound) + self.succeeded(pods) >= minimum:
+                self.whole[gang] = uids
+            elif not uids & self.whole.get(gang, set()):
+                self.whole.pop(gang, None)
 
     def partial_gangs(self) -> list[str]:
         """Return the gangs that run in part and never ran whole."""

@@ -83,11 +83,13 @@ class Assignments:
             self.pods_on_row.append(set())
         for pod in sorted(self.pods_on_missing_nodes.pop(name, ())):
             self._add_to_row(pod, row)
+            self._pods.touched.add(pod)  # it runs now, which its gang must know
 
     def node_removed(self, name: str, row: int) -> None:
         """Count the pods of a node nowhere, because the node is removed."""
         for pod in sorted(self.pods_on_row[row]):
             self._remove_from_row(pod)
+            self._pods.touched.add(pod)
             self.pods_on_missing_nodes.setdefault(name, set()).add(pod)
 
     def _add_to_row(self, pod: int, row: int) -> None:

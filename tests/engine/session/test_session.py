@@ -963,3 +963,42 @@ def test_a_plan_that_undoes_a_partial_gang_names_the_budgets_that_it_spends() ->
     for edit in plan.edits():
         before.apply(edit)
     assert cluster_state(before) == cluster_state(cluster)
+
+
+def test_a_gang_on_a_node_that_comes_late_may_be_partial() -> None:
+    cluster, _, _ = partial()
+    late = Cluster(obj for obj in cluster.pods.objects if obj is not None)
+    late.apply(Put(builders.pod_group("g", 3)))
+    queue, engine = Queue(late), Engine(late)
+    session(engine, queue, START, Policy())
+    late.apply(Put(node("a")))
+    session(engine, queue, START, Policy())
+    assert len(session(engine, queue, START + MINUTE, Policy()).evictions) == 2
+
+
+def test_surplus_pods_avoid_nodes_too() -> None:
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    runs = [pod(f"g-{n}", cpu="1", on="b", labels=label) for n in (0, 1)]
+    more = [pod(f"g-{n}", cpu="1", labels=label) for n in (2, 3)]
+    cluster = Cluster((node("a", cpu="8"), node("b"), builders.pod_group("g", 2), *runs, *more))
+    queue, engine = Queue(cluster), Engine(cluster)
+    binds = session(engine, queue, START, Policy()).binds
+    assert {each.node for each in binds} == {"a"}
+    for each in binds:
+        fail_binding(queue, each, START)
+    assert {each.node for each in session(engine, queue, START + 2 * SECOND, Policy()).binds} == {"b"}
+
+
+def test_another_gang_of_the_same_name_has_not_run_whole() -> None:
+    """The gang of a record was deleted and created again while the scheduler was down."""
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    runs = [pod(f"g-{n}", cpu="1", on="a", labels=label) for n in range(3)]
+    queue = Queue(Cluster((node("a"), builders.pod_group("g", 3), *runs)))
+    run(queue, START)
+    cluster, _, engine = partial()
+    for number, uid in ((0, "new 0"), (1, "new 1")):
+        member = cluster.pod(f"default/g-{number}")
+        cluster.apply(Put(replace(member, metadata=replace(member.metadata, uid=uid))))
+    again = Queue(cluster, queue.freeze())
+    session(engine, again, START, Policy())
+    assert len(session(engine, again, START + MINUTE, Policy()).evictions) == 2

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from tutti.cluster.work.meter import POD_TRIED
 from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.gangs.placer import GANG_SEARCH
-from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.gang_shortage import GangShortage, gang_shortage
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
@@ -195,7 +194,7 @@ class GangAttempts:
     def _place_same_kind(self, turn: Turn, need: Need, rows: Sequence[int]) -> list[int]:
         """Place further pods of the kind just added, in the same domains, until one does not fit; return their rows."""
         keys = [self._cluster.pods.keys[row] for row in rows]
-        area: Area | None = None
+        area = self._context.area_for(turn.pods)
         innermost: Need | None = need
         while innermost is not None:
             area = self._placer.current_area(innermost, area)

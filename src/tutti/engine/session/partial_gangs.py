@@ -35,8 +35,9 @@ class Undone(msgspec.Struct, frozen=True):
 class PartialGangs(msgspec.Struct, frozen=True):
     """What is remembered about gangs between sessions."""
 
-    whole: frozenset[str] = frozenset()
-    """Gangs with pods that have run whole."""
+    whole: dict[str, tuple[str, ...]] = {}
+    """Gangs that have run whole, with the uids of the pods that ran then: a gang of which none of them runs any more is
+    another gang, which may have the same name."""
     since: dict[str, int] = {}
     """Partial gangs, with the time at which each was first seen, in microseconds."""
     undone: dict[str, Undone] = {}
@@ -46,24 +47,25 @@ class PartialGangs(msgspec.Struct, frozen=True):
 def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now: int) -> PartialGangs:
     """Return what is remembered after some gangs have changed; the same object if nothing is new."""
     gangs, since = Gangs.of(cluster), dict(seen.since)
-    started: set[str] = set()
-    gone: set[str] = set()
+    ran_whole: dict[str, tuple[str, ...]] = {}
+    """Gangs of which that is new; no pods for gangs that are no longer remembered."""
     for key in changed:
-        state = gangs.state(key, ())
+        state, known = gangs.state(key, ()), seen.whole.get(key, ())
         phase = state.phase
         if not state.running:
-            gone.add(key)
+            ran_whole[key] = ()
             since.pop(key, None)
         elif phase is GangPhase.PARTIAL:
-            if key not in seen.whole:
+            if not set(known).intersection(_uids(cluster, state.running)):
+                ran_whole[key] = ()
                 since.setdefault(key, now)
         elif phase is GangPhase.WHOLE and all(_is_confirmed(cluster.pods.objects[row]) for row in state.running):
-            started.add(key)
+            ran_whole[key] = _uids(cluster, state.running)
             since.pop(key, None)
-    is_same = started <= seen.whole and gone.isdisjoint(seen.whole)
-    if is_same and since == seen.since:
+    ran_whole = {key: uids for key, uids in ran_whole.items() if uids != seen.whole.get(key, ())}
+    if not ran_whole and since == seen.since:
         return seen
-    whole = seen.whole if is_same else (seen.whole | started) - gone
+    whole = {key: uids for key, uids in {**seen.whole, **ran_whole}.items() if uids} if ran_whole else seen.whole
     undone = {key: done for key, done in seen.undone.items() if key in since}
     return PartialGangs(whole, since, undone)
 
@@ -106,6 +108,12 @@ def _partial_gang(cluster: Cluster, key: str, since: int) -> PartialGang | None:
 
 def _minimum(state: GangState) -> int:
     return len(state.running) + state.need().least
+
+
+def _uids(cluster: Cluster, rows: Iterable[int]) -> tuple[str, ...]:
+    """Return the uids of pods, or the key of a pod without a uid."""
+    pods = (cluster.pods.objects[row] for row in rows)
+    return tuple(sorted(pod.metadata.uid or pod.key for pod in pods if pod is not None))
 
 
 def _is_confirmed(pod: Pod | None) -> bool:
