@@ -6,8 +6,9 @@ differences are right, and each is a rule of its own below:
 
 - A live session does not remove its victims: they terminate, and room is held. The gang is compared where it is held,
   and again when its victims have left.
-- Surplus is compared by number after evictions: a nominated pod counts for filters and not for scores, as in
-  kube-scheduler, so surplus may find another node while victims still terminate.
+- Surplus that is tried after another surplus pod of its gang was nominated is not compared (`is_after_nomination`): a
+  nominated pod counts for the filters of its own node, and for no scores, as in kube-scheduler. Such surplus may find
+  another node, or evict other pods, while victims still terminate. The minimum is compared without exception.
 - A gang whose size is counted from its pods waits live until its newest pod is `counted_quiet_for` old. All worlds are
   older than that; `test_a_counted_gang_waits_live_until_it_is_quiet` has the rule.
 - A pod that has been terminating for an hour is expected to leave by `schedule`, which has no clock, and not by a
@@ -73,6 +74,13 @@ class GangAnswer(NamedTuple):
     """How many pods the gang needed before the plan."""
     running: int
     """How many of its pods run after the plan."""
+    tried: int
+    """How many of its pods the plan binds, nominates or refuses."""
+
+    @property
+    def is_after_nomination(self) -> bool:
+        """Whether the session nominated a surplus pod, and then tried another one."""
+        return self.phase is GangPhase.WHOLE and bool(self.held) and self.tried > self.missing + 1
 
     @property
     def nodes(self) -> dict[str, str]:
@@ -91,6 +99,7 @@ def gang_answer(plan: Plan, cluster: Cluster, gang: str) -> GangAnswer:
         (found.message if found is not None else "") or unplaced,
         found.missing if found is not None else 0,
         len(after.running),
+        sum(each.gang == gang for part in (plan.binds, plan.nominated, plan.unschedulable) for each in part),
     )
 
 
@@ -233,7 +242,7 @@ def check_held_room_stays(live: LiveCluster, first: GangAnswer) -> None:
 
 def check_played_gang(live: LiveCluster, gang: str, answer: GangAnswer, first: GangAnswer) -> None:
     """Check that a gang that evicts pods ends as `schedule` says, on the nodes where room was held for it."""
-    held = dict(first.held)
+    held, is_exact = dict(first.held), not first.is_after_nomination
     for _ in range(10):
         live.remove(live.victims & set(live.cluster.pods.row_of))
         live.now += BACKOFF
@@ -242,11 +251,13 @@ def check_played_gang(live: LiveCluster, gang: str, answer: GangAnswer, first: G
         for pod, node in held.items():
             assert later.bound.get(pod, node) == node, (gang, pod)
         held = {pod: node for pod, node in held.items() if pod not in later.bound} | later.held
+        is_exact = is_exact and not later.is_after_nomination
         if not plan.binds and not plan.evictions:
             break
     after = Gangs(live.cluster).state(gang, ())
-    assert (after.phase, len(after.running)) == (answer.phase, answer.running), gang
-    assert frozenset(live.victims) == answer.evicts, gang
+    assert after.phase is answer.phase, gang
+    if is_exact:
+        assert (len(after.running), frozenset(live.victims)) == (answer.running, answer.evicts), gang
     # The pods of the minimum come first, and are exactly where `schedule` places them.
     minimum = list((first.bound or first.held).items())[: first.missing]
     assert minimum == list(answer.nodes.items())[: first.missing], gang
