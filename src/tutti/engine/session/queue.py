@@ -20,7 +20,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.columns import Rows
 from tutti.cluster.edits import Hold
 from tutti.cluster.events import Event
 from tutti.engine.gangs.gang_state import NO_CREATION_TIME, Gangs, creation_time
@@ -34,6 +33,7 @@ from tutti.engine.session.waiting.possible_victims import PossibleVictims
 from tutti.engine.session.waiting.starving_turns import StarvingTurns
 from tutti.engine.session.waiting.waiting_index import WaitingIndex
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
+from tutti.kube.gangs.gang import Gang
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -87,9 +87,8 @@ class Queue:
         self._growing_until: int | None = None
         """When the first gang that is due but may still be growing is tried."""
         self._undo: list[tuple[str, object]] = []
-        self._marks: list[tuple[int, int]] = []
-        """For each open mark, the length of the undo log and the number of calls of `sync`."""
-        self._syncs = 0
+        self._marks: list[tuple[int, WaitingIndex | None, int]] = []
+        """For each open mark, the length of the undo log, the index and its version."""
         self._pending: PendingTurns | None = None
         self._untried: set[str] = set()
         """Pending turns that have neither failed nor been found to need nothing now."""
@@ -100,6 +99,8 @@ class Queue:
         minimum waits. Trials of other turns of the gang are no reason to take them again."""
         self._index: WaitingIndex | None = None
         self._starving = StarvingTurns(0)
+        self._running_gangs: dict[str, tuple[Gang, dict[int, tuple[int, bool]]]] = {}
+        """Gangs with running pods as they were noted last: the record, and node row and end of each pod by row."""
         self.victims = PossibleVictims(cluster)
         self._events: list[int] = []
         self._log_positions = (0, 0)
@@ -289,7 +290,6 @@ class Queue:
 
     def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
         """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
-        self._syncs += 1
         from_record: set[str] = set()
         if self._pending is None or not self._pending.serves(engine.profile):
             self._pending, self._index = PendingTurns(self.cluster, engine.profile), None
@@ -307,8 +307,7 @@ class Queue:
             self._note_changed(changes.changed)
         assert self._index is not None
         self.note_changes(engine)
-        if changes.gangs:
-            self._index.note_gangs(engine, self._rows_of(changes.gangs))
+        self._note_running_gangs(engine, changes.gangs)
         self._index.note_time(now)
         self._starving.note_time(now)
         return changes.not_considered
@@ -336,6 +335,7 @@ class Queue:
             if name not in turns or self._is_another_pod(turns[name], entry):
                 self.drop(name)
         self._index, self._starving = WaitingIndex(patience), StarvingTurns(patience.starving_after)
+        self._running_gangs = {}
         self._untried = set(turns).difference(self._waiting)
         self._changed, self._needs_nothing = set(), {}
         for name, entry in self._waiting.items():
@@ -370,11 +370,25 @@ class Queue:
         row = self.cluster.pod_row(turn.pods[0])
         return int(self.cluster.pods.spec[row]), int(self.cluster.pods.labels[row])
 
-    def _rows_of(self, gangs: Iterable[str]) -> Rows:
-        """Return the node rows on which pods of some gangs run."""
-        all_gangs, node = Gangs.of(self.cluster), self.cluster.pods.node
-        rows = node[[row for key in gangs for row in all_gangs.rows(key)]]
-        return np.unique(rows[rows >= 0]).astype(np.intp)
+    def _note_running_gangs(self, engine: Engine, gangs: Iterable[str]) -> None:
+        """Note which waiting turns may evict pods of gangs that have changed.
+
+        A trial that was rolled back also reports its gangs: only gangs that differ from the last time count.
+        """
+        assert self._index is not None
+        all_gangs, pods, changed = Gangs.of(self.cluster), self.cluster.pods, set[int]()
+        for key in gangs:
+            members = ((pods.node.item(row), row) for row in all_gangs.rows(key))
+            running = {row: (node, bool(pods.terminating[row])) for node, row in members if node >= 0}
+            known = (all_gangs.gang(key), running) if running else None
+            if known != self._running_gangs.get(key):
+                changed.update(node for node, _ in running.values())
+                if known is not None:
+                    self._running_gangs[key] = known
+                else:
+                    del self._running_gangs[key]
+        if changed:
+            self._index.note_gangs(engine, np.array(sorted(changed), dtype=np.intp))
 
     def note_changes(self, engine: Engine) -> None:
         """Note which waiting turns the changes of the cluster since the last call may cure.
@@ -433,7 +447,7 @@ class Queue:
         """
         assert self._index is not None
         if turn.gang is not None and turn.name not in self._waiting:
-            self._index.note_gangs(engine, self._rows_of((turn.gang,)))
+            self._note_running_gangs(engine, (turn.gang,))
         self.note_changes(engine)
         following = (self.next_like(turn, kind, now) for kind in self._index.take_newly_hot())
         return [each for each in following if each is not None]
@@ -516,12 +530,12 @@ class Queue:
 
     def mark(self) -> None:
         """Start a nested transaction."""
-        self._marks.append((len(self._undo), self._syncs))
+        self._marks.append((len(self._undo), self._index, self._index.version if self._index is not None else 0))
 
     def rollback(self) -> None:
         """Undo all changes since the last mark."""
-        start, syncs = self._marks.pop()
-        if len(self._undo) > start or self._syncs > syncs:
+        start, index, version = self._marks.pop()
+        if len(self._undo) > start or index is not self._index or (index is not None and version != index.version):
             self._index = None  # it is derived: the next session makes it again
         while len(self._undo) > start:
             name, old = self._undo.pop()

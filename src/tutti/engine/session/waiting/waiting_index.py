@@ -49,6 +49,8 @@ class WaitingIndex:
         self._hints = RoomHints()
         self._hot: dict[Hashable, FailureKind] = {}
         self._unsure: set[Hashable] = set()
+        self.version = 0
+        """Changes when a kind becomes hot or is no longer hot."""
         self._newly_hot: list[FailureKind] = []
         self._lowest_gang = _NO_GANG
         """The lowest priority of a running pod of a gang."""
@@ -121,12 +123,14 @@ class WaitingIndex:
 
     def cool(self, kind: FailureKind) -> None:
         """Record that a kind is not cured: its turns wait for the next change."""
-        self._hot.pop(kind.key, None)
-        self._unsure.discard(kind.key)
+        if self._hot.pop(kind.key, None) is not None:
+            self.version += 1
+            self._unsure.discard(kind.key)
 
     def _heat(self, kind: FailureKind, *, unsure: bool = False) -> None:
         if kind.key not in self._hot:
             self._hot[kind.key] = kind
+            self.version += 1
             self._newly_hot.append(kind)
             if unsure:
                 self._unsure.add(kind.key)
