@@ -51,9 +51,9 @@ class SimulatedApiServer:
         self.unplanned: dict[str, dict[str, int]] = defaultdict(dict)
         """Per node and kind, the position in the log of the latest change that took room without our bindings."""
         self.whole: dict[str, set[str | None]] = {}
-        """Gangs that had their minimum at once, with the uids of the pods that ran then and still did ever since. Watches deliver kinds in any order, so
-        a scheduler may see the pods of one moment with a node or a minimum of another: pods on nodes that are gone
-        count, and so do all minimums that a group has had."""
+        """Gangs that had their minimum at once, with the uids of the pods that were bound then. Watches deliver kinds
+        in any order, so a scheduler may see the pods of one moment with a node or a minimum of another: pods on nodes
+        that are gone count, and so do all minimums that a group has had."""
         self._minimums: dict[str, int] = {}
         """The lowest minimum that each gang has had."""
         self._version = self._uids = self._actions = 0

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from tutti.cluster.work.meter import POD_TRIED
 from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.gangs.placer import GANG_SEARCH
-from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.gang_shortage import GangShortage, gang_shortage
 from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext

@@ -76,7 +76,7 @@ def next_undo(seen: PartialGangs, *, now: int, partial_for: int) -> int | None:
 
 
 def undo(seen: PartialGangs, cluster: Cluster, *, now: int, partial_for: int) -> tuple[PartialGangs, list[PartialGang]]:
-    """Return what is remembered, and the gangs that were not completed in time, as far as that is new or has changed."""
+    """Return what is remembered, and the gangs that were not completed in time, if that is new or has changed."""
     undone = dict(seen.undone)
     plans = []
     for key in sorted(key for key, since in seen.since.items() if now - since >= partial_for):

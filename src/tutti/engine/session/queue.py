@@ -299,7 +299,10 @@ class Queue:
             self._rebuild(patience)
         else:
             self._note_changed(changes.changed)
-        self.note_cluster(engine)
+        if self._events != self.cluster.events:
+            self.note_cluster(engine)
+            self._events = list(self.cluster.events)
+            self._log_positions = (self.cluster.touched.length, self.cluster.hold_index.touched.length)
         assert self._index is not None
         self._index.note_time(now)
         self._starving.note_time(now)
@@ -363,7 +366,7 @@ class Queue:
         return int(self.cluster.pods.spec[row]), int(self.cluster.pods.labels[row])
 
     def note_cluster(self, engine: Engine) -> None:
-        """Pass the events and changed rows since the last call to the index.
+        """Pass the events and changed rows since the last `sync` to the index.
 
         A session calls this also at its end: what it has placed or released may cure a turn, and nothing else may
         happen before `wake`.
@@ -380,7 +383,6 @@ class Queue:
             else:
                 rows = np.arange(cluster.nodes.length)
             self._index.note_changes(engine, changed, rows)
-        self._events, self._log_positions = list(cluster.events), (touched.length, released.length)
 
     def due_turns(self, now: int, patience: Patience) -> list[Turn]:
         """Return the turns to try now, in queue order."""
@@ -405,6 +407,14 @@ class Queue:
         if name not in self._waiting:
             return None
         self._changed.add(name)
+        return self.turn(name)
+
+    def note_started(self, gang: str) -> Turn | None:
+        """Make the surplus of a gang due that needed nothing while the gang waited; return the turn."""
+        name = f"gang/{gang} above its minimum"
+        if self._needs_nothing.pop(name, None) is None:
+            return None
+        self._untried.add(name)
         return self.turn(name)
 
     def turns_failing_like(self, name: str) -> list[str]:

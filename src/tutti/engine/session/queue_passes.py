@@ -101,11 +101,18 @@ class QueuePasses(Passes):
         return not self._queue.is_due(turn.name)
 
     def turns_made_due(self, turn: Turn) -> list[Turn]:
-        """Return the turns of pods that have just lost their nominations, before a later turn takes other room."""
+        """Return the turns of pods that have just lost their nominations, before a later turn takes other room.
+
+        The surplus of a gang that has just started follows.
+        """
         lost = self.context.plan.lost_nominations
         names = dict.fromkeys(map(self._turn_name, lost))
         lost.clear()
-        return [later for later in map(self._queue.note_displaced, names) if later is not None and later > turn]
+        more = [self._queue.note_displaced(name) for name in names]
+        pods = self.cluster.pods
+        if turn.gang is not None and any(pods.node_names[pods.row_of[pod]] is not None for pod in turn.pods):
+            more.append(self._queue.note_started(turn.gang))
+        return [later for later in more if later is not None and later > turn]
 
     def _turn_name(self, pod: str) -> str:
         row = self.cluster.pods.row_of.get(pod)
