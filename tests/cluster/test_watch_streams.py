@@ -214,3 +214,13 @@ def test_watched_objects_that_cannot_be_read_are_set_aside() -> None:
     cluster.observe(Put(node("n", "many")))
     cluster.observe(Remove("Node", "n"))
     assert not cluster.set_aside
+
+
+def test_an_object_is_gone_when_another_one_of_its_name_cannot_be_read() -> None:
+    """A kind that is listed again reports the new pod without the removal of the old one."""
+    cluster = Cluster([node("n"), versioned(pod("p"), 1, "first")])
+    cluster.observe(Put(versioned(pod("p", "much"), 2, "second")))
+    assert "default/p" not in cluster.pods.row_of
+    cluster.observe(Remove("Pod", "default/p", "second"))
+    assert not cluster.set_aside
+    assert "default/p" not in cluster.pods.row_of

@@ -242,7 +242,8 @@ class Chaos:
                 else:
                     self.server._recreate_later(pod)
             else:
-                self.server.delete_gracefully(pod.key, self.draw.choice((1, 5, 30)))
+                grace, finalizer = self.draw.choice((1, 5, 30)), self.draw.random() < 0.2
+                self.server.delete_gracefully(pod.key, grace, finalizer=finalizer)
 
     def _finish_pod(self) -> None:
         pod = self._any_pod(lambda pod: bool(pod.status.start_time) and pod.status.phase not in FINISHED)
@@ -449,7 +450,9 @@ class Chaos:
         plan = schedule(cluster.copy(), preemption=False)
         blocked = [queue.order_of(name) for name, entry in queue.waiting.items() if entry.needs_room]
         if plan.binds and self.scheduler.policy.queueing == "fifo" and blocked:
-            before = [pod for turn in plan.turns if turn.order < min(blocked) for pod in turn.pods]
+            # Both turns of a gang list all its pods; the surplus comes last.
+            orders = {pod: turn.order for turn in sorted(plan.turns) for pod in turn.pods}
+            before = [pod for pod, order in orders.items() if order < min(blocked)]
             plan = schedule(cluster.copy(), before, preemption=False)
         assert not plan.binds, f"{[bound.pod for bound in plan.binds]} are forgotten"
 

@@ -159,11 +159,14 @@ class SimulatedApiServer:
             raise ApiError(404, f"pods {key} not found")
         self.update(replace(pod, status=replace(pod.status, nominated_node_name=node)))
 
-    def delete_gracefully(self, key: str, grace: int = 5) -> None:
-        """Delete a pod as a user does: at once if it has no node or has finished, otherwise after its grace period."""
+    def delete_gracefully(self, key: str, grace: int = 5, *, finalizer: bool = False) -> None:
+        """Delete a pod as a user does: at once if it has no node or has finished, otherwise after its grace period.
+
+        With a finalizer, any pod takes its time to go.
+        """
         pod = self.pod(key)
         assert pod is not None
-        if not pod.spec.node_name or pod.status.phase in FINISHED:
+        if not finalizer and (not pod.spec.node_name or pod.status.phase in FINISHED):
             self.delete("Pod", key)
             self._recreate_later(pod)
         elif pod.metadata.deletion_timestamp is None:

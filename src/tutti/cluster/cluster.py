@@ -47,7 +47,7 @@ from tutti.cluster.indexes.holds import Holds
 from tutti.cluster.indexes.occupancy import Occupancy
 from tutti.cluster.indexes.services import ServiceIndex
 from tutti.cluster.node_table import NodeTable
-from tutti.cluster.object_versions import RemovedUids, has_same_content, is_older, version_of
+from tutti.cluster.object_versions import RemovedUids, has_same_content, is_older, is_other_object, version_of
 from tutti.cluster.pod_table import PodTable, UsageTable
 from tutti.cluster.pod_updates import PodUpdates
 from tutti.cluster.spec_classes import SpecClass, SpecRegistry
@@ -240,13 +240,17 @@ class Cluster:
     def observe(self, edit: Put | Remove) -> None:
         """Apply an edit that a watch reports; an object that cannot be read is set aside with the reason.
 
-        The cluster keeps the last version of the object that it could read, until a readable version or its removal.
+        The cluster keeps the last version of the object that it could read, until a readable version or its removal. An
+        object of the same name with another uid is gone, whether the new one can be read or not.
         """
         name = (edit.obj.KIND, edit.obj.key) if isinstance(edit, Put) else (edit.kind, edit.key)
         try:
             self.apply(edit)
         except InputError as error:
             self.set_aside[name] = str(error)
+            known_uid = self._uid_of(*name)
+            if isinstance(edit, Put) and is_other_object(edit.obj.metadata, known_uid):
+                self.apply(Remove(*name, known_uid))
         else:
             self.set_aside.pop(name, None)
 

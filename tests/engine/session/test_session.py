@@ -1002,3 +1002,22 @@ def test_another_gang_of_the_same_name_has_not_run_whole() -> None:
     again = Queue(cluster, queue.freeze())
     session(engine, again, START, Policy())
     assert len(session(engine, again, START + MINUTE, Policy()).evictions) == 2
+
+
+def test_surplus_is_added_when_the_node_of_the_minimum_comes_back() -> None:
+    label = {builders.COSCHEDULING_LABEL: "g"}
+    runs = [pod(f"g-{n}", cpu="1", on="a", labels=label) for n in (0, 1)]
+    cluster = Cluster((node("b"), builders.pod_group("g", 2), *runs, pod("g-2", cpu="1", labels=label)))
+    queue, engine = Queue(cluster), Engine(cluster)
+    assert not session(engine, queue, START, Policy()).binds, "nobody knows the node of the minimum"
+    cluster.apply(Put(node("a", cpu="2")))
+    assert bound(session(engine, queue, START + MINUTE, Policy())) == {"g-2": "b"}
+
+
+def test_a_what_if_does_not_forget_partial_gangs() -> None:
+    cluster, queue, engine = partial()
+    mark = cluster.mark()
+    session(engine, queue, START, Policy())
+    cluster.rollback(mark)
+    session(engine, queue, START, Policy())
+    assert len(session(engine, queue, START + MINUTE, Policy()).evictions) == 2

@@ -97,6 +97,12 @@ class Queue:
         self._needs_nothing: dict[str, tuple[int, ...]] = {}
         """The versions of pending turns that were taken and had nothing to place, such as the surplus of a gang whose
         minimum waits. Trials of other turns of the gang are no reason to take them again."""
+        self._noted_gangs: set[str] = set()
+        """Gangs that were noted since the outermost mark: after a rollback they must be noted again."""
+        self._noted_depth = 0
+        """How many marks were open then."""
+        self._unnoted_gangs: set[str] = set()
+        """Gangs to note in the next `sync`, whether they have changed or not."""
         self._index: WaitingIndex | None = None
         self._starving = StarvingTurns(0)
         self._running_gangs: dict[str, tuple[Gang, dict[int, tuple[int, bool]]]] = {}
@@ -108,6 +114,7 @@ class Queue:
             for name, entry in record.waiting.items():
                 self._waiting[name] = replace(entry, version=())
             self._resume, self._partial = record.resume, record.partial
+            self._unnoted_gangs = {*record.partial.whole, *record.partial.since}  # they may be gone
             self._avoided = dict(record.avoided)
         cluster.attach(self)
 
@@ -170,7 +177,7 @@ class Queue:
         self.drop(turn.name)
         pods = self.cluster.pods
         if all(pods.node_names[pods.row_of[pod]] is None for pod in turn.pods):
-            self._needs_nothing[turn.name] = self.version(turn)
+            self._needs_nothing[turn.name] = self._need_version(turn)
 
     def drop(self, name: str) -> None:
         """Remove a turn that no longer waits."""
@@ -243,6 +250,9 @@ class Queue:
 
     def _note_gangs(self, gangs: set[str], now: int) -> None:
         """Remember which gangs have run whole, and which are partial."""
+        if self._marks:
+            self._noted_gangs |= gangs
+            self._noted_depth = len(self._marks)
         self._set_partial(follow(self._partial, self.cluster, gangs, now=now))
 
     def undo_partial_gangs(self, now: int, patience: Patience) -> list[PartialGang]:
@@ -290,21 +300,21 @@ class Queue:
 
     def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
         """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
-        from_record: set[str] = set()
         if self._pending is None or not self._pending.serves(engine.profile):
             self._pending, self._index = PendingTurns(self.cluster, engine.profile), None
-            from_record = {*self._partial.whole, *self._partial.since}  # gangs of a record may be gone
         changes = self._pending.sync()
         for name in changes.removed:
             self.drop(name)
-        if changes.gangs or from_record:
-            self._note_gangs(changes.gangs | from_record, now)
+        if changes.gangs or self._unnoted_gangs:
+            self._note_gangs(changes.gangs | self._unnoted_gangs, now)
+            self._unnoted_gangs = set()
         if self._avoided:
             self._forget_avoided(now)
         if self._index is None or self._index.patience != patience:
             self._rebuild(patience)
         else:
             self._note_changed(changes.changed)
+            self._note_needs(changes.gangs)
         assert self._index is not None
         self.note_changes(engine)
         self._note_running_gangs(engine, changes.gangs)
@@ -350,13 +360,28 @@ class Queue:
             entry, turn = self._waiting.get(name), self.turn(name)
             assert turn is not None
             if entry is None:
-                if self._needs_nothing.get(name) != self.version(turn):
+                if self._needs_nothing.get(name) != self._need_version(turn):
                     self._untried.add(name)
             elif self._is_another_pod(turn, entry):
                 self.drop(name)
                 self._untried.add(name)
             elif entry.version != self.version(turn):
                 self._changed.add(name)
+
+    def _note_needs(self, gangs: set[str]) -> None:
+        """Note the turns of gangs that needed nothing, and may do so now: running pods have come or gone."""
+        for gang in gangs if self._needs_nothing else ():
+            for name in (f"gang/{gang}", surplus_name(gang)):
+                turn, known = self.turn(name), self._needs_nothing.get(name)
+                if turn is not None and known is not None and known != self._need_version(turn):
+                    del self._needs_nothing[name]
+                    self._untried.add(name)
+
+    def _need_version(self, turn: Turn) -> tuple[int, ...]:
+        """Return numbers that change when a turn that needs nothing may need something."""
+        if turn.gang is None:
+            return self.version(turn)
+        return (*self.version(turn), len(Gangs.of(self.cluster).state(turn.gang, ()).running))
 
     def _is_another_pod(self, turn: Turn, entry: WaitingTurn) -> bool:
         if turn.gang is not None or entry.uid is None:
@@ -479,6 +504,7 @@ class Queue:
         """Make the surplus of a gang due, because the gang has just started; return that turn if there is one."""
         surplus = self.turn(surplus_name(gang))
         if surplus is not None:
+            self._needs_nothing.pop(surplus.name, None)
             self._untried.add(surplus.name)
         return surplus
 
@@ -535,6 +561,8 @@ class Queue:
     def rollback(self) -> None:
         """Undo all changes since the last mark."""
         start, index, version = self._marks.pop()
+        if len(self._marks) < self._noted_depth:
+            self._unnoted_gangs |= self._noted_gangs
         if len(self._undo) > start or index is not self._index or (index is not None and version != index.version):
             self._index = None  # it is derived: the next session makes it again
         while len(self._undo) > start:
@@ -551,6 +579,7 @@ class Queue:
         self._marks.pop()
         if not self._marks:
             self._undo.clear()
+            self._noted_gangs = set()
 
 
 _FIELDS = frozenset(("resume", "reservation", "wake", "partial", "avoided"))
