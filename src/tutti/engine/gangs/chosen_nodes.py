@@ -20,12 +20,15 @@ from tutti.engine.plugins.base import Area
 def bind_on_chosen_nodes(engine: Engine, chosen: Sequence[tuple[str, str]]) -> list[Decision] | None:
     """Bind each pod on its chosen node; None if one of them does not fit there.
 
-    The pods are tried in this order. A pod with rules between pods that does not fit yet is tried again after the
-    others, because it may need them.
+    The pods are tried in this order, without holds of their own: the room of one must not keep out another. A pod with
+    rules between pods that does not fit yet is tried again after the others, because it may need them.
     """
     bound: list[Decision] = []
     remaining = list(chosen)
     with Trial(engine.cluster) as trial:
+        for pod, _ in chosen:
+            if pod in engine.cluster.holds:
+                engine.cluster.apply(Release(pod, announce=False))
         while remaining:
             later = []
             for pod, node in remaining:
@@ -67,9 +70,6 @@ def place_on_held_nodes(engine: Engine, areas: Areas, need: Need, area: Area | N
     if not chosen or len(chosen) < need.least or not _is_within(engine, chosen, area):
         return None
     with Trial(cluster) as trial:
-        # The nodes were chosen without these holds, which count like pods for the rules between pods.
-        for pod, _ in chosen:
-            cluster.apply(Release(pod, announce=False))
         bound = bind_on_chosen_nodes(engine, chosen)
         if bound is None or not _has_enough(engine, need) or not _shares_domains(engine, areas, need):
             return None

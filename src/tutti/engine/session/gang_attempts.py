@@ -7,7 +7,7 @@ the minimum are added one by one. A failure is cached for gangs of the same kind
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 
 from msgspec.structs import replace
@@ -94,10 +94,9 @@ class GangAttempts:
             evictions = context.find_evictions(need, turn.priority, turn.gang)
             if evictions is not None:
                 priority = turn.priority
+                self._release_surplus_holds(turn, state, needed={decision.pod for decision in evictions.decisions})
                 is_bound = context.evictor.carry_out(evictions, preemptor=turn.key, gang=turn.gang, priority=priority)
                 failure = None if is_bound else context.waiting_for_victims(evictions)
-                if is_bound:
-                    self._release_surplus_holds(turn, state)
                 self._record_placement(turn, state, evictions, failure)
                 return failure
             is_insufficient = context.is_eviction_insufficient
@@ -107,13 +106,15 @@ class GangAttempts:
             return replace(shortage, message=f"{shortage.message}{_EVICTION_INSUFFICIENT}")
         return shortage
 
-    def _release_surplus_holds(self, turn: Turn, state: GangState) -> None:
-        """Release the holds of the pods above the minimum when a gang starts: other minimums come before them.
+    def _release_surplus_holds(self, turn: Turn, state: GangState, needed: Collection[str] = ()) -> None:
+        """Release the holds of the pods above the minimum when a gang starts, or gets room with pods that are needed.
 
-        In a turn for surplus, each pod keeps its hold until its own attempt, because others were evicted for it.
+        Other minimums come before the surplus, and the gang's own pods must not keep each other out. In a turn for
+        surplus, each pod keeps its hold until its own attempt, because others were evicted for it.
         """
         if not turn.surplus:
-            self._context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
+            waiting = (self._cluster.pods.keys[row] for row in state.waiting)
+            self._context.release_holds(pod for pod in waiting if pod not in needed)
 
     def _gang_state(self, turn: Turn) -> GangState:
         assert turn.gang is not None
