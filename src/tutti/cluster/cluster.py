@@ -255,9 +255,12 @@ class Cluster:
             self.set_aside.pop(name, None)
 
     @property
-    def room_version(self) -> tuple[int, int]:
-        """Numbers that change with every change of the nodes, of the pods on them, or of the holds."""
-        return self.touched.length, self.hold_index.version
+    def room_version(self) -> tuple[int, int, int]:
+        """Numbers that change with every change of the nodes, of the pods on them, or of the holds.
+
+        The first and the last are the lengths of the logs of touched rows and of rows where a hold was removed.
+        """
+        return self.touched.length, self.hold_index.version, self.hold_index.touched.length
 
     def attach(self, follower: Follower) -> None:
         """Mark, roll back and commit a follower together with this cluster."""

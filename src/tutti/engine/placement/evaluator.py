@@ -135,8 +135,11 @@ class Evaluator:
         node_cache.sync()
         return node_cache.only_nodes is not None or bool((node_cache.base_keys[rows] >= 0).any())
 
-    def has_room(self, number: int, row: int) -> bool:
-        """Return whether a node takes a pod of a spec class: its node plugins accept it, and enough is free."""
+    def has_room(self, number: int, row: int, held: HeldRoom | None = None) -> bool:
+        """Return whether a node takes a pod of a spec class: its node plugins accept it, and enough is free.
+
+        Room that is held for others counts as in use.
+        """
         nodes, spec = self.cluster.nodes, self.cluster.specs.classes.get(number)
         if spec is None or not nodes.on[row]:
             return False
@@ -145,6 +148,9 @@ class Evaluator:
         if node_cache.only_nodes is None and node_cache.base_keys[row] < 0:
             return False
         alloc, used = nodes.alloc[:, row].tolist(), nodes.used[:, row].tolist()
+        if held is not None:
+            held_amounts = held.amounts[:, row].tolist()
+            used = [sum(amounts) for amounts in zip(used, held_amounts, strict=False)]
         return all(alloc[index] - used[index] >= amount for index, amount in self.spec_requests(spec))
 
     def _row_cache(self, spec: SpecClass) -> RowPluginCache:

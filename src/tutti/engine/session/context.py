@@ -17,6 +17,7 @@ from tutti.engine.session.eviction import Evictor
 from tutti.engine.session.plan_builder import PlanBuilder
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.engine.session.waiting.possible_victims import PossibleVictims
 from tutti.engine.session.waiting.retry_hints import RoomClass
 from tutti.kube.times import timestamp
 
@@ -85,6 +86,9 @@ class SessionContext:
 
         Pods that are terminating already are preferred, then moves (with consolidation), then evictions.
         """
+        self.is_eviction_insufficient = False
+        if not self.policy.consolidation and not PossibleVictims.of(self.cluster).exist_below(priority):
+            return None
         placer, gangs = self.placer, self.gangs
         preemption = GangPreemption(
             placer, gangs, need, priority=priority, gang=gang, stuck_before=self._stuck_before, budget=self.turn_budget
@@ -164,7 +168,7 @@ class FailureCache(Generic[T]):
 
     def __init__(self, context: SessionContext) -> None:
         self._cluster = context.cluster
-        self._version = (-1, -1)
+        self._version = (-1, -1, -1)
         self._failures: dict[tuple[object, ...], T] = {}
 
     def get(self, kind: tuple[object, ...]) -> T | None:

@@ -29,7 +29,6 @@ from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn, s
 from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.pending_turns import PendingTurns
-from tutti.engine.session.waiting.possible_victims import PossibleVictims
 from tutti.engine.session.waiting.starving_turns import StarvingTurns
 from tutti.engine.session.waiting.waiting_index import WaitingIndex
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
@@ -107,7 +106,6 @@ class Queue:
         self._starving = StarvingTurns(0)
         self._running_gangs: dict[str, tuple[Gang, dict[int, tuple[int, bool]]]] = {}
         """Gangs with running pods as they were noted last: the record, and node row and end of each pod by row."""
-        self.victims = PossibleVictims(cluster)
         self._events: list[int] = []
         self._log_positions = (0, 0)
         if record is not None:
@@ -427,7 +425,7 @@ class Queue:
         if self._events == cluster.events:
             return
         if self._events:
-            changed = [event for event in Event if self._events[event] != cluster.events[event]]
+            changed = [event for event in _EVENTS if self._events[event] != cluster.events[event]]
             if touched.has_all_since(self._log_positions[0]) and released.has_all_since(self._log_positions[1]):
                 rows = np.concatenate((touched.since(self._log_positions[0]), released.since(self._log_positions[1])))
             else:
@@ -582,5 +580,6 @@ class Queue:
             self._noted_gangs = set()
 
 
+_EVENTS = tuple(Event)
 _FIELDS = frozenset(("resume", "reservation", "wake", "partial", "avoided"))
 """Names in the undo log that are fields; every other name is a turn's, which contains a slash."""

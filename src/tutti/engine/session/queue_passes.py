@@ -42,7 +42,7 @@ class QueuePasses(Passes):
         self.context.area_for = self.area_for
         self._queue, self._now, self._patience = queue, now, patience
         self._reservations = Reservations(self.context, queue, now, patience)
-        self._room_check = RoomCheck(self.context, queue.victims)
+        self._room_check = RoomCheck(self.context)
         self._kind_taken: FailureKind | None = None
         """The kind of the waiting turn that was taken last."""
         # The order of these sessions is not that of the kinds' turns.

@@ -42,7 +42,7 @@ class FailureKind:
         """Node rows whose change may cure the turns in any case: victims are leaving there."""
         self.needed = needed
         """How many pods of each turn must fit at once."""
-        self.room_found_at = (-1, -1)
+        self.room_found_at = (-1, -1, -1)
         """The cluster's `room_version` at which a changed node was found to have room for a pod of the turns."""
         self.rows_with_room: set[int] | None = None
         """The changed node rows that were found then to have room; None if they are not known, or too many."""

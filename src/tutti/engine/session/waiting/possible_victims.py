@@ -11,6 +11,7 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.plugins.attached_cache import AttachedCache
 
 _NONE = 2**62
 """A priority above all others."""
@@ -24,6 +25,11 @@ class PossibleVictims:
         self._log_position = self._read_at = -1
         self._lowest = -_NONE
         """At most the lowest priority of a pod on a node; lower than all priorities if a pod may be terminating."""
+
+    @staticmethod
+    def of(cluster: Cluster) -> PossibleVictims:
+        """Return the possible victims in a cluster, with what is already known."""
+        return _POSSIBLE_VICTIMS.of(cluster)
 
     def exist_below(self, priority: int) -> bool:
         """Return whether a pod could be evicted for a pod of a priority."""
@@ -54,3 +60,6 @@ class PossibleVictims:
             self._lowest = -_NONE
         else:
             self._lowest = int(pods.priority[:length][on_node].min(initial=_NONE))
+
+
+_POSSIBLE_VICTIMS: AttachedCache[Cluster, PossibleVictims] = AttachedCache(PossibleVictims)

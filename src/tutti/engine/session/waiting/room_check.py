@@ -20,10 +20,10 @@ _MAX_ROWS = 8
 class RoomCheck:
     """Checks of one session; results are kept until the cluster changes."""
 
-    def __init__(self, context: SessionContext, victims: PossibleVictims) -> None:
+    def __init__(self, context: SessionContext) -> None:
         self._cluster, self._evaluator = context.cluster, context.engine.evaluator
-        self._capacity, self._victims = context.placer.capacity, victims
-        self._version = (-1, -1)
+        self._capacity, self._victims = context.placer.capacity, PossibleVictims.of(context.cluster)
+        self._version = (-1, -1, -1)
         self._copies: dict[tuple[int, int, bool], int] = {}
         """How many copies fit, by spec, priority, and whether held room counts as in use."""
 
@@ -33,20 +33,24 @@ class RoomCheck:
         if self._version != version:
             self._version = version
             self._copies.clear()
-        has_room = self._rows_have_room(kind) if kind.needed == 1 and not self._cluster.holds else None
+        has_room = self._rows_have_room(turn, kind, count_holds) if kind.needed == 1 else None
         if has_room is None:
             has_room = self._has_room(turn, kind, count_holds)
         return has_room or any(each.preempts and self._victims.exist_below(each.priority) for each in kind.classes)
 
-    def _rows_have_room(self, kind: FailureKind) -> bool | None:
+    def _rows_have_room(self, turn: Turn, kind: FailureKind, count_holds: bool) -> bool | None:
         """Return whether a pod fits a node that had room, or has changed since; None if these are many."""
-        touched = self._cluster.touched
-        if kind.rows_with_room is None or not touched.has_all_since(kind.room_found_at[0]):
+        cluster, known = self._cluster, kind.rows_with_room
+        touched, released = cluster.touched, cluster.hold_index.touched
+        first, _, first_released = kind.room_found_at
+        if known is None or touched.length - first + released.length - first_released > _MAX_ROWS:
             return None
-        if touched.length - kind.room_found_at[0] > _MAX_ROWS:
+        if not touched.has_all_since(first) or not released.has_all_since(first_released):
             return None
-        rows = kind.rows_with_room.union(touched.since(kind.room_found_at[0]).tolist())
-        return any(self._evaluator.has_room(each.spec, row) for each in kind.classes for row in rows)
+        rows = known.union(touched.since(first).tolist(), released.since(first_released).tolist())
+        priority = int(cluster.pods.priority[cluster.pods.row_of[turn.pods[0]]])
+        held = cluster.hold_index.room(priority) if count_holds else None
+        return any(self._evaluator.has_room(each.spec, row, held) for each in kind.classes for row in rows)
 
     def _has_room(self, turn: Turn, kind: FailureKind, count_holds: bool) -> bool:
         """Return whether enough pods of a turn fit without evictions."""
