@@ -30,6 +30,7 @@ from tutti.kube.reading.sources import Source
 T = TypeVar("T")
 Decode = Callable[[bytes | Raw], Any]
 TYPE, KIND, OBJECT = "type", "kind", "object"
+_SCALARS = frozenset((str, int, bool, float, NoneType))
 _ENCODER = msgspec.json.Encoder()
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 _ITEMS = msgspec.json.Decoder(list[Raw])
@@ -59,6 +60,8 @@ def decode(data: bytes | Raw, kind: type[T]) -> T:
 
 def plain(value: Any) -> Any:
     """Return a value in a form that msgspec encodes by the rules of this module."""
+    if type(value) in _SCALARS:  # most values of a plan
+        return value
     if isinstance(value, msgspec.Struct) and not isinstance(value, KubeStruct):
         return _plain_struct(value)
     if isinstance(value, tuple | list):
