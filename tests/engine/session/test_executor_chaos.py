@@ -7,6 +7,6 @@ import pytest
 from tests.support.chaos_world import Chaos
 
 
-@pytest.mark.parametrize("seed", range(32))
+@pytest.mark.parametrize("seed", range(30))
 def test_a_live_scheduler_survives_chaos(seed: int) -> None:
-    Chaos(seed, steps=45).run()
+    Chaos(seed, steps=40).run()
