@@ -151,7 +151,11 @@ class GangAttempts:
     # Surplus ----------------------------------------------------------------------------------------------------------
 
     def _add_surplus(self, turn: Turn) -> FailedAttempt | None:
-        """Add pods above the minimum to a running gang, one by one."""
+        """Add pods above the minimum to a running gang, one by one.
+
+        While a pod waits for its victims, no further pod with rules between pods is tried: filters do not see a
+        nominated pod on other nodes, so that more pods could be evicted in vain.
+        """
         pods = self._cluster.pods
         if all(pods.node_names[pods.row_of[pod]] is not None for pod in turn.pods):
             return None
@@ -160,9 +164,14 @@ class GangAttempts:
             return None
         self._record_gang(turn, state)
         refused: FailedAttempt | None = None
-        parts = state.part_of
+        is_nominated, parts = False, state.part_of
         for _, same_kind in groupby(state.waiting, lambda row: (self._context.pod_kind(row), parts[row])):
-            state, failure = self._add_pods_of_kind(turn, state, list(same_kind))
+            rows = list(same_kind)
+            if is_nominated and self._has_pod_rules(rows[0]):
+                self._refuse_pods(turn, rows, f"its gang {self._plan.gangs[turn.key].message}")
+                continue
+            state, failure = self._add_pods_of_kind(turn, state, rows)
+            is_nominated = is_nominated or (failure is not None and bool(failure.leaving))
             refused = failure or refused
         return refused
 
@@ -188,9 +197,15 @@ class GangAttempts:
             if outcome is None and not need.has_preferences:
                 added += self._place_same_kind(turn, need, rows[1 : state.surplus])
             rows = rows[len(added) :]
+            if outcome is not None and rows and self._has_pod_rules(rows[0]):
+                self._refuse_pods(turn, rows, f"its gang {outcome.message}")
+                return replace(state, running=(*state.running, *added)), outcome
             # A pod that waits for its victims counts too: for the maximum, and for the domain of the pods after it.
             state = replace(state, running=(*state.running, *added))
         return state, refused
+
+    def _has_pod_rules(self, row: int) -> bool:
+        return any(self._engine.evaluator.incoming_pod(row).applicable_plugins)
 
     def _place_same_kind(self, turn: Turn, need: Need, rows: Sequence[int]) -> list[int]:
         """Place further pods of the kind just added, in the same domains, until one does not fit; return their rows."""
