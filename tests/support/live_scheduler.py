@@ -48,6 +48,8 @@ class LiveScheduler:
         self.patience = policy.patience or Patience()
         self.left: set[str] = set()
         """Pods that a plan reported as left of a partial gang."""
+        self.read_early: set[str | None] = set()
+        """Gangs of which a pod was read before the watch reported it: the scheduler saw it beside older pods."""
         self.reads_pods = True
         """Whether a pod is read when the answer to its binding is lost; otherwise the binding counts as failed."""
         self.trace: list[str] = []
@@ -271,6 +273,7 @@ class LiveScheduler:
             if pod is None or pod.metadata.uid != bound.uid:
                 return  # the watch will tell
             self.cluster.observe(Put(pod))
+            self.read_early.add(gang_of(pod))
             self.is_changed = True
             if pod.spec.node_name:
                 return
