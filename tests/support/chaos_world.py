@@ -21,7 +21,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import Patience, Policy
-from tutti.engine.session.queue import QueueRecord
+from tutti.engine.session.queue_state import QueueRecord
 from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
 

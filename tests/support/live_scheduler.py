@@ -21,7 +21,8 @@ from tutti.cluster.edits import Put, Remove, Unbind, Unevict
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Bound, Eviction, Plan
 from tutti.engine.session.policy import Patience, Policy
-from tutti.engine.session.queue import Queue, QueueRecord
+from tutti.engine.session.queue import Queue
+from tutti.engine.session.queue_state import QueueRecord
 from tutti.engine.session.session import session
 from tutti.kube import objects as k
 

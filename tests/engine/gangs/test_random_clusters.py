@@ -24,7 +24,8 @@ from tutti.engine.explain.node_verdicts import node_verdicts
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.plan import Bound, Plan
 from tutti.engine.session.policy import SECOND, Policy
-from tutti.engine.session.queue import Queue, QueueRecord
+from tutti.engine.session.queue import Queue
+from tutti.engine.session.queue_state import QueueRecord
 from tutti.engine.session.schedule import schedule
 from tutti.engine.session.session import session
 from tutti.kube import objects as k

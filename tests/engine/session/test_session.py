@@ -19,7 +19,8 @@ from tutti.engine.placement.engine import Engine
 from tutti.engine.session.gang_attempts import GangAttempts
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import SECOND, Patience, Policy
-from tutti.engine.session.queue import Queue, QueueRecord
+from tutti.engine.session.queue import Queue
+from tutti.engine.session.queue_state import QueueRecord
 from tutti.engine.session.session import session
 from tutti.exceptions import InputError
 from tutti.kube import objects as k

@@ -17,7 +17,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Put, Remove
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import OFFLINE, Policy
-from tutti.engine.session.queue import QueueRecord
+from tutti.engine.session.queue_state import QueueRecord
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 from tutti.exceptions import InputError
 from tutti.kube import objects as k

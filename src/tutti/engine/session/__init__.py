@@ -6,6 +6,7 @@
 - `passes`, `queue_passes`  which turns are taken next: all pending ones, or those that the queue says are due?
 - `queue_order`          which pod or gang is tried first, and which pods are not tried at all?
 - `queue`                which turns failed, and when is each tried again?
+- `queue_state`          what does the queue remember, and how is that stored or undone?
 - `gang_attempts`, `single_pod_attempts`  how is one gang, or are some single pods, placed?
 - `context`              what do all attempts of a session share: tools, budget, known failures?
 - `partial_gangs`        which gangs run in part and never ran whole, and when are they undone?

@@ -15,79 +15,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from zlib import crc32
 
-import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.cluster.edits import Hold
 from tutti.cluster.events import Event
-from tutti.engine.gangs.gang_state import NO_CREATION_TIME, Gangs, creation_time
+from tutti.engine.gangs.gang_state import Gangs
 from tutti.engine.placement.engine import Engine
-from tutti.engine.session.partial_gangs import PartialGangs, follow, next_undo, undo
+from tutti.engine.session.partial_gangs import follow, next_undo, undo
 from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn, surplus_name
 from tutti.engine.session.policy import Patience, Policy
+from tutti.engine.session.queue_state import QueueRecord, QueueState
+from tutti.engine.session.waiting.avoided_nodes import avoid, forget_old, nodes_avoided_by
 from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.engine.session.waiting.growing_gangs import grows_until
 from tutti.engine.session.waiting.pending_turns import PendingTurns
+from tutti.engine.session.waiting.running_gangs import RunningGangs
 from tutti.engine.session.waiting.starving_turns import StarvingTurns
 from tutti.engine.session.waiting.waiting_index import WaitingIndex
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
-from tutti.kube.gangs.gang import Gang
 
 
-class Reservation(msgspec.Struct, frozen=True):
-    """Room that is held for a starving turn."""
-
-    name: str
-    """The name of the turn."""
-    since: int
-    holds: tuple[Hold, ...]
-    until: int | None = None
-    """When the turn will be able to start; None if the ends of the pods in its way are unknown."""
-
-
-class AvoidedNodes(msgspec.Struct, frozen=True):
-    """Nodes where the binding of a pod failed."""
-
-    uid: str | None
-    """The uid of the pod: a new pod of the same name avoids nothing."""
-    until: dict[str, int]
-    """The time until which each node is avoided, in microseconds."""
-
-
-class QueueRecord(msgspec.Struct, frozen=True):
-    """The content of a queue as plain data, for a recording or a restart."""
-
-    waiting: dict[str, WaitingTurn] = {}
-    """By the name of the turn."""
-    resume: Order | None = None
-    reservation: Reservation | None = None
-    wake: int | None = None
-    partial: PartialGangs = PartialGangs()
-    avoided: dict[str, AvoidedNodes] = {}
-    """Nodes where the binding of a pod failed, by pod key."""
-
-
-class Queue:
+class Queue(QueueState):
     """See the module's docstring."""
 
     def __init__(self, cluster: Cluster, record: QueueRecord | None = None) -> None:
-        """Make an empty queue, or a queue from the record of another cluster's queue.
-
-        The turns of a record are due when their backoff is over, and the reservation is dropped.
-        """
+        """Make an empty queue, or a queue from the record of another cluster's queue."""
+        super().__init__(record or QueueRecord())
         self.cluster = cluster
-        self._waiting: dict[str, WaitingTurn] = {}
-        self._resume: Order | None = None
-        self._reservation: Reservation | None = None
-        self._wake: int | None = None
-        self._partial = PartialGangs()
-        self._avoided: dict[str, AvoidedNodes] = {}
         self._growing_until: int | None = None
         """When the first gang that is due but may still be growing is tried."""
-        self._undo: list[tuple[str, object]] = []
-        self._marks: list[tuple[int, WaitingIndex | None, int]] = []
-        """For each open mark, the length of the undo log, the index and its version."""
+        self._index_marks: list[tuple[WaitingIndex | None, int]] = []
+        """For each open mark, the index and its version."""
         self._pending: PendingTurns | None = None
         self._untried: set[str] = set()
         """Pending turns that have neither failed nor been found to need nothing now."""
@@ -100,70 +58,20 @@ class Queue:
         """Gangs that were noted since the outermost mark: after a rollback they must be noted again."""
         self._noted_depth = 0
         """How many marks were open then."""
-        self._unnoted_gangs: set[str] = set()
+        self._unnoted_gangs = {*self.partial.whole, *self.partial.since}
         """Gangs to note in the next `sync`, whether they have changed or not."""
         self._index: WaitingIndex | None = None
         self._starving = StarvingTurns(0)
-        self._running_gangs: dict[str, tuple[Gang, dict[int, tuple[int, bool]]]] = {}
-        """Gangs with running pods as they were noted last: the record, and node row and end of each pod by row."""
+        self._running_gangs = RunningGangs(cluster)
         self._events: list[int] = []
         self._log_positions = (0, 0)
-        if record is not None:
-            for name, entry in record.waiting.items():
-                self._waiting[name] = replace(entry, version=())
-            self._resume, self._partial = record.resume, record.partial
-            self._unnoted_gangs = {*record.partial.whole, *record.partial.since}  # they may be gone
-            self._avoided = dict(record.avoided)
         cluster.attach(self)
-
-    @property
-    def waiting(self) -> dict[str, WaitingTurn]:
-        """The failed turns by name; only `put` and `drop` change them."""
-        return self._waiting
-
-    @property
-    def resume(self) -> Order | None:
-        """The place in the queue order at which the last session ran out of budget."""
-        return self._resume
-
-    @resume.setter
-    def resume(self, order: Order | None) -> None:
-        if order != self._resume:
-            self._log("resume", self._resume)
-            self._resume = order
-
-    @property
-    def reservation(self) -> Reservation | None:
-        """The room that is held for a starving turn."""
-        return self._reservation
-
-    @reservation.setter
-    def reservation(self, reservation: Reservation | None) -> None:
-        self._log("reservation", self._reservation)
-        self._reservation = reservation
-
-    @property
-    def wake(self) -> int | None:
-        """The latest time at which the next session is needed, even if no event happens before."""
-        return self._wake
-
-    @wake.setter
-    def wake(self, time: int | None) -> None:
-        if time != self._wake:
-            self._log("wake", self._wake)
-            self._wake = time
-
-    def freeze(self) -> QueueRecord:
-        """Return the queue as a record."""
-        waiting, avoided = dict(self._waiting), dict(self._avoided)
-        return QueueRecord(waiting, self._resume, self._reservation, self._wake, self._partial, avoided)
 
     # Failed turns -----------------------------------------------------------------------------------------------------
 
     def put(self, name: str, entry: WaitingTurn, failure: FailureKind | None = None) -> None:
         """Record that a turn failed, with what may cure it; without a failure only the entry changes."""
-        self._log(name, self._waiting.get(name))
-        self._waiting[name] = entry
+        super().put(name, entry)
         self._untried.discard(name)
         self._changed.discard(name)
         if failure is not None and self._index is not None:
@@ -177,17 +85,17 @@ class Queue:
         if all(pods.node_names[pods.row_of[pod]] is None for pod in turn.pods):
             self._needs_nothing[turn.name] = self._need_version(turn)
 
-    def drop(self, name: str) -> None:
-        """Remove a turn that no longer waits."""
+    def drop(self, name: str) -> bool:
+        """Remove a turn that no longer waits; return whether it was known."""
         self._untried.discard(name)
         self._changed.discard(name)
         self._needs_nothing.pop(name, None)
-        entry = self._waiting.pop(name, None)
-        if entry is not None:
-            self._log(name, entry)
+        was_known = super().drop(name)
+        if was_known:
             self._starving.drop(name)
             if self._index is not None:
                 self._index.drop(name)
+        return was_known
 
     # Failed bindings and partial gangs --------------------------------------------------------------------------------
 
@@ -205,14 +113,11 @@ class Queue:
         known_uid = self.cluster.pod(pod).metadata.uid
         if uid is not None and uid != known_uid:
             return
-        self._log("avoided", self._avoided)
-        avoided = self._avoided.get(pod)
-        before = avoided.until if avoided is not None and avoided.uid == known_uid else {}
-        nodes = AvoidedNodes(known_uid, {**before, node: now + patience.avoided_for})
-        self._avoided = {**self._avoided, pod: nodes}
+        until = now + patience.avoided_for
+        self.avoided = avoid(self.avoided, self.cluster, pod=pod, node=node, until=until)
         gang = Gangs.of(self.cluster).key_of(row)
         name = pod if gang is None else f"gang/{gang}"
-        previous = self._waiting.get(name)
+        previous = self.waiting.get(name)
         order = previous.order if previous is not None else (-int(self.cluster.pods.priority[row]), False, 0, pod)
         entry = WaitingTurn(
             since=previous.since if previous is not None else now,
@@ -223,46 +128,25 @@ class Queue:
             version=(),
             uid=known_uid if gang is None else None,
         )
-        self._log(name, previous)
-        self._waiting[name] = entry
+        super().put(name, entry)
         self._untried.discard(name)
         self._index = None  # the turn is due when its backoff is over, whatever happens
 
     def avoided_nodes(self, pods: Iterable[str], now: int) -> set[str]:
         """Return the nodes where a binding of one of some pods failed lately."""
-        if not self._avoided:
-            return set()
-        found = ((pod, self._avoided.get(pod)) for pod in pods)
-        return {
-            node
-            for pod, avoided in found
-            if avoided is not None and avoided.uid == self.cluster.pod(pod).metadata.uid
-            for node, until in avoided.until.items()
-            if until > now
-        }
-
-    @property
-    def partial(self) -> PartialGangs:
-        """What is remembered about gangs that run in part."""
-        return self._partial
+        return nodes_avoided_by(pods, self.avoided, cluster=self.cluster, now=now) if self.avoided else set()
 
     def _note_gangs(self, gangs: set[str], now: int) -> None:
         """Remember which gangs have run whole, and which are partial."""
-        if self._marks:
+        if self._index_marks:
             self._noted_gangs |= gangs
-            self._noted_depth = len(self._marks)
-        self._set_partial(follow(self._partial, self.cluster, gangs, now=now))
+            self._noted_depth = len(self._index_marks)
+        self.partial = follow(self.partial, self.cluster, gangs, now=now)
 
     def undo_partial_gangs(self, now: int, patience: Patience) -> list[PartialGang]:
         """Return the gangs that were not completed in time, as far as that is new or has changed."""
-        seen, undone = undo(self._partial, self.cluster, now=now, partial_for=patience.partial_for)
-        self._set_partial(seen)
+        self.partial, undone = undo(self.partial, self.cluster, now=now, partial_for=patience.partial_for)
         return undone
-
-    def _set_partial(self, seen: PartialGangs) -> None:
-        if seen is not self._partial:
-            self._log("partial", self._partial)
-            self._partial = seen
 
     def _without_growing(self, turns: list[Turn], now: int, patience: Patience) -> list[Turn]:
         """Return turns without those of gangs whose size is only counted, while pods may still be coming."""
@@ -277,13 +161,9 @@ class Queue:
 
     def _grows_until(self, turn: Turn, patience: Patience) -> int | None:
         """Return when a gang is complete if no further pod comes; None if its size is stated, or it ran whole."""
-        if turn.gang is None or turn.gang in self._partial.whole:
+        if turn.gang in self.partial.whole:
             return None
-        if not Gangs.of(self.cluster).gang(turn.gang).is_counted:
-            return None
-        times = [creation_time(self.cluster.pod(pod)) for pod in turn.pods]
-        newest = max((time for time in times if time != NO_CREATION_TIME), default=None)
-        return None if newest is None else newest + patience.counted_quiet_for
+        return grows_until(self.cluster, turn, quiet_for=patience.counted_quiet_for)
 
     # What is due ------------------------------------------------------------------------------------------------------
 
@@ -294,7 +174,7 @@ class Queue:
     def order_of(self, name: str) -> Order:
         """Return the place of a waiting turn in the queue, which may have changed since the turn failed."""
         turn = self.turn(name)
-        return turn.order if turn is not None else self._waiting[name].order
+        return turn.order if turn is not None else self.waiting[name].order
 
     def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
         """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
@@ -306,7 +186,7 @@ class Queue:
         if changes.gangs or self._unnoted_gangs:
             self._note_gangs(changes.gangs | self._unnoted_gangs, now)
             self._unnoted_gangs = set()
-        if self._avoided:
+        if self.avoided:
             self._forget_avoided(now)
         if self._index is None or self._index.patience != patience:
             self._rebuild(patience)
@@ -322,31 +202,26 @@ class Queue:
 
     def _forget_avoided(self, now: int) -> None:
         """Forget failed bindings that are old, or of pods that have gone; the turns may use those nodes again."""
-        rows, kept = self.cluster.pods.row_of, {}
-        for pod, avoided in self._avoided.items():
-            until = {node: time for node, time in avoided.until.items() if time > now} if pod in rows else {}
-            if until:
-                kept[pod] = AvoidedNodes(avoided.uid, until)
-            if len(until) < len(avoided.until) and pod in rows:
-                gang = Gangs.of(self.cluster).key_of(rows[pod])
-                names = (pod,) if gang is None else (f"gang/{gang}", f"gang/{gang} above its minimum")
-                self._changed |= {name for name in names if name in self._waiting and self.turn(name) is not None}
-        if kept != self._avoided:
-            self._log("avoided", self._avoided)
-            self._avoided = kept
+        kept, freed = forget_old(self.avoided, self.cluster, now=now)
+        for row in freed:
+            gang = Gangs.of(self.cluster).key_of(row)
+            names = (self.cluster.pods.keys[row],) if gang is None else (f"gang/{gang}", surplus_name(gang))
+            self._changed |= {name for name in names if name in self.waiting and self.turn(name) is not None}
+        if kept != self.avoided:
+            self.avoided = kept
 
     def _rebuild(self, patience: Patience) -> None:
         """Make the index again; every waiting turn counts as possibly cured."""
         assert self._pending is not None
         turns = self._pending.turns
-        for name, entry in list(self._waiting.items()):
+        for name, entry in list(self.waiting.items()):
             if name not in turns or self._is_another_pod(turns[name], entry):
                 self.drop(name)
         self._index, self._starving = WaitingIndex(patience), StarvingTurns(patience.starving_after)
-        self._running_gangs = {}
-        self._untried = set(turns).difference(self._waiting)
+        self._running_gangs = RunningGangs(self.cluster)
+        self._untried = set(turns).difference(self.waiting)
         self._changed, self._needs_nothing = set(), {}
-        for name, entry in self._waiting.items():
+        for name, entry in self.waiting.items():
             if entry.version and entry.version != self.version(turns[name]):
                 self._changed.add(name)
             self._index.put_hot(name, entry)
@@ -355,7 +230,7 @@ class Queue:
     def _note_changed(self, changed: set[str]) -> None:
         """Note the turns that are new, or whose pods or group are not those that failed."""
         for name in changed:
-            entry, turn = self._waiting.get(name), self.turn(name)
+            entry, turn = self.waiting.get(name), self.turn(name)
             assert turn is not None
             if entry is None:
                 if self._needs_nothing.get(name) != self._need_version(turn):
@@ -394,24 +269,11 @@ class Queue:
         return int(self.cluster.pods.spec[row]), int(self.cluster.pods.labels[row])
 
     def _note_running_gangs(self, engine: Engine, gangs: Iterable[str]) -> None:
-        """Note which waiting turns may evict pods of gangs that have changed.
-
-        A trial that was rolled back also reports its gangs: only gangs that differ from the last time count.
-        """
+        """Note which waiting turns may evict pods of gangs that have changed."""
         assert self._index is not None
-        all_gangs, pods, changed = Gangs.of(self.cluster), self.cluster.pods, set[int]()
-        for key in gangs:
-            members = ((pods.node.item(row), row) for row in all_gangs.rows(key))
-            running = {row: (node, bool(pods.terminating[row])) for node, row in members if node >= 0}
-            known = (all_gangs.gang(key), running) if running else None
-            if known != self._running_gangs.get(key):
-                changed.update(node for node, _ in running.values())
-                if known is not None:
-                    self._running_gangs[key] = known
-                else:
-                    del self._running_gangs[key]
-        if changed:
-            self._index.note_gangs(engine, np.array(sorted(changed), dtype=np.intp))
+        rows = self._running_gangs.changed_node_rows(gangs)
+        if len(rows):
+            self._index.note_gangs(engine, rows)
 
     def note_changes(self, engine: Engine) -> None:
         """Note which waiting turns the changes of the cluster since the last call may cure.
@@ -469,7 +331,7 @@ class Queue:
         Of turns that fail alike only the first.
         """
         assert self._index is not None
-        if turn.gang is not None and turn.name not in self._waiting:
+        if turn.gang is not None and turn.name not in self.waiting:
             self._note_running_gangs(engine, (turn.gang,))
         self.note_changes(engine)
         following = (self.next_like(turn, kind, now) for kind in self._index.take_newly_hot())
@@ -493,7 +355,7 @@ class Queue:
 
     def note_displaced(self, name: str) -> Turn | None:
         """Make a waiting turn due at once, because the room that was held for it is lost; return the turn."""
-        if name not in self._waiting:
+        if name not in self.waiting:
             return None
         self._changed.add(name)
         return self.turn(name)
@@ -514,16 +376,16 @@ class Queue:
     def first_starving(self) -> str | None:
         """Return the first starving turn in the queue, if a reservation could be made for it."""
         name = self._starving.first()
-        reservation = self._reservation
+        reservation = self.reservation
         if name is None or reservation is None:
             return name
-        owner = self._waiting.get(reservation.name)
-        return name if owner is not None and self._waiting[name].order < owner.order else None
+        owner = self.waiting.get(reservation.name)
+        return name if owner is not None and self.waiting[name].order < owner.order else None
 
     def next_due(self, now: int, policy: Policy, patience: Patience) -> int | None:
         """Return the earliest time after now at which a session is needed, if nothing changes before."""
         assert self._index is not None
-        waiting, reserves = self._waiting, policy.queueing == "reservation"
+        waiting, reserves = self.waiting, policy.queueing == "reservation"
         blocked_after: Order | None = None
         if policy.queueing == "fifo":  # no turn passes the first one that waits for room
             blocked_after = min((self.order_of(name) for name, e in waiting.items() if e.needs_room), default=None)
@@ -536,50 +398,38 @@ class Queue:
             return max(waiting[name].backoff_ends(patience), grows_until or 0)
 
         times = [self._index.next_retry(retry_time, now=now, each_turn=policy.queueing == "fifo")]
-        if self._reservation is not None:
-            times.append(self._reservation.since + patience.reserved_for)
+        if self.reservation is not None:
+            times.append(self.reservation.since + patience.reserved_for)
         elif reserves and self.first_starving() is not None:
             times.append(now + 1)  # the last session had no budget left to make a reservation
         times += [self._starving.next_time() if reserves else None, self.cluster.hold_index.next_expiry()]
-        times.append(next_undo(self._partial, now=now, partial_for=patience.partial_for))
-        times += [self._growing_until, *(time for each in self._avoided.values() for time in each.until.values())]
+        times.append(next_undo(self.partial, now=now, partial_for=patience.partial_for))
+        times += [self._growing_until, *(time for each in self.avoided.values() for time in each.until.values())]
         earliest = min((time for time in times if time is not None), default=None)
         return None if earliest is None else max(earliest, now + 1)
 
     # Following the cluster's marks ------------------------------------------------------------------------------------
 
-    def _log(self, name: str, old: object) -> None:
-        if self._marks:
-            self._undo.append((name, old))
-
     def mark(self) -> None:
         """Start a nested transaction."""
-        self._marks.append((len(self._undo), self._index, self._index.version if self._index is not None else 0))
+        super().mark()
+        self._index_marks.append((self._index, self._index.version if self._index is not None else 0))
 
     def rollback(self) -> None:
         """Undo all changes since the last mark."""
-        start, index, version = self._marks.pop()
-        if len(self._marks) < self._noted_depth:
+        index, version = self._index_marks.pop()
+        if len(self._index_marks) < self._noted_depth:
             self._unnoted_gangs |= self._noted_gangs
-        if len(self._undo) > start or index is not self._index or (index is not None and version != index.version):
+        if self.has_changed() or index is not self._index or (index is not None and version != index.version):
             self._index = None  # it is derived: the next session makes it again
-        while len(self._undo) > start:
-            name, old = self._undo.pop()
-            if name in _FIELDS:
-                setattr(self, f"_{name}", old)
-            elif isinstance(old, WaitingTurn):
-                self._waiting[name] = old
-            else:
-                self._waiting.pop(name, None)
+        super().rollback()
 
     def commit(self) -> None:
         """Keep all changes since the last mark."""
-        self._marks.pop()
-        if not self._marks:
-            self._undo.clear()
+        super().commit()
+        self._index_marks.pop()
+        if not self._index_marks:
             self._noted_gangs = set()
 
 
 _EVENTS = tuple(Event)
-_FIELDS = frozenset(("resume", "reservation", "wake", "partial", "avoided"))
-"""Names in the undo log that are fields; every other name is a turn's, which contains a slash."""

@@ -17,7 +17,7 @@ from msgspec import Raw
 from tutti.cluster.edits import Edit, Put, Remove
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import Policy
-from tutti.engine.session.queue import QueueRecord
+from tutti.engine.session.queue_state import QueueRecord
 from tutti.exceptions import InputError
 from tutti.kube.objects import KINDS, Object
 from tutti.kube.reading.convert import decode_error

@@ -28,7 +28,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put, Remove
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import Policy
-from tutti.engine.session.queue import QueueRecord
+from tutti.engine.session.queue_state import QueueRecord
 from tutti.kube.objects import Object
 from tutti.wire.recording.object_changes import changed_fields, is_heartbeat, is_next_version
 from tutti.wire.recording.struct_codec import encode, plain

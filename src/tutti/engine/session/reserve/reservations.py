@@ -17,7 +17,8 @@ from tutti.engine.gangs.gang_state import Need
 from tutti.engine.session.context import SessionContext
 from tutti.engine.session.plan import Turn
 from tutti.engine.session.policy import Patience
-from tutti.engine.session.queue import Queue, Reservation
+from tutti.engine.session.queue import Queue
+from tutti.engine.session.queue_state import Reservation
 from tutti.engine.session.reserve.expected_ends import ExpectedEnds, duration_of, expected_ends
 from tutti.engine.session.reserve.reservation_plan import plan_reservation
 

@@ -10,4 +10,7 @@
 - `possible_victims`  could any pod be evicted for a pod of some priority?
 - `turn_line`       which turn does a pass take next, if more turns become due meanwhile?
 - `starving_turns`  which turn has waited for room for so long that room is reserved for it?
+- `running_gangs`   which gangs run otherwise than before, so that other pods may be evicted?
+- `growing_gangs`   until when may pods of a gang whose size is only counted still come?
+- `avoided_nodes`   which nodes does a pod avoid, because its binding failed there?
 """
