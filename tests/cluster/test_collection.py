@@ -19,7 +19,7 @@ from tutti.cluster import collection, node_table
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import RowLog
 from tutti.cluster.edits import Bind, Put, Remove
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.policy import OFFLINE

@@ -18,7 +18,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.engine.explain.gang_explanation import GangExplanation, explain_gang
 from tutti.engine.explain.gang_status import GangStatus, gang_statuses
 from tutti.engine.explain.pod_explanation import PodExplanation, explain_pod
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.exceptions import NotFoundError

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.exceptions import InputError, NotFoundError
 from tutti.kube.reading.snapshot import Snapshot
 

@@ -15,7 +15,7 @@ from tutti.app.loaded_cluster import LoadedCluster
 from tutti.app.missing_kinds import missing_kinds
 from tutti.app.result import Result
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Bound, Eviction, GangPlan, Nominated, NotConsidered, Plan, Turn, Unschedulable

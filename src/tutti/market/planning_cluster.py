@@ -16,7 +16,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Put
 from tutti.cluster.node_edits import belongs_to_node, new_node_like, new_node_pod
 from tutti.cluster.work.meter import OBJECT
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import NotConsidered, Plan, Turn

@@ -14,7 +14,7 @@ from tests.support.gang_manifests import read_gangs
 from tests.support.random_gang_clusters import GONE, RandomGangCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Bind, Edit, Hold, Put, Release, Remove, Unbind
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.exceptions import ConflictError, NotFoundError
 from tutti.kube import objects as k
 from tutti.kube.gangs.reader import GROUP_KINDS, membership

@@ -22,7 +22,7 @@ from tutti.cluster.edits import Put
 from tutti.conformance import gang_cases as cases
 from tutti.engine.explain.cures import find_cures
 from tutti.engine.explain.gang_explanation import GangExplanation, explain_gang
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k

@@ -6,7 +6,8 @@ from tests.support.builders import members, node, pod
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.work.meter import GANG_POD
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.engine.gangs.gang_state import Gangs, Need
+from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
 from tutti.engine.preemption.gang_preemption import GangPreemption

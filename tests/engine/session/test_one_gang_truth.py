@@ -33,7 +33,8 @@ from tutti.cluster.edits import Put, Remove
 from tutti.engine.explain.gang_explanation import GangOutcome, gang_outcome
 from tutti.engine.explain.gang_status import gang_statuses
 from tutti.engine.explain.pod_explanation import explain_pod
-from tutti.engine.gangs.gang_state import GangPhase, Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import GangPhase
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Plan

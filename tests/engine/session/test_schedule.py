@@ -12,14 +12,13 @@ from tests.support import builders
 from tests.support.random_clusters import RandomCluster
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Hold, Release, Remove
-from tutti.engine.gangs.gang_state import creation_time
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.preemption.default_preemption import preempt
 from tutti.engine.reasons.pod_failure import pod_failure
 from tutti.engine.session.passes import pending_pods
 from tutti.engine.session.plan import Plan
-from tutti.engine.session.queue_order import not_considered
+from tutti.engine.session.queue_order import creation_time, not_considered
 from tutti.engine.session.schedule import schedule
 from tutti.kube import objects as k
 

@@ -18,7 +18,8 @@ from tutti.cluster.edits import Edit, Remove
 from tutti.cluster.trial import Trial
 from tutti.cluster.work.meter import CURE_TRIAL, GANG_POD
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.engine.gangs.gang_state import GangPhase, Gangs, GangState
+from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import GangPhase, GangState
 from tutti.engine.gangs.placer import GANG_SEARCH, GangPlacer
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.passes import pending_pods

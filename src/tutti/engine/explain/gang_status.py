@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import GangPhase, Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import GangPhase
 
 _STATUSES = {GangPhase.PROBLEM: "Refused", GangPhase.WHOLE: "Running"}
 

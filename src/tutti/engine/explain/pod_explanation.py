@@ -13,7 +13,7 @@ from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.cluster.trial import Trial
 from tutti.engine.explain.gang_explanation import GangOutcome, gang_outcome
 from tutti.engine.explain.node_verdicts import NodeVerdicts, node_verdicts
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.preemption.default_preemption import Candidate
 from tutti.engine.reasons.pod_failure import PodFailure, fit_error, pod_failure

@@ -18,7 +18,8 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.indexes.groups import NO_GROUP
-from tutti.engine.gangs.gang_state import Gangs, GangState
+from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import GangState
 from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.kube.gangs.gang import DisruptionMode, Gang

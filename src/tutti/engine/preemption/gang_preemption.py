@@ -18,7 +18,8 @@ from tutti.cluster.edits import Unbind
 from tutti.cluster.trial import Trial
 from tutti.cluster.work.meter import GANG_POD, VICTIM
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.engine.gangs.gang_state import Gangs, Need
+from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision
 from tutti.engine.preemption.disruption_budgets import Budgets

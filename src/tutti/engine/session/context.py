@@ -8,7 +8,8 @@ from typing import Generic, NamedTuple, TypeVar
 from tutti.cluster.edits import Release
 from tutti.cluster.events import Event
 from tutti.cluster.work.work_budget import WorkBudget
-from tutti.engine.gangs.gang_state import Gangs, Need
+from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.plugins.base import Area

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tutti.cluster.edits import Bind, Edit, Evict, Hold, Put, Release, Remove, Unbind
 from tutti.cluster.trial import Trial
 from tutti.engine.gangs.chosen_nodes import bind_on_chosen_nodes
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.gang_preemption import Evictions

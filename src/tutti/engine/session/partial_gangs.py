@@ -19,7 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import GangPhase, Gangs, GangState
+from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import GangPhase, GangState
 from tutti.engine.session.plan import PartialGang
 from tutti.kube.objects import Pod
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.events import Event
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.partial_gangs import follow, next_undo, undo
 from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn, surplus_name

@@ -11,10 +11,14 @@ from collections.abc import Iterable
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.indexes.groups import NO_GROUP
-from tutti.engine.gangs.gang_state import Gangs, creation_time
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import NotConsidered, Order, Turn
 from tutti.kube.objects import Pod
+from tutti.kube.times import micros
+
+NO_CREATION_TIME = 2**63 - 1
+"""The creation time of a pod without one: after all others."""
 
 
 def sort_into_turns(
@@ -67,3 +71,9 @@ def not_considered(pod: Pod, profile: Profile) -> NotConsidered | None:
         gates = " ".join(gate.name for gate in spec.scheduling_gates)
         return NotConsidered(pod.key, "gated", f"waiting for scheduling gates: [{gates}]")
     return None
+
+
+def creation_time(pod: Pod) -> int:
+    """Return when a pod was created, in microseconds."""
+    stamp = pod.metadata.creation_timestamp
+    return micros(stamp) if stamp else NO_CREATION_TIME

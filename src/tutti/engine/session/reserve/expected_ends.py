@@ -15,7 +15,7 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Ints, Rows
 from tutti.cluster.indexes.groups import NO_GROUP
 from tutti.cluster.pod_table import NO_DURATION, NOT_STARTED
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 
 
 class ExpectedEnds(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import NO_CREATION_TIME, Gangs, creation_time
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.session.plan import Turn
+from tutti.engine.session.queue_order import NO_CREATION_TIME, creation_time
 
 
 def grows_until(cluster: Cluster, turn: Turn, *, quiet_for: int) -> int | None:

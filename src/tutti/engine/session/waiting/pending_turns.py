@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.indexes.groups import NO_GROUP
-from tutti.engine.gangs.gang_state import Gangs, creation_time
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import NotConsidered, Turn, surplus_name
-from tutti.engine.session.queue_order import gang_turns, not_considered
+from tutti.engine.session.queue_order import creation_time, gang_turns, not_considered
 
 
 class TurnChanges(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutti.cluster.cluster import Cluster
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.plugins.attached_cache import AttachedCache
 
 _NONE = 2**62

@@ -16,7 +16,7 @@ import numpy as np
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Bools, Ints, Rows
 from tutti.cluster.indexes.groups import NO_GROUP
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.columns import Rows
-from tutti.engine.gangs.gang_state import Gangs
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.kube.gangs.gang import Gang
 
 
