@@ -469,7 +469,7 @@ class Queue:
         Of turns that fail alike only the first.
         """
         assert self._index is not None
-        if turn.gang is not None and turn.name not in self._waiting:
+        if turn.gang is not None:  # also if the turn failed: some of its surplus pods may have been bound
             self._note_running_gangs(engine, (turn.gang,))
         self.note_changes(engine)
         following = (self.next_like(turn, kind, now) for kind in self._index.take_newly_hot())
