@@ -399,19 +399,21 @@ class Queue:
         A trial that was rolled back also reports its gangs: only gangs that differ from the last time count.
         """
         assert self._index is not None
-        all_gangs, pods, changed = Gangs.of(self.cluster), self.cluster.pods, set[int]()
+        all_gangs, pods, nodes = Gangs.of(self.cluster), self.cluster.pods, set[int]()
+        has_changed = False  # also if no pod of the gang runs any more
         for key in gangs:
             members = ((pods.node.item(row), row) for row in all_gangs.rows(key))
             running = {row: (node, bool(pods.terminating[row])) for node, row in members if node >= 0}
             known = (all_gangs.gang(key), running) if running else None
             if known != self._running_gangs.get(key):
-                changed.update(node for node, _ in running.values())
+                has_changed = True
+                nodes.update(node for node, _ in running.values())
                 if known is not None:
                     self._running_gangs[key] = known
                 else:
                     del self._running_gangs[key]
-        if changed:
-            self._index.note_gangs(engine, np.array(sorted(changed), dtype=np.intp))
+        if has_changed:
+            self._index.note_gangs(engine, np.array(sorted(nodes), dtype=np.intp))
 
     def note_changes(self, engine: Engine) -> None:
         """Note which waiting turns the changes of the cluster since the last call may cure.
