@@ -773,6 +773,53 @@ def test_a_quiet_session_takes_no_turn() -> None:
     assert not run(queue, START + 1).turns
 
 
+def waiting_beside_a_reservation() -> tuple[Cluster, Queue]:
+    """Return a cluster where half of node a is free, but reserved for a large pod, and a small pod waits."""
+    busy = [pod("busy-a", on="a", cpu="2", lasts="5m"), pod("busy-b", on="b", lasts="20m")]
+    cluster = Cluster((node("a"), node("b"), *busy, pod("large")))
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
+    assert queue.reservation is not None
+    assert [hold.node for hold in queue.reservation.holds] == ["a"]
+    on_a = {"kubernetes.io/hostname": "a"}
+    cluster.apply(Put(pod("small", cpu="2", created=START + 3 * MINUTE, node_selector=on_a)))
+    assert not run(queue, START + 3 * MINUTE).binds
+    cluster.apply(Put(tainted("control")))  # an event: the queue has then seen what was released up to now
+    assert not run(queue, START + 190 * SECOND).binds
+    return cluster, queue
+
+
+def test_room_of_a_reservation_that_passes_to_another_turn_is_free() -> None:
+    cluster, queue = waiting_beside_a_reservation()
+    first = pod("first", priority=5, node_selector={"kubernetes.io/hostname": "b"})
+    cluster.apply(Put(replace(first, spec=replace(first.spec, preemption_policy="Never"))))
+    assert not run(queue, START + 200 * SECOND).binds
+    plan = run(queue, START + 270 * SECOND)
+    assert queue.reservation is not None
+    assert queue.reservation.name == "default/first"
+    assert queue.wake is not None
+    assert queue.wake <= START + 280 * SECOND
+    assert bound(plan) | bound(run(queue, queue.wake)) == {"small": "a"}
+
+
+def test_room_of_a_reservation_that_moves_to_other_nodes_is_free() -> None:
+    cluster, queue = waiting_beside_a_reservation()
+    cluster.apply(Put(node("c")))
+    cluster.apply(Put(pod("busy-c", on="c", cpu="3", lasts="4m")))
+    cluster.apply(Put(pod("large", memory="2Gi")))  # a changed pod is tried again
+    plan = run(queue, START + 200 * SECOND)
+    assert queue.reservation is not None
+    assert [hold.node for hold in queue.reservation.holds] == ["c"]
+    assert bound(plan) == {"small": "a"}
+
+
+def test_room_of_a_reservation_is_free_when_its_turn_starts_elsewhere() -> None:
+    cluster, queue = waiting_beside_a_reservation()
+    cluster.apply(Put(node("c")))
+    assert bound(run(queue, START + 200 * SECOND)) == {"large": "c", "small": "a"}
+
+
 def test_a_pod_of_a_reservation_may_be_gone() -> None:
     """A session that runs out of budget restores a reservation without the pods that have left."""
     label = {builders.COSCHEDULING_LABEL: "g"}

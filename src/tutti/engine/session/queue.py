@@ -217,8 +217,7 @@ class Queue(QueueState):
         for name, entry in list(self.waiting.items()):
             if name not in turns or self._is_another_pod(turns[name], entry):
                 self.drop(name)
-        self._index, self._starving = WaitingIndex(patience), StarvingTurns(patience.starving_after)
-        self._running_gangs = RunningGangs(self.cluster)
+        self._index, self._starving = WaitingIndex(self.cluster, patience), StarvingTurns(patience.starving_after)
         self._untried = set(turns).difference(self.waiting)
         self._changed, self._needs_nothing = set(), {}
         for name, entry in self.waiting.items():
@@ -272,7 +271,7 @@ class Queue(QueueState):
         """Note which waiting turns may evict pods of gangs that have changed."""
         assert self._index is not None
         rows = self._running_gangs.changed_node_rows(gangs)
-        if len(rows):
+        if rows is not None:
             self._index.note_gangs(engine, rows)
 
     def note_changes(self, engine: Engine) -> None:
@@ -331,7 +330,7 @@ class Queue(QueueState):
         Of turns that fail alike only the first.
         """
         assert self._index is not None
-        if turn.gang is not None and turn.name not in self.waiting:
+        if turn.gang is not None:  # also if the turn failed: some of its surplus pods may have been bound
             self._note_running_gangs(engine, (turn.gang,))
         self.note_changes(engine)
         following = (self.next_like(turn, kind, now) for kind in self._index.take_newly_hot())

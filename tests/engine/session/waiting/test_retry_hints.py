@@ -73,7 +73,7 @@ def test_gangs(seed: int) -> None:
             cluster.apply(Put(draw.choice(drawn.nodes)))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(10), 186, 308])
 def test_room_comes_and_goes(seed: int) -> None:
     """Many alike pods, of several priorities, with and without the right to evict, on a full cluster."""
     draw = random.Random(seed)

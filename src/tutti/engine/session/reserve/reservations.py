@@ -7,6 +7,7 @@ queue, so that a rollback undoes them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,7 +34,7 @@ class Reservations:
         self._context, self._queue, self._now, self._patience = context, queue, now, patience
         self._cluster, self._gangs = context.cluster, context.gangs
         self._last: Reservation | None = None
-        """The reservation that its owner gave up for an attempt in this session."""
+        """The reservation that its owner gave up for an attempt, until its room is reserved again or announced."""
 
     @property
     def is_limited(self) -> bool:
@@ -48,7 +49,7 @@ class Reservations:
             return
         entry = self._queue.waiting.get(reservation.name)
         if entry is None or not all(hold.node in nodes.row_of for hold in reservation.holds):
-            self._release(announce=entry is not None)
+            self._release(announce=True)
         elif self._now - reservation.since >= self._patience.reserved_for:
             self._release(announce=True)
             later = self._now + self._patience.reserved_for
@@ -118,7 +119,7 @@ class Reservations:
     def reserve(self) -> None:
         """Hold room for the first starving turn, unless an earlier turn in the queue has the reservation."""
         ends: ExpectedEnds | None = None
-        context = self._context
+        context, old = self._context, self._queue.reservation or self._last
         for _ in range(_MAX_PLANS):
             budget = context.turn_budget
             name = self._queue.first_starving()
@@ -134,8 +135,9 @@ class Reservations:
                 break  # nobody knows whether the turn could start
             self._postpone(name)
             context.may_defer_turn = True
-        if self._last is not None and self._queue.reservation is None:
-            self._announce_free_room(self._last)
+        if old is not None and old is not self._queue.reservation:
+            self._announce_free_room(old)
+            self._last = None
 
     def _make(self, turn: Turn, holds: list[Hold], until: int | None) -> None:
         if self._queue.reservation is not None:
@@ -148,14 +150,26 @@ class Reservations:
         """Let a turn that cannot start, and all turns that fail like it, wait for a reservation."""
         self._queue.postpone_reservation(name, self._now + self._patience.reserved_for)
 
-    def _announce_free_room(self, last: Reservation) -> None:
-        """Announce the event that the room of a reservation that is not renewed is free."""
-        for hold in last.holds[:1]:
-            if hold.owner in self._cluster.pods.row_of and hold.owner not in self._cluster.holds:
-                row = self._cluster.pod_row(hold.owner)
-                if self._cluster.pods.node_names[row] is None:
-                    self._cluster.apply(hold)
-                    self._cluster.apply(Release(hold.owner))
+    def _announce_free_room(self, old: Reservation) -> None:
+        """Announce the event that room of an old reservation is free for others."""
+        for node in self._freed_nodes(old):
+            owner = f"reservation of {old.name}"
+            self._cluster.apply(Hold(owner, node, amounts=(("cpu", 0),)))
+            self._cluster.apply(Release(owner))
+
+    def _freed_nodes(self, old: Reservation) -> list[str]:
+        """Return the nodes where room of an old reservation is neither held again nor taken by its own pods."""
+        pods, holds, new = self._cluster.pods, self._cluster.holds, self._queue.reservation
+        count: Counter[tuple[int, str | None]] = Counter()
+        for hold in old.holds:
+            if hold.owner in pods.row_of:
+                count[int(pods.spec[pods.row_of[hold.owner]]), hold.node] += 1
+        for owner in {hold.owner for each in (old, new) if each is not None for hold in each.holds}:
+            row = pods.row_of.get(owner)
+            if row is not None:
+                node = holds[owner].node if owner in holds else pods.node_names[row]
+                count[int(pods.spec[row]), node] -= 1
+        return sorted({node for (_, node), freed in count.items() if node is not None and freed > 0})
 
     def _need(self, turn: Turn) -> Need:
         rows = tuple(map(self._cluster.pod_row, turn.pods))

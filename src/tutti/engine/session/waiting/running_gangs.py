@@ -20,20 +20,22 @@ class RunningGangs:
         self._known: dict[str, tuple[Gang, dict[int, tuple[int, bool]]]] = {}
         """By gang: its record, and the node row of each running pod, and whether it is terminating, by pod row."""
 
-    def changed_node_rows(self, gangs: Iterable[str]) -> Rows:
+    def changed_node_rows(self, gangs: Iterable[str]) -> Rows | None:
         """Note how some gangs run now; return the node rows of those that run otherwise than before.
 
-        A trial that was rolled back also reports its gangs: only gangs that differ from the last time count.
+        None if no gang does; no rows if gangs have only left. A trial that was rolled back also reports its gangs: only
+        gangs that differ from the last time count.
         """
-        all_gangs, pods, changed = Gangs.of(self._cluster), self._cluster.pods, set[int]()
+        all_gangs, pods, nodes, has_changed = Gangs.of(self._cluster), self._cluster.pods, set[int](), False
         for key in gangs:
             members = ((pods.node.item(row), row) for row in all_gangs.rows(key))
             running = {row: (node, bool(pods.terminating[row])) for node, row in members if node >= 0}
             now = (all_gangs.gang(key), running) if running else None
             if now != self._known.get(key):
-                changed.update(node for node, _ in running.values())
+                has_changed = True
+                nodes.update(node for node, _ in running.values())
                 if now is not None:
                     self._known[key] = now
                 else:
                     del self._known[key]
-        return np.array(sorted(changed), dtype=np.intp)
+        return np.array(sorted(nodes), dtype=np.intp) if has_changed else None

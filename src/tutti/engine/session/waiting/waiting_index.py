@@ -38,7 +38,7 @@ _NO_GANG = 2**62
 class WaitingIndex:
     """See the module's docstring."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, cluster: Cluster, patience: Patience) -> None:
         self.patience = patience
         self._kinds: dict[Hashable, FailureKind] = {}
         self._kind_of: dict[str, FailureKind] = {}
@@ -52,7 +52,7 @@ class WaitingIndex:
         self.version = 0
         """Changes when a kind becomes hot or is no longer hot."""
         self._newly_hot: list[FailureKind] = []
-        self._lowest_gang = _NO_GANG
+        self._lowest_gang = _lowest_gang_priority(cluster)
         """The lowest priority of a running pod of a gang."""
         self._retries: list[tuple[int, int, FailureKind]] = []
         self._pushed = 0
