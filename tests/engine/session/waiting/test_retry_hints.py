@@ -23,6 +23,9 @@ from tutti.kube import objects as k
 START = 1_800_000_000 * SECOND
 NO_BACKOFF = Policy(queueing="backfill", patience=Patience(first_backoff=0, longest_backoff=0, retry_after=10**15))
 
+FOUND = (186, 308, 746, 787, 921)
+"""Seeds of `test_room_comes_and_goes` in which a turn was not tried, for reasons that hardly any other seed has."""
+
 
 def decisions(plan: Plan, cluster: Cluster) -> tuple[object, ...]:
     """Return what a plan changes, and the room that is held then."""
@@ -73,7 +76,7 @@ def test_gangs(seed: int) -> None:
             cluster.apply(Put(draw.choice(drawn.nodes)))
 
 
-@pytest.mark.parametrize("seed", [*range(10), 186, 308])
+@pytest.mark.parametrize("seed", [*range(10), *FOUND])
 def test_room_comes_and_goes(seed: int) -> None:
     """Many alike pods, of several priorities, with and without the right to evict, on a full cluster."""
     draw = random.Random(seed)
