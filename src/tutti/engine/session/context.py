@@ -23,6 +23,11 @@ from tutti.kube.times import timestamp
 
 T = TypeVar("T")
 
+_CURES_OF_NOMINATED = frozenset((
+    Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.POD_REMOVED,
+))  # fmt: skip
+"""A turn that waits for its victims starts at once where a node gets room before they have left."""
+
 
 class FailedAttempt(NamedTuple):
     """Why a turn failed, and which events may cure the failure."""
@@ -111,11 +116,10 @@ class SessionContext:
             raise OutOfBudgetError
 
     def waiting_for_victims(self, evictions: Evictions) -> FailedAttempt:
-        """Return the failure of a turn that waits until its victims have terminated."""
+        """Return the failure of a turn that waits until its victims have terminated, or another node has room."""
         text = f"waits for {_short_list((*evictions.victims, *evictions.leaving))} to leave"
         nodes = tuple(dict.fromkeys(decision.node or "" for decision in evictions.decisions))
-        cures, events = frozenset((Event.POD_REMOVED,)), tuple(self.cluster.events)
-        return FailedAttempt(text, cures, events, leaving=nodes)
+        return FailedAttempt(text, _CURES_OF_NOMINATED, tuple(self.cluster.events), leaving=nodes)
 
     def record_binds(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
         """Record in the plan that pods are bound."""

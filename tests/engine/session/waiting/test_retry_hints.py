@@ -43,8 +43,17 @@ def compare_with_full_retry(cluster: Cluster, engine: Engine, queue: Queue, now:
     return plan
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", [*range(25), 196, 244])
 def test_single_pods(seed: int) -> None:
+    """Single pods with all kinds of rules: the plans are equal, with two exceptions, as in kube-scheduler.
+
+    About one seed in a hundred meets one of them, none of these. The pods wait for an event that a plugin registers:
+
+    - A node is removed whose pods kept a pod away by their anti-affinity (57, 200): InterPodAffinity does not register
+      the removal of nodes.
+    - Preemption failed because of a plugin that refused no node before it, as affinity (135) or the zone of a volume
+      (164, 364): only the plugins that refused nodes before preemption count.
+    """
     drawn = RandomCluster(seed, nodes=5)
     cluster = Cluster(drawn.objects(16))
     engine, queue = Engine(cluster), Queue(cluster)
