@@ -408,7 +408,12 @@ class PodUpdates:
         if not hold.amounts:
             self.row(hold.owner)
         self._undo.add(old if old is not None else Release(hold.owner))
+        old_priority = self._holds.priority_of(hold.owner) if old is not None else None
         self._holds.put(hold)
+        if old is not None and old_priority is not None:
+            # Other pods may use the room that was held, as if it had been released.
+            is_freed = old.node != hold.node or self._holds.priority_of(hold.owner) < old_priority
+            self._events[Event.POD_REMOVED] += is_freed
 
     def release(self, key: str, *, announce: bool = True) -> None:
         """Release the hold of an owner."""

@@ -1037,6 +1037,35 @@ def test_surplus_pods_avoid_nodes_too() -> None:
     assert {each.node for each in session(engine, queue, START + 2 * SECOND, Policy()).binds} == {"b"}
 
 
+@pytest.mark.parametrize("many", [0, 20])
+def test_gangs_evict_no_pods_on_nodes_that_they_avoid(many: int) -> None:
+    """With few and with many possible victims, which are searched in different ways."""
+    others = [node(f"small-{n}", cpu="1") for n in range(many)]
+    other_pods = [pod(f"on-small-{n}", cpu="1", on=f"small-{n}") for n in range(many)]
+    low = [pod(f"low-{name}", on=name) for name in "cd"]
+    members = gang("high", 2, priority=10)
+    cluster = Cluster((*(node(name) for name in "abcd"), *others, *other_pods, *low, *members))
+    queue, engine = Queue(cluster), Engine(cluster)
+    for each in session(engine, queue, START, Policy()).binds:
+        fail_binding(queue, each, START)
+    for name in "ab":  # they would be the better victims
+        cluster.apply(Put(pod(f"low-{name}", on=name, priority=-10)))
+    plan = session(engine, queue, START + 2 * SECOND, Policy())
+    assert {each.pod for each in plan.evictions} == {"default/low-c", "default/low-d"}
+    assert {hold.node for hold in cluster.holds.values()} == {"c", "d"}
+
+
+def test_a_pod_above_a_gang_evicts_no_pods_on_nodes_that_it_avoids() -> None:
+    runs = [replace(each, spec=replace(each.spec, node_name="b")) for each in gang("low", 2, cpu="2")]
+    cluster = Cluster((node("a"), node("b"), *runs, pod("high", priority=10)))
+    queue, engine = Queue(cluster), Engine(cluster)
+    for each in session(engine, queue, START, Policy()).binds:
+        fail_binding(queue, each, START)
+    cluster.apply(Put(pod("lower", on="a", priority=-10)))
+    plan = session(engine, queue, START + 2 * SECOND, Policy())
+    assert {each.pod for each in plan.evictions} == {"default/low-0", "default/low-1"}
+
+
 def test_another_gang_of_the_same_name_has_not_run_whole() -> None:
     """The gang of a record was deleted and created again while the scheduler was down."""
     label = {builders.COSCHEDULING_LABEL: "g"}

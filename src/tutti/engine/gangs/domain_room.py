@@ -13,12 +13,17 @@ from tutti.engine.gangs.areas import PodKind, mandatory_needs
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.capacity import sum_by
+from tutti.engine.plugins.base import Area
+
+_NO_ROOM = -(2**60)
+"""Free amounts of a row that must not be used; no usage makes up for it."""
 
 
 class DomainRoom:
     """See the module's docstring."""
 
-    def __init__(self, placer: GangPlacer, need: Need) -> None:
+    def __init__(self, placer: GangPlacer, need: Need, area: Area | None = None) -> None:
+        """Count the room for a need; with an area, only that of its rows."""
         self._placer, self._need = placer, need
         self._cluster = placer.engine.cluster
         self.groups: list[tuple[list[PodKind], int]] = [
@@ -28,6 +33,8 @@ class DomainRoom:
         self.kinds = self.groups[0][0]
         self.free = placer.capacity.free(kind.incoming for kind in self.kinds)
         """The free amounts now, by resource and row, less the room that is held for others."""
+        if area is not None:
+            self.free = np.where(area.mask, self.free, _NO_ROOM)
 
     def free_without(self, pods: Rows) -> Ints:
         """Return the free amounts of every row without some pods."""

@@ -22,6 +22,7 @@ from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision
+from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.eviction_units import EvictionUnit, EvictionUnits, Loss
 from tutti.engine.preemption.victim_proposals import VictimProposals
@@ -71,13 +72,15 @@ class GangPreemption:
         move: bool = False,
         stuck_before: int | None = None,
         budget: WorkBudget | None = None,
+        area: Area | None = None,
     ) -> None:
         """Search victims for a need of a gang, or of a pod without a gang.
 
         With `move`, victims move to other nodes. Pods that began to terminate before `stuck_before` are not waited for.
-        The search spends from the budget, and ends when the budget or its own limit is exhausted.
+        The search spends from the budget, and ends when the budget or its own limit is exhausted. With an area, the
+        need is placed there only.
         """
-        self._placer, self._gangs, self._need = placer, gangs, need
+        self._placer, self._gangs, self._need, self._area = placer, gangs, need, area
         self._preemptor, self._stuck_before = gang or "", stuck_before
         self._cluster = placer.engine.cluster
         self._priority, self._move = priority, move
@@ -172,7 +175,7 @@ class GangPreemption:
                 for row in unit.rows:
                     cluster.apply(Unbind(cluster.pods.keys[row], keep_volumes=not self._move))
             budget = self._budget.limited_to(min(_SET_BUDGET, max(self._work_left, 0)))
-            decisions = self._placer.place(self._need, budget)
+            decisions = self._placer.place(self._need, budget, self._area)
             eviction_work = VICTIM * sum(len(unit.rows) for unit in units)
             self._work_left -= _SET_BUDGET - budget.remaining + eviction_work
             self._budget.spend(eviction_work)
@@ -220,7 +223,7 @@ class GangPreemption:
         """Return the best set of units, or None."""
         if not len(candidates):
             return None
-        proposals = VictimProposals(self._placer, self._need, candidates)
+        proposals = VictimProposals(self._placer, self._need, candidates, self._area)
         if proposals.is_hopeless():
             return None
         useful_units = proposals.useful_units() if not self._move else candidates.units

@@ -28,10 +28,11 @@ _MAX_DOMAINS = 6
 class VictimProposals:
     """Proposes shortlists of victims for one gang (see the module's contract)."""
 
-    def __init__(self, placer: GangPlacer, need: Need, candidates: EvictionUnits) -> None:
-        self._placer, self._need, self._candidates = placer, need, candidates
+    def __init__(self, placer: GangPlacer, need: Need, candidates: EvictionUnits, area: Area | None = None) -> None:
+        """Propose victims for a need that is limited to an area; None for all nodes."""
+        self._placer, self._need, self._candidates, self._area = placer, need, candidates, area
         self._cluster = placer.engine.cluster
-        self._room = DomainRoom(placer, need)
+        self._room = DomainRoom(placer, need, area)
         self._groups, self._kinds, self._free = self._room.groups, self._room.kinds, self._room.free
         self.has_no_pod_rules = not any(any(kind.incoming.applicable_plugins) for kind in self._kinds)
         """Whether no cluster plugin concerns the gang's pods: no rules between pods, no volumes."""
@@ -112,6 +113,8 @@ class VictimProposals:
             accepting |= self._placer.capacity.nodes_accept(kind.incoming, slice(None))
         digits, _, allowed = self._room.domains()
         accepting &= allowed[digits]
+        if self._area is not None:
+            accepting &= self._area.mask
         is_useful = accepting[self._cluster.pods.node[self._pods]]
         return [self._candidates.units[number] for number in np.unique(self._unit_of_pod[is_useful]).tolist()]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from tutti.cluster.edits import Release
@@ -23,6 +24,11 @@ from tutti.engine.session.waiting.retry_hints import RoomClass
 from tutti.kube.times import timestamp
 
 T = TypeVar("T")
+
+_CURES_OF_NOMINATED = frozenset((
+    Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.POD_REMOVED,
+))  # fmt: skip
+"""A turn that waits for its victims starts at once where a node gets room before they have left."""
 
 
 class FailedAttempt(NamedTuple):
@@ -82,23 +88,21 @@ class SessionContext:
         """The budget of the next search: that of the session, or one without a limit for the first turn."""
         return self.budget if self.may_defer_turn else WorkBudget(meter=self.budget.meter)
 
-    def find_evictions(self, need: Need, priority: int, gang: str | None) -> Evictions | None:
+    def find_evictions(self, need: Need, priority: int, gang: str | None, area: Area | None) -> Evictions | None:
         """Return pods that are terminating, or can be moved, or can be evicted, so that a need fits; None if none do.
 
-        Pods that are terminating already are preferred, then moves (with consolidation), then evictions.
+        Pods that are terminating already are preferred, then moves (with consolidation), then evictions. With an area,
+        the need must fit there.
         """
         self.is_eviction_insufficient = False
         if not self.policy.consolidation and not PossibleVictims.of(self.cluster).exist_below(priority):
             return None
         placer, gangs = self.placer, self.gangs
-        preemption = GangPreemption(
-            placer, gangs, need, priority=priority, gang=gang, stuck_before=self._stuck_before, budget=self.turn_budget
-        )
+        search = partial(GangPreemption, placer, gangs, need, priority=priority, gang=gang, area=area)
+        preemption = search(stuck_before=self._stuck_before, budget=self.turn_budget)
         evictions = preemption.run_without_victims()
         if evictions is None and self.policy.consolidation:
-            budget = self.turn_budget
-            moves = GangPreemption(placer, gangs, need, priority=priority, gang=gang, move=True, budget=budget)
-            evictions = moves.run()
+            evictions = search(move=True, budget=self.turn_budget).run()
         if evictions is None:
             evictions = preemption.run()
         if evictions is None:
@@ -112,11 +116,10 @@ class SessionContext:
             raise OutOfBudgetError
 
     def waiting_for_victims(self, evictions: Evictions) -> FailedAttempt:
-        """Return the failure of a turn that waits until its victims have terminated."""
+        """Return the failure of a turn that waits until its victims have terminated, or another node has room."""
         text = f"waits for {_short_list((*evictions.victims, *evictions.leaving))} to leave"
         nodes = tuple(dict.fromkeys(decision.node or "" for decision in evictions.decisions))
-        cures, events = frozenset((Event.POD_REMOVED,)), tuple(self.cluster.events)
-        return FailedAttempt(text, cures, events, leaving=nodes)
+        return FailedAttempt(text, _CURES_OF_NOMINATED, tuple(self.cluster.events), leaving=nodes)
 
     def record_binds(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
         """Record in the plan that pods are bound."""

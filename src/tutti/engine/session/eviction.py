@@ -67,7 +67,7 @@ class Evictor:
             self._plan.record_budget(budget)
         self._record_victims(records, moves)
         self._record_broken_gangs(minimums, preemptor)
-        self._release_lower_holds(evictions.decisions, preemptor, priority)
+        self._release_lower_holds(evictions, preemptor, priority)
         if bound is None:
             self._hold_room(evictions.decisions, gang, priority)
             return False
@@ -173,11 +173,16 @@ class Evictor:
             self._cluster.apply(Hold(decision.pod, node, self._hold_until, priority if gang else None))
             self._plan.nominate(Nominated(decision.pod, node, self._priority(decision.pod), gang))
 
-    def _release_lower_holds(self, decisions: Iterable[Decision], preemptor: str, priority: int) -> None:
-        """Release holds of lower priority on the nodes that the preemptor takes, as kube-scheduler does."""
-        cluster = self._cluster
-        node_of_pod = {d.pod: d.node or "" for d in decisions}
-        for node in sorted(set(node_of_pod.values())):
+    def _release_lower_holds(self, evictions: Evictions, preemptor: str, priority: int) -> None:
+        """Release holds of lower priority on the nodes that the preemptor takes, as kube-scheduler does.
+
+        Where a pod only goes on waiting for pods that are leaving, nothing is taken: those holds are beside its own.
+        """
+        cluster, holds = self._cluster, self._cluster.holds
+        node_of_pod = {d.pod: d.node or "" for d in evictions.decisions}
+        is_new = bool(evictions.victims)
+        nodes = {node for pod, node in node_of_pod.items() if is_new or pod not in holds or holds[pod].node != node}
+        for node in sorted(nodes):
             for owner in list(cluster.held_on.get(node, ())):
                 if owner not in node_of_pod and cluster.hold_index.priority_of(owner) < priority:
                     cluster.apply(Release(owner))

@@ -91,7 +91,7 @@ class GangAttempts:
         context.raise_if_out_of_budget()
         is_insufficient = False
         if self._may_preempt(state):
-            evictions = context.find_evictions(need, turn.priority, turn.gang)
+            evictions = context.find_evictions(need, turn.priority, turn.gang, area)
             if evictions is not None:
                 priority = turn.priority
                 self._release_surplus_holds(turn, state, needed={decision.pod for decision in evictions.decisions})

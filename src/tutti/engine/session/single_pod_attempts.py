@@ -103,7 +103,7 @@ class SinglePodAttempts:
         never = cluster.pod(pod).spec.preemption_policy == "Never"
         if not never and self._engine.profile.preempts and (policy.consolidation or self._has_lower_gangs(row)):
             need = Need(pod, 1, (row,), ())
-            evictions = self._context.find_evictions(need, int(cluster.pods.priority[row]), None)
+            evictions = self._context.find_evictions(need, int(cluster.pods.priority[row]), None, area)
             if evictions is not None:
                 return evictions
             return _without_victims(pod_failure(self._engine, self._engine.attempt(pod, area), best_only=True))

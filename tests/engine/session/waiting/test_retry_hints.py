@@ -23,6 +23,9 @@ from tutti.kube import objects as k
 START = 1_800_000_000 * SECOND
 NO_BACKOFF = Policy(queueing="backfill", patience=Patience(first_backoff=0, longest_backoff=0, retry_after=10**15))
 
+FOUND = (186, 308, 746, 787, 921)
+"""Seeds of `test_room_comes_and_goes` in which a turn was not tried, for reasons that hardly any other seed has."""
+
 
 def decisions(plan: Plan, cluster: Cluster) -> tuple[object, ...]:
     """Return what a plan changes, and the room that is held then."""
@@ -40,8 +43,17 @@ def compare_with_full_retry(cluster: Cluster, engine: Engine, queue: Queue, now:
     return plan
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", [*range(25), 196, 244])
 def test_single_pods(seed: int) -> None:
+    """Single pods with all kinds of rules: the plans are equal, with two exceptions, as in kube-scheduler.
+
+    About one seed in a hundred meets one of them, none of these. The pods wait for an event that a plugin registers:
+
+    - A node is removed whose pods kept a pod away by their anti-affinity (57, 200): InterPodAffinity does not register
+      the removal of nodes.
+    - Preemption failed because of a plugin that refused no node before it, as affinity (135) or the zone of a volume
+      (164, 364): only the plugins that refused nodes before preemption count.
+    """
     drawn = RandomCluster(seed, nodes=5)
     cluster = Cluster(drawn.objects(16))
     engine, queue = Engine(cluster), Queue(cluster)
@@ -73,7 +85,7 @@ def test_gangs(seed: int) -> None:
             cluster.apply(Put(draw.choice(drawn.nodes)))
 
 
-@pytest.mark.parametrize("seed", [*range(10), 186, 308])
+@pytest.mark.parametrize("seed", [*range(10), *FOUND])
 def test_room_comes_and_goes(seed: int) -> None:
     """Many alike pods, of several priorities, with and without the right to evict, on a full cluster."""
     draw = random.Random(seed)

@@ -8,6 +8,8 @@ pods, and there are pods to evict, the attempt itself must decide.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tutti.engine.session.context import SessionContext
 from tutti.engine.session.plan import Turn
 from tutti.engine.session.waiting.failure_kind import FailureKind
@@ -48,27 +50,28 @@ class RoomCheck:
         if not touched.has_all_since(first) or not released.has_all_since(first_released):
             return None
         rows = known.union(touched.since(first).tolist(), released.since(first_released).tolist())
-        priority = int(cluster.pods.priority[cluster.pods.row_of[turn.pods[0]]])
+        # The pods of a gang may differ: the room that is held from none of them counts.
+        priority = max(int(cluster.pods.priority[cluster.pods.row_of[pod]]) for pod in turn.pods)
         held = cluster.hold_index.room(priority) if count_holds else None
         return any(self._evaluator.has_room(each.spec, row, held) for each in kind.classes for row in rows)
 
     def _has_room(self, turn: Turn, kind: FailureKind, count_holds: bool) -> bool:
         """Return whether enough pods of a turn fit without evictions."""
-        pods, rows, counts = self._cluster.pods, dict[int, int](), dict[int, int]()
+        pods, rows, counts = self._cluster.pods, dict[tuple[int, int], int](), Counter[tuple[int, int]]()
         for pod in turn.pods:
             row = pods.row_of[pod]
-            spec = int(pods.spec[row])
-            rows.setdefault(spec, row)
-            counts[spec] = counts.get(spec, 0) + 1
+            kind_of_pod = int(pods.spec[row]), int(pods.priority[row])
+            rows.setdefault(kind_of_pod, row)
+            counts[kind_of_pod] += 1
         fitting = 0
-        for spec, row in rows.items():
-            fitting += min(self._fitting_copies(spec, row, count_holds), counts[spec])
+        for kind_of_pod, row in rows.items():
+            fitting += min(self._fitting_copies(*kind_of_pod, row, count_holds), counts[kind_of_pod])
             if fitting >= kind.needed:
                 return True
         return False
 
-    def _fitting_copies(self, spec: int, row: int, count_holds: bool) -> int:
-        key = spec, int(self._cluster.pods.priority[row]), count_holds
+    def _fitting_copies(self, spec: int, priority: int, row: int, count_holds: bool) -> int:
+        key = spec, priority, count_holds
         copies = self._copies.get(key)
         if copies is None:
             incoming = self._evaluator.incoming_pod(row)
