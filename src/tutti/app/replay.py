@@ -112,6 +112,8 @@ class _Replay:
             self.cluster.apply(edit)
             return
         self.cluster.observe(edit)
+        if not self.cluster.set_aside:
+            return
         name = (edit.obj.KIND, edit.obj.key) if isinstance(edit, Put) else (edit.kind, edit.key)
         if name in self.cluster.set_aside:
             self._set_aside[name] = self.cluster.set_aside[name]

@@ -243,16 +243,17 @@ class Cluster:
         The cluster keeps the last version of the object that it could read, until a readable version or its removal. An
         object of the same name with another uid is gone, whether the new one can be read or not.
         """
-        name = (edit.obj.KIND, edit.obj.key) if isinstance(edit, Put) else (edit.kind, edit.key)
         try:
             self.apply(edit)
         except InputError as error:
+            name = _object_name(edit)
             self.set_aside[name] = str(error)
             known_uid = self._uid_of(*name)
             if isinstance(edit, Put) and is_other_object(edit.obj.metadata, known_uid):
                 self.apply(Remove(*name, known_uid))
         else:
-            self.set_aside.pop(name, None)
+            if self.set_aside:
+                self.set_aside.pop(_object_name(edit), None)
 
     @property
     def room_version(self) -> tuple[int, int, int]:
@@ -467,3 +468,8 @@ class Cluster:
         """Return the spec class of the pod in a row."""
         spec: SpecClass = self.specs.classes[self.pods.spec.item(pod)]
         return spec
+
+
+def _object_name(edit: Put | Remove) -> tuple[str, str]:
+    """Return the kind and the key of an edit's object."""
+    return (edit.obj.KIND, edit.obj.key) if isinstance(edit, Put) else (edit.kind, edit.key)

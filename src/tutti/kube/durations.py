@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from tutti.exceptions import InputError
 
@@ -25,6 +26,7 @@ _STEP = re.compile(rf"({_NUMBER})(ns|us|µs|ms|s|m|h)")
 _SHAPE = re.compile(rf"{_NUMBER}|(?:{_STEP.pattern})+")
 
 
+@lru_cache(maxsize=1 << 12)  # all pods of a Job state the same duration, in every update
 def parse_duration(text: str) -> int:
     """Return the microseconds of a duration."""
     if _SHAPE.fullmatch(text) is None:

@@ -91,12 +91,19 @@ class DomainRoom:
 
     def surplus_by_domain(self, free: Ints) -> Ints:
         """Return for each domain how many pods fit beyond the need; negative where room is missing."""
+        return self._surplus_by_domain([self._copies(kinds, free) for kinds, _ in self.groups])
+
+    def _copies(self, kinds: list[PodKind], free: Ints) -> list[Ints]:
+        """Return for each kind how many pods fit each row with these free amounts."""
+        capacity = self._placer.capacity
+        return [capacity.copies_with_free(kind.incoming, free, slice(None)) for kind in kinds]
+
+    def _surplus_by_domain(self, copies_by_group: list[list[Ints]]) -> Ints:
         digits, length, allowed = self.domains()
         surplus = np.full(length, 2**40)
-        for kinds, count in self.groups:
+        for (kinds, count), copies_of_kinds in zip(self.groups, copies_by_group, strict=True):
             fits = np.zeros(length, dtype=np.int64)
-            for kind in kinds:
-                copies = self._placer.capacity.copies_with_free(kind.incoming, free, slice(None))
+            for kind, copies in zip(kinds, copies_of_kinds, strict=True):
                 fits += np.minimum(sum_by(digits, np.minimum(copies, len(kind.rows)), length), len(kind.rows))
             surplus = np.minimum(surplus, fits - count)
         return np.where(allowed, surplus, -(2**40))
@@ -104,10 +111,9 @@ class DomainRoom:
     def rows_with_room(self, free: Ints) -> Bools:
         """Return for each row whether a pod of the need fits, in a domain with enough room."""
         digits, _, _ = self.domains()
-        has_room = np.zeros(self._cluster.nodes.size, dtype=bool)
-        for kind in self.kinds:
-            has_room |= self._placer.capacity.copies_with_free(kind.incoming, free, slice(None)) > 0
-        return has_room & (self.surplus_by_domain(free) >= 0)[digits]
+        copies_by_group = [self._copies(kinds, free) for kinds, _ in self.groups]
+        has_room: Bools = np.logical_or.reduce([copies > 0 for copies in copies_by_group[0]])
+        return has_room & (self._surplus_by_domain(copies_by_group) >= 0)[digits]
 
     def domains(self) -> tuple[Rows, int, Bools]:
         """Return the domain of each row, the number of domains, and which of them the need may use."""

@@ -33,7 +33,6 @@ from tutti.engine.plugins.base import (
     PodPlugin,
     PreFilterState,
     Selection,
-    SpecColumns,
     controller,
     default_normalize_score,
 )
@@ -229,7 +228,7 @@ class Evaluator:
         With `held`, the room that is held for others (`IncomingPod.held`) counts as in use.
         """
         window = incoming.node_rows(rows) if held else NodeRows(self.cluster, rows)
-        specs = SpecColumns(incoming.spec)
+        specs = incoming.columns
         node_cache = self.row_cache(incoming).node_cache
         node_cache.sync()
         verdict = node_cache.verdicts[rows].copy()
@@ -273,11 +272,11 @@ class Evaluator:
         held = incoming.held = self._held_room(incoming)
         if held is None:
             return _NO_ROWS
-        nodes, rows = self.cluster.nodes, held.rows
+        node_rows, rows = incoming.node_rows(held.rows), held.rows
+        free = node_rows.alloc - node_rows.used
         lacking = np.zeros(len(rows), dtype=bool)
         for resource, amount in self.resource_requests(incoming):
-            free = nodes.alloc[resource, rows] - nodes.used[resource, rows] - held.amounts[resource, rows]
-            lacking |= free < amount
+            lacking |= free[resource] < amount
         return rows[lacking]
 
     def _held_room(self, incoming: IncomingPod) -> HeldRoom | None:
@@ -387,7 +386,7 @@ class Evaluator:
     def plugin_scores(self, incoming: IncomingPod, filtered: FilterResult, rows: Rows) -> dict[str, Ints]:
         """Return the weighted scores of some feasible rows, by name of the plugin."""
         scores: dict[str, Ints] = {}
-        window, specs = NodeRows(self.cluster, rows), SpecColumns(incoming.spec)
+        window, specs = NodeRows(self.cluster, rows), incoming.columns
         states = {index: state for (index, _, _), state in zip(self._cluster_plugins, filtered.states, strict=True)}
         for index, (plugin, weight, _) in enumerate(self.profile.plugins):
             scored: Ints | None = None

@@ -28,6 +28,8 @@ _MAX_CELLS = 16_000_000
 """Largest number of cached keys (128 MB): bounds the number of members."""
 _MAX_SINGLE_ROWS = 6
 """Up to this many rows, plain integers are faster than columns."""
+_MAX_FILTERED_ROWS = 256
+"""Up to this many rows, it is worth a look whether the node plugins refuse most of them."""
 
 
 class RecentNodes:
@@ -121,12 +123,19 @@ class RowPluginCache:
     def _catch_up(self, position: int, spec: SpecClass, behind: int) -> int:
         """Update a member for rows whose pods changed; return its position, which changes if the cache was cleared."""
         touched = self._cluster.touched
-        if behind <= _MAX_SINGLE_ROWS:
-            keys = self._keys[position]
-            for row in set(touched.since(self._log_positions[position]).tolist()):
-                keys[row] = self._one_key(position, spec, row)
-            self._log_positions[position] = touched.length
-            return position
+        if behind <= _MAX_FILTERED_ROWS:
+            rows = touched.since(self._log_positions[position])
+            if behind > _MAX_SINGLE_ROWS:
+                # Of a pool's cache most rows belong to other pools: their keys are known without a look at their pods.
+                accepted = self.node_cache.base_keys[rows] >= 0
+                self._keys[position, rows[~accepted]] = INFEASIBLE
+                rows = rows[accepted]
+            if len(rows) <= _MAX_SINGLE_ROWS:
+                keys = self._keys[position]
+                for row in set(rows.tolist()):
+                    keys[row] = self._one_key(position, spec, row)
+                self._log_positions[position] = touched.length
+                return position
         rows = touched.since(self._common_log_position)
         if 2 * len(rows) > self._cluster.nodes.size:
             # Evaluating each member again on its next use is cheaper than updating most rows of all members.

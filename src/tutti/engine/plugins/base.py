@@ -52,7 +52,7 @@ class Area:
 class IncomingPod:
     """The pod to schedule, with its classes."""
 
-    __slots__ = ("applicable_plugins", "area", "cluster", "held", "labels", "pod", "row", "spec")
+    __slots__ = ("_columns", "applicable_plugins", "area", "cluster", "held", "labels", "pod", "row", "spec")
 
     def __init__(self, cluster: Cluster, row: int, pod: Pod) -> None:
         self.cluster, self.row, self.pod = cluster, row, pod
@@ -64,6 +64,14 @@ class IncomingPod:
         """The nodes to which the search is limited; None stands for all nodes."""
         self.held: HeldRoom | None = None
         """The room that is held for others, once the evaluator has looked; reasons count it as in use."""
+        self._columns: SpecColumns | None = None
+
+    @property
+    def columns(self) -> SpecColumns:
+        """The pod's spec class as one column; plugins keep there what they have prepared for it."""
+        if self._columns is None:
+            self._columns = SpecColumns(self.spec)
+        return self._columns
 
     def node_rows(self, rows: Selection) -> NodeRows:
         """Return some rows, with the room that is held for others counted as in use."""
@@ -138,7 +146,8 @@ class NodeRows:
             used, rows = self.nodes.used, self.rows
             self._used = used[:, rows] if isinstance(rows, slice) else used.take(rows, axis=1)
             if self._held is not None:
-                self._used = self._used + self._held.amounts[:, rows]
+                held = self._held.amounts
+                self._used = self._used + (held[:, rows] if isinstance(rows, slice) else held.take(rows, axis=1))
         return self._used
 
     @property

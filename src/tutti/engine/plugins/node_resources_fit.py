@@ -119,7 +119,7 @@ class NodeResourcesFit(PodPlugin):
 
     def _shortages(self, incoming: IncomingPod, rows: Rows) -> list[tuple[str, Bools]]:
         """Return the message of each checked resource, with a mask of the rows that have too little."""
-        node_rows, specs = incoming.node_rows(rows), SpecColumns(incoming.spec)
+        node_rows, specs = incoming.node_rows(rows), incoming.columns
         lacking = self._lacking(node_rows, specs)[:, :, 0]
         names = incoming.cluster.resources.names
         numbers = np.arange(len(names))[self._requested(node_rows, specs)[0]].tolist()
@@ -138,7 +138,7 @@ class NodeResourcesFit(PodPlugin):
     def resolvable(self, incoming: IncomingPod, rows: Rows, code: int) -> Bools:
         """Return False for nodes whose allocatable amount is below the request: preemption cannot help there."""
         node_rows = NodeRows(incoming.cluster, rows)
-        indices, amounts = self._requested(node_rows, SpecColumns(incoming.spec))
+        indices, amounts = self._requested(node_rows, incoming.columns)
         too_small = node_rows.alloc[indices] < amounts[:, :, 0]
         too_small[np.arange(len(incoming.cluster.resources))[indices] == PODS] = False
         unresolvable: Bools = np.logical_or.reduce(too_small)

@@ -21,7 +21,6 @@ from tutti.engine.session.policy import Policy
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.possible_victims import PossibleVictims
 from tutti.engine.session.waiting.retry_hints import RoomClass
-from tutti.kube.times import timestamp
 
 T = TypeVar("T")
 
@@ -62,12 +61,12 @@ class SessionContext:
         self.placer, self.gangs = GangPlacer.of(engine), Gangs.of(engine.cluster)
         self.plan = PlanBuilder(engine.cluster, now)
         self._stuck_before: int | None = None
-        terminating_since: str | None = None
+        terminating_since: int | None = None
         hold_until: int | None = None
         if policy.victims == "terminate":
             if now is None:
                 raise ValueError("victims that terminate need a clock")
-            terminating_since = timestamp(now)
+            terminating_since = now
             if policy.patience is not None:
                 hold_until, self._stuck_before = now + policy.patience.reserved_for, now - policy.patience.reserved_for
         self.evictor = Evictor(

@@ -22,6 +22,7 @@ from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.session.plan import Eviction, Nominated
 from tutti.engine.session.plan_builder import PlanBuilder
 from tutti.kube.objects import PodDisruptionBudget
+from tutti.kube.times import timestamp
 
 
 class Evictor:
@@ -33,10 +34,13 @@ class Evictor:
         gangs: Gangs,
         plan: PlanBuilder,
         *,
-        terminating_since: str | None,
+        terminating_since: int | None,
         hold_until: int | None = None,
     ) -> None:
-        """Make an evictor; victims begin to terminate at `terminating_since`, and holds expire at `hold_until`."""
+        """Make an evictor; victims begin to terminate at `terminating_since`, and holds expire at `hold_until`.
+
+        Both are times in microseconds.
+        """
         self._engine, self._cluster, self._gangs, self._plan = engine, engine.cluster, gangs, plan
         self._terminating_since, self._hold_until = terminating_since, hold_until
 
@@ -115,7 +119,7 @@ class Evictor:
         if self._terminating_since is None:
             change = Remove("Pod", victim)
         else:
-            change = Evict(victim, self._terminating_since)
+            change = Evict(victim, timestamp(self._terminating_since))
         cluster.apply(change)
         return change
 

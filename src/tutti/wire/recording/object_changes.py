@@ -31,6 +31,8 @@ class _ObjectField(NamedTuple):
     type: Any
     is_part: bool
     """Whether the field has fields of its own and is always there, as metadata, spec and status."""
+    is_text: bool
+    """Whether every text is a value of the field, so that it needs no check."""
 
 
 @cache
@@ -39,7 +41,8 @@ def _fields(cls: type[KubeStruct]) -> dict[str, _ObjectField]:
     described = {}
     for field in msgspec.structs.fields(cls):
         is_part = isinstance(field.type, type) and issubclass(field.type, KubeStruct)
-        described[field.encode_name] = _ObjectField(field.name, field.default, field.type, is_part)
+        is_text = field.type in (str, str | None)
+        described[field.encode_name] = _ObjectField(field.name, field.default, field.type, is_part, is_text)
     return described
 
 
@@ -96,6 +99,8 @@ def _replaced(old: KubeStruct, changes: Changes, *, path: str) -> Any:
             raise InputError("there is no such field", field=place)
         if value is None:
             values[field.name] = field.default
+        elif field.is_text and isinstance(value, str):  # most changes: versions, nodes, phases, times
+            values[field.name] = value
         elif field.is_part and not path and isinstance(value, dict):
             values[field.name] = _replaced(getattr(old, field.name), value, path=f"{place}.")
         else:

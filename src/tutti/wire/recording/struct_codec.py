@@ -65,7 +65,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct) and not isinstance(value, KubeStruct):
         return _plain_struct(value)
     if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
+        return [item if type(item) in _SCALARS else plain(item) for item in value]
     if isinstance(value, frozenset):
         return sorted(value)
     if isinstance(value, dict):
@@ -81,7 +81,7 @@ def _plain_struct(value: msgspec.Struct) -> dict[str, Any]:
         if wire_name == OBJECT:
             fields |= {KIND: item.KIND, OBJECT: item}
         elif default is NODEFAULT or item != default:
-            fields[wire_name] = plain(item)
+            fields[wire_name] = item if type(item) in _SCALARS else plain(item)
     return fields
 
 

@@ -51,11 +51,14 @@ def plan_reservation(
 
 def _shortest_prefix(room: DomainRoom, pods: Rows) -> int | None:
     """Return how many pods must end until there is enough room by arithmetic; None if even all of them are too few."""
+    if room.is_simple:
+        few = room.first_enough(pods[:_FEW_ENDS])
+        if few is not None:
+            return few
     if not room.has_enough(room.free_when_empty()):
         return None
     if room.is_simple:
-        few = room.first_enough(pods[:_FEW_ENDS])
-        return few if few is not None else room.first_enough(pods)
+        return room.first_enough(pods)
     fewest, most = 0, min(_FIRST_PREFIX, len(pods))
     while most < len(pods) and not _is_enough(room, pods[:most]):
         fewest, most = most + 1, min(_PREFIX_GROWTH * most, len(pods))
@@ -89,8 +92,9 @@ def _holds_without(
 def _free_at(placer: GangPlacer, ends: ExpectedEnds, count: int, nodes: set[str], now: int) -> int | None:
     """Return when the last of the first pods on some nodes ends; None if the end of one of them is unknown."""
     cluster = placer.engine.cluster
-    rows = [cluster.nodes.row_of[name] for name in nodes]
-    on_nodes = np.isin(cluster.pods.node[ends.pods[:count]], rows)
+    is_chosen = np.zeros(cluster.nodes.size, dtype=bool)
+    is_chosen[[cluster.nodes.row_of[name] for name in nodes]] = True
+    on_nodes = is_chosen[cluster.pods.node[ends.pods[:count]]]
     pods, last = ends.pods[:count][on_nodes], ends.ends[:count][on_nodes]
     known = last[~cluster.pods.terminating[pods]]
     if (known == NO_DURATION).any():
