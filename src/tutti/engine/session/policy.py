@@ -20,7 +20,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     first_backoff: int = SECOND
     longest_backoff: int = 10 * SECOND
     retry_after: int = 300 * SECOND
-    """After this time a failed turn is tried again even without a relevant event."""
+    """After this time a failed turn is tried again even without a relevant event; a turn that waits for room alone only
+    if there may be room."""
     starving_after: int = 60 * SECOND
     """A turn that has waited for room for this long gets a reservation."""
     partial_for: int = 60 * SECOND

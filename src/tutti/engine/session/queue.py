@@ -1,8 +1,8 @@
 """The queue: which turns failed, and when each is tried again.
 
 A failed turn is tried again when a change may have cured the failure (`waiting_index`) and the backoff is over, which
-doubles with every attempt; or when the turn's own pods or group have changed; or after `Patience.retry_after` in any
-case.
+doubles with every attempt; or when the turn's own pods or group have changed; or after `Patience.retry_after`, a turn
+that waits for room alone only if arithmetic on all nodes finds room, or pods to evict.
 
 Contract: a `Queue` belongs to one cluster and changes in place. `due_turns` costs what has changed since the last
 session. The queue follows the cluster's marks: a rollback of the cluster undoes what sessions did to the queue since

@@ -13,12 +13,13 @@ class FailureKind:
     """A kind of failed turns; one object stands for all turns of the kind."""
 
     __slots__ = (
+        "checked_at",
         "classes",
         "cures",
         "events",
-        "failed_at",
         "key",
         "needed",
+        "needs_room",
         "room_found_at",
         "rows_with_room",
         "turns",
@@ -42,13 +43,15 @@ class FailureKind:
         """Node rows whose change may cure the turns in any case: victims are leaving there."""
         self.needed = needed
         """How many pods of each turn must fit at once."""
+        self.needs_room = False
+        """Whether more free resources would have helped the turn that failed last."""
         self.room_found_at = (-1, -1, -1)
         """The cluster's `room_version` at which a changed node was found to have room for a pod of the turns."""
         self.rows_with_room: set[int] | None = None
         """The changed node rows that were found then to have room; None if they are not known, or too many."""
         self.turns = KindTurns()
-        self.failed_at: int | None = None
-        """The time of the last failure."""
+        self.checked_at: int | None = None
+        """The time of the last failure, or of the last retry by time if that is later."""
 
     def is_concerned(self, events: list[int]) -> bool:
         """Return whether an event that may cure the turns has happened since the last failure."""

@@ -3,8 +3,8 @@
 Turns of one kind fail alike: when one of them has just failed, the others would fail too. So a kind, not a turn, waits
 for changes. A kind becomes *hot* when a change may have cured it, or when `Patience.retry_after` is over. Its turns are
 then due as soon as the backoff of each is over, one after the other in queue order, until one fails again. A kind that
-only the room of changed nodes made hot is *unsure*: when its turn comes, an earlier turn may have taken the room
-(`room_check`).
+waits for room alone is *unsure* if only room or time made it hot: when its turn comes, `room_check` looks whether there
+is room.
 
 Contract: derived state. `Queue` has the truth and can build the index again, with every turn hot. Nothing here costs
 the number of waiting turns, except for the turns of hot kinds.
@@ -70,10 +70,9 @@ class WaitingIndex:
             self._remove(known)
             known.cures, known.classes, known.watched_rows = failure.cures, failure.classes, failure.watched_rows
             self._add(known)
-        if known.failed_at != entry.tried:
-            self._pushed += 1
-            heapq.heappush(self._retries, (entry.tried + self.patience.retry_after, self._pushed, known))
-        known.events, known.failed_at = failure.events, entry.tried
+        known.events, known.needs_room = failure.events, entry.needs_room
+        if known.checked_at != entry.tried:
+            self._retry_later(known, entry.tried)
         known.turns.put(name, entry.order, entry.backoff_ends(self.patience))
         self._kind_of[name] = known
         self.cool(known)
@@ -94,6 +93,12 @@ class WaitingIndex:
             if not kind.turns:
                 self._remove(kind)
                 self.cool(kind)
+
+    def _retry_later(self, kind: FailureKind, now: int) -> None:
+        """Make a kind due again by time."""
+        kind.checked_at = now
+        self._pushed += 1
+        heapq.heappush(self._retries, (now + self.patience.retry_after, self._pushed, kind))
 
     def _add(self, kind: FailureKind) -> None:
         self._kinds[kind.key] = kind
@@ -136,6 +141,15 @@ class WaitingIndex:
                 self._unsure.add(kind.key)
         elif not unsure:
             self._unsure.discard(kind.key)
+
+    def _heat_for_check(self, kind: FailureKind) -> None:
+        """Make a kind hot; if it waits for room alone, only until a check of all nodes finds none.
+
+        Turns for which victims are leaving are tried in any case: after some time victims count as stuck. So are turns
+        that more room would not have helped: since then, a node may have come on which it would.
+        """
+        kind.rows_with_room = None
+        self._heat(kind, unsure=bool(kind.classes) and kind.needs_room and not kind.watched_rows)
 
     # Which turns may be cured -----------------------------------------------------------------------------------------
 
@@ -181,7 +195,7 @@ class WaitingIndex:
             is_new = self._lowest_gang < room_class.priority <= lowest
             if room_class.preempts and (is_new or room_class in with_room):
                 for kind in kinds.values():
-                    self._heat(kind)
+                    self._heat_for_check(kind)
 
     def turns_like(self, name: str) -> list[str]:
         """Return the turns of the same kind, the turn itself included."""
@@ -190,10 +204,14 @@ class WaitingIndex:
 
     def note_time(self, now: int) -> None:
         """Make the kinds hot that were not tried for `Patience.retry_after`."""
+        kinds = []
         while self._retries and self._retries[0][0] <= now:
             due, _, kind = heapq.heappop(self._retries)
-            if kind.turns and kind.failed_at == due - self.patience.retry_after:
-                self._heat(kind)
+            if kind.turns and kind.checked_at == due - self.patience.retry_after:
+                kinds.append(kind)
+        for kind in kinds:
+            self._heat_for_check(kind)
+            self._retry_later(kind, now)
 
     def is_hot(self, name: str) -> bool:
         """Return whether a turn may be cured."""
@@ -240,7 +258,7 @@ class WaitingIndex:
                 times += [time for time in map(retry_time, kind.turns) if time is not None]
         while self._retries:
             due, _, kind = self._retries[0]
-            if kind.turns and kind.failed_at == due - self.patience.retry_after:
+            if kind.turns and kind.checked_at == due - self.patience.retry_after:
                 times.append(due)
                 break
             heapq.heappop(self._retries)
