@@ -361,11 +361,19 @@ class Queue(QueueState):
 
     def note_started(self, gang: str) -> Turn | None:
         """Make the surplus of a gang due, because the gang has just started; return that turn if there is one."""
-        surplus = self.turn(surplus_name(gang))
-        if surplus is not None:
-            self._needs_nothing.pop(surplus.name, None)
-            self._untried.add(surplus.name)
-        return surplus
+        return self._note_untried(surplus_name(gang))
+
+    def note_broken(self, gang: str) -> Turn | None:
+        """Make a gang due, because its pods were just evicted; return its turn if pods of it are pending."""
+        name = f"gang/{gang}"
+        return self.note_displaced(name) if name in self._waiting else self._note_untried(name)
+
+    def _note_untried(self, name: str) -> Turn | None:
+        turn = self.turn(name)
+        if turn is not None:
+            self._needs_nothing.pop(name, None)
+            self._untried.add(name)
+        return turn
 
     def postpone_reservation(self, name: str, until: int) -> None:
         """Let a turn, and all turns that fail like it, get no reservation before a time."""

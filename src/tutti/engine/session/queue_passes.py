@@ -47,6 +47,8 @@ class QueuePasses(Passes):
         """The kind of the waiting turn that was taken last."""
         # The order of these sessions is not that of the kinds' turns.
         self._lists_every_turn = only is not None or queue.resume is not None or policy.queueing == "fifo"
+        self._broken_count = 0
+        """How many gangs that this session broke have been noted."""
         self._stopped_at: Turn | None = None
         self._blocked_by: Turn | None = None
         self._release_expired_holds()
@@ -120,12 +122,16 @@ class QueuePasses(Passes):
 
     def turns_made_due(self, turn: Turn) -> list[Turn]:
         """Return the turns that follow a turn: the next that failed like it, the surplus of a gang that starts, turns
-        that it may have cured, and pods that have just lost their nominations, before a later turn takes other room.
+        that it may have cured, gangs whose pods it has evicted, and pods that have just lost their nominations, before
+        a later turn takes other room.
         """
         lost = self.context.plan.lost_nominations
         names = dict.fromkeys(map(self._turn_name, lost))
         lost.clear()
         more: list[Turn | None] = [*map(self._queue.note_displaced, names)]
+        broken = list(self.context.plan.broken_gangs)[self._broken_count :]
+        self._broken_count += len(broken)
+        more += map(self._queue.note_broken, broken)
         more += self._queue.newly_due(self.engine, self._now, turn)
         if self._kind_taken is not None and not self._lists_every_turn:
             more.append(self._queue.next_like(turn, self._kind_taken, self._now))
