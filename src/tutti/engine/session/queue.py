@@ -343,7 +343,7 @@ class Queue(QueueState):
         return self.turn(name) if name is not None else None
 
     def kind_to_check(self, name: str) -> FailureKind | None:
-        """Return the kind of a turn that is due only because a changed node has room; None if due in any case."""
+        """Return the kind of a turn that is due only if there is room for it now; None if due in any case."""
         assert self._index is not None
         return None if name in self._untried or name in self._changed else self._index.unsure_kind(name)
 
@@ -366,7 +366,7 @@ class Queue(QueueState):
     def note_broken(self, gang: str) -> Turn | None:
         """Make a gang due, because its pods were just evicted; return its turn if pods of it are pending."""
         name = f"gang/{gang}"
-        return self.note_displaced(name) if name in self._waiting else self._note_untried(name)
+        return self.note_displaced(name) if name in self.waiting else self._note_untried(name)
 
     def _note_untried(self, name: str) -> Turn | None:
         turn = self.turn(name)
