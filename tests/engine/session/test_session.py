@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial as with_defaults
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -818,6 +819,36 @@ def test_room_of_a_reservation_is_free_when_its_turn_starts_elsewhere() -> None:
     cluster, queue = waiting_beside_a_reservation()
     cluster.apply(Put(node("c")))
     assert bound(run(queue, START + 200 * SECOND)) == {"large": "c", "small": "a"}
+
+
+def test_an_earlier_turn_gets_the_reservation_of_a_later_one() -> None:
+    """Although the reserved room is all the room that there is."""
+    cluster = Cluster((node("a"), pod("busy", on="a", cpu="3"), pod("first", node_selector={"disk": "ssd"})))
+    cluster.apply(Put(pod("second", created=START + 1)))
+    queue = Queue(cluster)
+    run(queue, START)
+    run(queue, START + 2 * MINUTE)
+    assert queue.reservation is not None
+    assert queue.reservation.name == "default/second"
+    cluster.apply(Put(node("a", labels={"disk": "ssd"})))
+    run(queue, START + 3 * MINUTE)
+    run(queue, START + 4 * MINUTE)
+    assert queue.reservation.name == "default/first"
+
+
+def test_a_reservation_does_not_go_back_and_forth() -> None:
+    """The first pod lacks room beside the reservation of the second, and is refused for its rules beside its own."""
+    hostile = pod("hostile", on="a", cpu="1", affinity=builders.apart("first"))
+    first, second = pod("first", cpu="2", labels={"app": "first"}), pod("second", created=START + 1)
+    cluster = Cluster((node("a"), hostile, first, second))
+    queue = Queue(cluster)
+    owners = []
+    run(queue, START)
+    for _ in range(12):
+        assert queue.wake is not None
+        run(queue, queue.wake)
+        owners.append(queue.reservation.name if queue.reservation is not None else "")
+    assert sum(one != other for one, other in pairwise(owners)) <= 3
 
 
 def test_a_pod_of_a_reservation_may_be_gone() -> None:

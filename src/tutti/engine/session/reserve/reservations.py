@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Hold, Release
+from tutti.cluster.trial import Trial
+from tutti.cluster.work.work_budget import WorkBudget
 from tutti.engine.gangs.gang_state import Need
 from tutti.engine.session.context import SessionContext
 from tutti.engine.session.plan import Turn
@@ -74,12 +76,23 @@ class Reservations:
         self._queue.reservation = reservation
 
     def renew(self, own: Reservation) -> None:
-        """Reserve room again after the owner's attempt has failed; without budget, keep the room that it had."""
+        """Reserve room again after the owner's attempt has failed; without budget, keep the room that it had.
+
+        An owner that failed in its reserved room for another reason than room gets no reservation for a while.
+        Otherwise it would be refused there, give the room to the next turn, lack room again, and so on for ever.
+        """
         entry, context = self._queue.waiting.get(own.name), self._context
+        if entry is not None and not entry.needs_room and not self._has_nomination(own):
+            self._queue.put(own.name, replace(entry, no_reservation_before=self._now + self._patience.reserved_for))
         if context.may_defer_turn and context.budget.is_exhausted() and entry is not None and entry.needs_room:
             self.hold(own)
         else:
             self.reserve()
+
+    def _has_nomination(self, own: Reservation) -> bool:
+        """Return whether a turn waits for victims, so that its room is held by nominations."""
+        turn = self._queue.turn(own.name)
+        return turn is not None and any(pod in self._cluster.holds for pod in turn.pods)
 
     def _release(self, *, announce: bool) -> None:
         """Release the reservation; without `announce` no turn is retried, because the room is not free for others."""
@@ -127,7 +140,7 @@ class Reservations:
             if turn is None or name is None or budget.is_exhausted():
                 break
             ends = ends or expected_ends(self._cluster, self._gangs, now=self._now)
-            planned = plan_reservation(context.placer, self._need(turn), ends, now=self._now, budget=budget)
+            planned = self._plan(turn, ends, budget)
             if planned is not None:
                 self._make(turn, *planned)
                 break
@@ -138,6 +151,18 @@ class Reservations:
         if old is not None and old is not self._queue.reservation:
             self._announce_free_room(old)
             self._last = None
+
+    def _plan(self, turn: Turn, ends: ExpectedEnds, budget: WorkBudget) -> tuple[list[Hold], int | None] | None:
+        """Return the holds for a turn and when their room is free; the room of the current reservation counts as free.
+
+        The current reservation belongs to a later turn, and gives way if this turn gets one.
+        """
+        current = self._queue.reservation
+        with Trial(self._cluster):
+            for hold in current.holds if current is not None else ():
+                if self._cluster.holds.get(hold.owner) == hold:
+                    self._cluster.apply(Release(hold.owner, announce=False))
+            return plan_reservation(self._context.placer, self._need(turn), ends, now=self._now, budget=budget)
 
     def _make(self, turn: Turn, holds: list[Hold], until: int | None) -> None:
         if self._queue.reservation is not None:
