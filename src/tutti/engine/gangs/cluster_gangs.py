@@ -232,9 +232,12 @@ class Gangs:
 
     def state(self, key: str, waiting: Sequence[int]) -> GangState:
         """Return the state of a gang, with the waiting pods that may be placed."""
-        pods = self._cluster.pods
-        running = tuple(row for row in self.rows(key) if pods.node[row] >= 0 and not pods.terminating[row])
-        return self.state_with(key, running, waiting)
+        return self.state_with(key, self.running(key), waiting)
+
+    def running(self, key: str) -> tuple[int, ...]:
+        """Return the rows of a gang's pods that are on nodes and not terminating."""
+        nodes, terminating = self._cluster.pods.node, self._cluster.pods.terminating
+        return tuple(row for row in self.rows(key) if nodes[row] >= 0 and not terminating[row])
 
     def state_with(self, key: str, running: Sequence[int], waiting: Sequence[int] = ()) -> GangState:
         """Return the state of a gang if exactly the pods in some rows run."""

@@ -51,17 +51,21 @@ def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now:
     ran_whole: dict[str, tuple[str, ...]] = {}
     """Gangs of which that is new; no pods for gangs that are no longer remembered."""
     for key in changed:
-        state, known = gangs.state(key, ()), seen.whole.get(key, ())
-        phase = state.phase
-        if not state.running:
+        running, known = gangs.running(key), seen.whole.get(key, ())
+        uids = _uids(cluster, running)
+        if not running:
             ran_whole[key] = ()
             since.pop(key, None)
-        elif phase is GangPhase.PARTIAL:
-            if not set(known).intersection(_uids(cluster, state.running)):
+            continue
+        if uids == known and key not in since:
+            continue  # nothing can be new, and the gang's record need not be read
+        phase = gangs.state_with(key, running).phase
+        if phase is GangPhase.PARTIAL:
+            if not set(known).intersection(uids):
                 ran_whole[key] = ()
                 since.setdefault(key, now)
-        elif phase is GangPhase.WHOLE and all(_is_confirmed(cluster.pods.objects[row]) for row in state.running):
-            ran_whole[key] = _uids(cluster, state.running)
+        elif phase is GangPhase.WHOLE and all(_is_confirmed(cluster.pods.objects[row]) for row in running):
+            ran_whole[key] = uids
             since.pop(key, None)
     ran_whole = {key: uids for key, uids in ran_whole.items() if uids != seen.whole.get(key, ())}
     if not ran_whole and since == seen.since:
