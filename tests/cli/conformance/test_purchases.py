@@ -179,7 +179,8 @@ def test_the_binder_and_the_limit_reach_the_recommender() -> None:
 
 
 SLOW = """
-import multiprocessing, os, time
+import multiprocessing, os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background, it is ignored
 multiprocessing.set_start_method("fork")  # the workers are to have the stand-in as well
 from tutti.conformance import purchase_run
 def slow(request, budget):
