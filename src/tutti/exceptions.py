@@ -38,3 +38,28 @@ class NotFoundError(TuttiError):
 
 class ConflictError(TuttiError):
     """An edit that contradicts the cluster: for example a second binding of a pod, or a node that does not exist."""
+
+
+class ApiError(TuttiError):
+    """The Kubernetes API server refused a request, or did not answer."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        reason: str = "",
+        retry_after: float | None = None,
+        causes: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status; 0 if there was no answer, so that a write may have been carried out."""
+        self.reason = reason
+        """The machine-readable reason, such as AlreadyExists."""
+        self.retry_after = retry_after
+        """The seconds to wait before the next attempt, if the server says so."""
+        self.causes = causes
+        """The machine-readable causes, such as DisruptionBudget."""

@@ -21,17 +21,18 @@ _PATH = re.compile(r"(?s)(.*?)(?: - at (`key` in )?`\$\.?(.*?)`)?")
 def convert(tree: Any, kind: str, *, source: Source) -> Object:
     """Convert a tree of dicts and lists to an object of a kind; drop nulls."""
     try:
-        obj: Object = msgspec.convert(_without_nulls(tree), KINDS[kind])
+        obj: Object = msgspec.convert(without_nulls(tree), KINDS[kind])
     except msgspec.ValidationError as error:
         raise decode_error(error, source, called=_object_name(tree, kind), tree=tree) from None
     return obj
 
 
-def _without_nulls(tree: Any) -> Any:
+def without_nulls(tree: Any) -> Any:
+    """Return a tree of dicts and lists without null fields."""
     if isinstance(tree, dict):
-        return {key: _without_nulls(value) for key, value in tree.items() if value is not None}
+        return {key: without_nulls(value) for key, value in tree.items() if value is not None}
     if isinstance(tree, list):
-        return [_without_nulls(value) for value in tree]
+        return [without_nulls(value) for value in tree]
     return tree
 
 

@@ -102,13 +102,18 @@ def _add_item(
     decoded: DecodedFile, item: msgspec.Raw | memoryview, *, kind_version: tuple[str | None, str | None], source: Source
 ) -> None:
     kind = decoded.record_kind(*kind_version)
-    if kind is None:
-        return
+    if kind is not None:
+        decoded.objects.append(decode_object(item, kind, source=source))
+
+
+def decode_object(item: msgspec.Raw | memoryview | bytes, kind: str, *, source: Source) -> Object:
+    """Decode one object of a kind from JSON."""
     try:
-        decoded.objects.append(_DECODERS[kind].decode(item))
+        obj: Object = _DECODERS[kind].decode(item)
     except msgspec.ValidationError:
         # The item has nulls, which `convert` drops, or is invalid; then `convert` raises an error with the field.
-        decoded.objects.append(convert(msgspec.json.decode(item), kind, source=source))
+        return convert(msgspec.json.decode(item), kind, source=source)
+    return obj
 
 
 # Trees ----------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,15 @@
+"""The Kubernetes API over aiohttp: credentials, lists, watches and writes.
+
+- `access`          where is the API server, whom do we trust, and who are we?
+- `api_client`      how is one request sent, and what does an error answer say?
+- `server_clock`    what time is it on the API server?
+- `resources`       what is the path of an object?
+- `discovery`       which kinds does the server have?
+- `reflector`       which objects of a kind are there, and what changes?
+- `lines`           which lines does a stream of bytes have?
+- `pod_writes`      how is a pod bound, evicted, deleted or patched?
+- `event_recorder`  what are users told about their objects?
+- `lease_lock`      which of several processes leads?
+- `backoff`         how long does a failed request wait?
+- `sockets`         how does a connection notice a dead network?
+"""

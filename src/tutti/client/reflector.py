@@ -1,0 +1,315 @@
+"""A reflector: follows all objects of one kind by a list and a watch, and reports what changes.
+
+The list is a watch that begins with the current objects (`sendInitialEvents`) if the server has that, or a list in
+pages. The watch goes on from the version of the last event or bookmark. When the server no longer has that version
+(status 410, as an answer or inside the stream), the reflector lists again and reports only what differs from what it
+knows.
+
+Contract: changes are `Put`, `Remove` and `Unreadable`, in the order in which they happened. Nothing is reported twice;
+an object that was created again under its name is removed first; no `Put` follows a `Remove` of the same uid. `run`
+ends only by cancellation; errors of the server and of the network lead to another attempt after a growing, random wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from tutti.client.api_client import ApiClient, Status, api_error
+from tutti.client.backoff import Backoff
+from tutti.client.lines import split_lines
+from tutti.client.resources import Resource
+from tutti.cluster.edits import Put, Remove
+from tutti.exceptions import ApiError, InputError
+from tutti.kube.objects import KINDS, Object
+from tutti.kube.reading.decode import decode_object
+from tutti.kube.reading.sources import Source
+
+PAGE_SIZE = 500
+_WATCH_SECONDS = (240, 300)
+"""The shortest and longest time after which the server ends a watch."""
+_GRACE = 15
+"""Seconds that a watch may last longer than the server was asked for."""
+_INITIAL_END = "k8s.io/initial-events-end"
+_MAX_REMOVED = 10_000
+"""How many removed uids are remembered."""
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """An object that the server has and Tutti cannot read."""
+
+    kind: str
+    key: str
+    uid: str | None
+    problem: str
+
+
+Change = Put | Remove | Unreadable
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class _Meta(msgspec.Struct, rename="camel", frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _Header(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+class _Page(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    items: list[msgspec.Raw] | None = None
+
+
+class _Known(NamedTuple):
+    uid: str
+    version: str
+
+
+_EVENT, _HEADER = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Header)
+_PAGE, _STATUS = msgspec.json.Decoder(_Page), msgspec.json.Decoder(Status)
+
+
+class Reflector:
+    """See the module's docstring; `report` gets the changes of each piece of a stream, in the event loop."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        resource: Resource,
+        report: Callable[[list[Change]], None],
+        *,
+        monotonic: Callable[[], float],
+        draw: random.Random,
+        streams_lists: bool = True,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.resource, self._client, self._report = resource, client, report
+        self._monotonic, self._draw, self._streams_lists = monotonic, draw, streams_lists
+        self._source = Source(resource.name, b"")
+        self._known: dict[str, _Known] = {}
+        self._removed: OrderedDict[str, None] = OrderedDict()
+        self._version = ""
+        """The version from which the watch goes on; empty if a list is needed."""
+        self._backoff = backoff or Backoff(draw)
+        self.synced = asyncio.Event()
+        """Whether all objects have been reported once."""
+        self.heard_at = float("-inf")
+        """The monotonic time of the last byte from the server."""
+        self.problem: ApiError | None = None
+        """Why the last attempt failed; None while all is well."""
+        self.lists = 0
+        """How many lists were completed."""
+
+    async def run(self) -> None:
+        """Follow the kind until cancelled."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                self.problem = None
+            except ApiError as error:
+                if error.status == 410 or error.reason == "Expired":
+                    self._version = ""
+                    if self.problem is None or self.problem.status != 410:
+                        self.problem = error
+                        continue  # at once, unless the list itself was too old
+                self.problem = error
+                await asyncio.sleep(self._backoff.next(error.retry_after))
+
+    def _note_life(self) -> None:
+        self.heard_at, self.problem = self._monotonic(), None
+        self._backoff.reset()
+
+    # Lists ------------------------------------------------------------------------------------------------------------
+
+    async def relist(self) -> None:
+        """Read all objects again, consistently, and report what differs."""
+        await self._list()
+
+    async def _list(self) -> None:
+        if self._streams_lists:
+            try:
+                await self._stream_list()
+                return
+            except ApiError as error:
+                if error.status not in (400, 422):
+                    raise
+                self._streams_lists = False  # this server has no lists as streams
+        await self._page_list()
+
+    async def _stream_list(self) -> None:
+        """Read the current objects as the first events of a watch, and go on with the watch's version."""
+        query = {
+            "watch": "1",
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": "60",
+        }
+        seen: dict[str, _Known] = {}
+        async for events in self._events(query, timeout=60 + _GRACE):
+            changes: list[Change] = []
+            for event in events:
+                if event.type == "BOOKMARK":
+                    metadata = _HEADER.decode(event.object).metadata
+                    if (metadata.annotations or {}).get(_INITIAL_END) == "true":
+                        self._end_list(seen, metadata.resource_version, changes)
+                        return
+                elif event.type == "DELETED":
+                    key, _ = self._identity(event.object)
+                    seen.pop(key, None)
+                    self._delete(event.object, changes)
+                else:
+                    self._put(event.object, changes, seen)
+            self._send(changes)
+        raise ApiError(f"{self.resource.name}: the list ended before it was complete")
+
+    async def _page_list(self) -> None:
+        """Read the current objects in pages."""
+        seen: dict[str, _Known] = {}
+        token, limit = "", PAGE_SIZE
+        while True:
+            query = {"limit": str(limit)} if limit else {}
+            if token:
+                query["continue"] = token
+            try:
+                page = _PAGE.decode(await self._client.read(self.resource.path(), query=query))
+            except ApiError as error:
+                if error.status != 410 or not token:
+                    raise
+                token, limit, seen = "", 0, {}  # the pages took too long: read all at once
+                continue
+            except msgspec.DecodeError as error:
+                raise ApiError(f"{self.resource.name}: not a list: {error}") from None
+            self._note_life()
+            changes: list[Change] = []
+            for item in page.items or ():
+                self._put(item, changes, seen)
+            token = page.metadata.continue_token
+            if not token:
+                self._end_list(seen, page.metadata.resource_version, changes)
+                return
+            self._send(changes)
+
+    def _end_list(self, seen: dict[str, _Known], version: str, changes: list[Change]) -> None:
+        """Report objects that are gone, and go on from the version of the list."""
+        for key in [key for key in self._known if key not in seen]:
+            self._forget(key, changes)
+        self._version = version
+        self.lists += 1
+        self._send(changes)
+        self.synced.set()
+
+    # Watches ----------------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Follow the kind until the server ends the watch."""
+        seconds = self._draw.randint(*_WATCH_SECONDS)
+        query = {
+            "watch": "1",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        async for events in self._events(query, timeout=seconds + _GRACE):
+            changes: list[Change] = []
+            for event in events:
+                if event.type == "BOOKMARK":
+                    version = _HEADER.decode(event.object).metadata.resource_version
+                elif event.type == "DELETED":
+                    version = self._delete(event.object, changes)
+                else:
+                    version = self._put(event.object, changes)
+                self._version = version or self._version
+            self._send(changes)
+
+    async def _events(self, query: dict[str, str], *, timeout: float) -> AsyncIterator[list[_Event]]:
+        """Yield the events of a watch; raise `ApiError` for an error event."""
+        path = self.resource.path()
+        async with self._client.stream(path, query=query, timeout=timeout, silence=timeout) as pieces:
+            self._note_life()
+            async for lines in split_lines(pieces):
+                self._note_life()
+                try:
+                    events = [_EVENT.decode(line) for line in lines]
+                except msgspec.DecodeError as error:
+                    raise ApiError(f"{self.resource.name}: not a watch event: {error}") from None
+                end = next((place for place, event in enumerate(events) if event.type == "ERROR"), None)
+                if end is None:
+                    yield events
+                    continue
+                yield events[:end]
+                status = _STATUS.decode(events[end].object)
+                raise api_error(status, status.code, f"watch of {self.resource.name}")
+
+    # Objects ----------------------------------------------------------------------------------------------------------
+
+    def _identity(self, raw: msgspec.Raw) -> tuple[str, _Known]:
+        metadata = _HEADER.decode(raw).metadata
+        key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+        return key, _Known(metadata.uid, metadata.resource_version)
+
+    def _put(self, raw: msgspec.Raw, changes: list[Change], seen: dict[str, _Known] | None = None) -> str:
+        """Report an object as it is now, if that is new; return its version."""
+        obj: Object | None = None
+        problem = ""
+        try:
+            obj = decode_object(raw, self.resource.kind, source=self._source)
+            metadata = obj.metadata
+            key, found = obj.key, _Known(metadata.uid or "", metadata.resource_version or "")
+        except InputError as error:
+            problem = str(error)
+            key, found = self._identity(raw)
+        if seen is not None:
+            seen[key] = found
+        known = self._known.get(key)
+        if known == found or found.uid in self._removed:
+            return found.version
+        if known is not None and known.uid != found.uid:
+            self._forget(key, changes)
+        self._known[key] = found
+        kind = self.resource.kind
+        changes.append(Put(obj) if obj is not None else Unreadable(kind, key, found.uid or None, problem))
+        return found.version
+
+    def _delete(self, raw: msgspec.Raw, changes: list[Change]) -> str:
+        """Report that an object is gone, unless it was created again meanwhile; return the version."""
+        key, found = self._identity(raw)
+        known = self._known.get(key)
+        if known is not None and known.uid == found.uid:
+            self._forget(key, changes)
+        return found.version
+
+    def _forget(self, key: str, changes: list[Change]) -> None:
+        known = self._known.pop(key)
+        if known.uid:
+            self._removed[known.uid] = None
+            if len(self._removed) > _MAX_REMOVED:
+                self._removed.popitem(last=False)
+        changes.append(Remove(self.resource.kind, key, known.uid or None))
+
+    def _send(self, changes: list[Change]) -> None:
+        if changes:
+            self._report(changes)
+
+
+def reflected_kinds(resources: Iterable[Resource]) -> list[Resource]:
+    """Return the resources whose objects Tutti reads, in loading order: no kind refers to a kind that follows."""
+    order = {kind: place for place, kind in enumerate(KINDS)}
+    return sorted((each for each in resources if each.kind in order), key=lambda each: order[each.kind])

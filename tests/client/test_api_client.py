@@ -1,0 +1,181 @@
+"""Requests: errors, credentials, time limits, the server's time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.support.scripted_api_server import ScriptedApiServer, Step, page, refuse
+from tutti.client.access.cluster_access import ClusterAccess, UserAccess
+from tutti.client.api_client import ApiClient
+from tutti.client.pod_writes import PodWrites
+from tutti.exceptions import ApiError
+
+OK = page(version="1")
+
+
+def with_client(
+    *steps: Step, ask: Callable[[ApiClient], Awaitable[Any]], user: UserAccess | None = None
+) -> tuple[Any, ScriptedApiServer]:
+    """Ask a scripted server something; return the answer, or the `ApiError`."""
+
+    async def run() -> tuple[Any, ScriptedApiServer]:
+        async with ScriptedApiServer(*steps) as server:
+            access = ClusterAccess(server=server.url, user=user or UserAccess())
+            draw = random.Random(1)
+            client = ApiClient(access, user_agent="test", monotonic=time.monotonic, wall=lambda: 0, draw=draw)
+            try:
+                return await ask(client), server
+            except ApiError as error:
+                return error, server
+            finally:
+                await client.close()
+
+    return asyncio.run(run())
+
+
+def recorded(bodies: list[tuple[str, str, Any]]) -> Step:
+    """Return a step that notes method, content type and body."""
+
+    async def step(request: web.Request) -> web.StreamResponse:
+        bodies.append((request.method, request.content_type, await request.json()))
+        return web.json_response({"kind": "Status"})
+
+    return step
+
+
+def test_an_error_says_what_the_server_says() -> None:
+    error, _ = with_client(
+        refuse(409, "Conflict", message="pod g-0 is already assigned"),
+        ask=lambda client: client.request("GET", "/api/v1/pods"),
+    )
+    assert isinstance(error, ApiError)
+    assert (error.status, error.reason) == (409, "Conflict")
+    assert str(error) == "GET /api/v1/pods: pod g-0 is already assigned"
+
+
+def test_an_error_without_a_status_object() -> None:
+    async def step(_request: web.Request) -> web.StreamResponse:
+        return web.Response(status=502, text="<html>bad gateway</html>")
+
+    error, _ = with_client(step, ask=lambda client: client.request("GET", "/version"))
+    assert str(error) == "GET /version: status 502"
+
+
+def test_reads_are_repeated_and_writes_are_not() -> None:
+    busy = refuse(429, "TooManyRequests", headers={"Retry-After": "0"})
+    answer, server = with_client(busy, busy, OK, ask=lambda client: client.read("/api/v1/pods"))
+    assert b"items" in answer
+    assert len(server.requests) == 3
+    error, server = with_client(busy, OK, ask=lambda client: client.request("POST", "/api/v1/pods", b"{}"))
+    assert isinstance(error, ApiError)
+    assert error.status == 429
+    assert error.retry_after == 0
+    assert len(server.requests) == 1
+
+
+def test_a_read_that_is_forbidden_is_not_repeated() -> None:
+    error, server = with_client(refuse(403, "Forbidden"), ask=lambda client: client.read("/api/v1/secrets"))
+    assert error.status == 403
+    assert len(server.requests) == 1
+
+
+def test_new_credentials_after_401(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("one")
+    seen: list[str] = []
+
+    async def unauthorized(request: web.Request) -> web.StreamResponse:
+        seen.append(request.headers["Authorization"])
+        file.write_text("two")
+        return web.Response(status=401)
+
+    async def accepted(request: web.Request) -> web.StreamResponse:
+        seen.append(request.headers["Authorization"])
+        return web.Response(text="ok")
+
+    user = UserAccess(token_file=file)
+    answer, _ = with_client(unauthorized, accepted, ask=lambda client: client.request("GET", "/"), user=user)
+    assert answer == b"ok"
+    assert seen == ["Bearer one", "Bearer two"]
+
+
+def test_impersonation_headers() -> None:
+    groups: list[list[str]] = []
+
+    async def step(request: web.Request) -> web.StreamResponse:
+        groups.append(request.headers.getall("Impersonate-Group"))
+        return web.Response()
+
+    user = UserAccess(headers={"Impersonate-Group": ("dev", "ops")})
+    with_client(step, ask=lambda client: client.request("GET", "/"), user=user)
+    assert groups == [["dev", "ops"]]
+
+
+def test_no_answer_in_time() -> None:
+    error, _ = with_client(ask=lambda client: client.request("GET", "/", timeout=0.2))
+    assert error.status == 0
+    assert "no answer in time" in str(error)
+
+
+def test_no_server() -> None:
+    async def ask(client: ApiClient) -> None:
+        client.access = ClusterAccess(server="http://127.0.0.1:9")
+        await client.request("GET", "/version")
+
+    error, _ = with_client(ask=ask)
+    assert error.status == 0
+    assert "\n" not in str(error)
+
+
+def test_redirects_are_not_followed() -> None:
+    async def step(_request: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": "http://elsewhere.invalid/"})
+
+    error, _ = with_client(step, ask=lambda client: client.request("GET", "/"))
+    assert error.status == 302
+
+
+def test_the_servers_time() -> None:
+    async def step(_request: web.Request) -> web.StreamResponse:
+        return web.Response(headers={"Date": "Fri, 15 Jan 2027 08:00:00 GMT"})
+
+    async def ask(client: ApiClient) -> int:
+        await client.request("GET", "/")
+        return client.clock.now()
+
+    now, _ = with_client(step, ask=ask)
+    assert abs(now - 1_800_000_000_000_000) < 2_000_000
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_writes_name_the_uid(dry_run: bool) -> None:
+    bodies: list[tuple[str, str, Any]] = []
+    step = recorded(bodies)
+
+    async def ask(client: ApiClient) -> None:
+        writes = PodWrites(client)
+        await writes.bind("ml/g-0", "u1", node="n1", timeout=5)
+        await writes.evict("ml/g-0", "u1", dry_run=dry_run)
+        await writes.delete("ml/g-0", "u1")
+        await writes.patch_status("ml/g-0", "u1", {"nominatedNodeName": None})
+
+    _, server = with_client(step, step, step, step, ask=ask)
+    path = "/api/v1/namespaces/ml/pods/g-0"
+    assert [each["path"] for each in server.requests] == [f"{path}/binding", f"{path}/eviction", path, f"{path}/status"]
+    bind, evict, delete, patch = bodies
+    assert bind[2]["metadata"] == {"name": "g-0", "namespace": "ml", "uid": "u1"}
+    assert bind[2]["target"]["name"] == "n1"
+    assert evict[2]["deleteOptions"]["preconditions"] == {"uid": "u1"}
+    assert evict[2]["deleteOptions"].get("dryRun") == (["All"] if dry_run else None)
+    assert server.requests[1].get("dryRun") == ("All" if dry_run else None)
+    assert (delete[0], delete[2]["preconditions"]) == ("DELETE", {"uid": "u1"})
+    assert patch[1] == "application/strategic-merge-patch+json"
+    assert patch[2] == {"metadata": {"uid": "u1"}, "status": {"nominatedNodeName": None}}
