@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from tests.support.scripted_api_server import ScriptedApiServer
@@ -79,11 +80,12 @@ def test_an_event() -> None:
     assert recorder.written == 1
 
 
-def test_a_repeated_event_is_counted() -> None:
+@pytest.mark.parametrize("pause", [0, 0.05], ids=["at once", "later"])
+def test_a_repeated_event_is_counted(pause: float) -> None:
     async def scene(recorder: EventRecorder) -> None:
         for _ in range(5):
             recorder.record(POD, "FailedScheduling", "0/3 nodes", action="Scheduling", kind="Warning")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(pause)
         recorder.record(POD, "FailedScheduling", "0/4 nodes", action="Scheduling", kind="Warning")
 
     events, _ = run(scene)
@@ -120,6 +122,16 @@ def test_refused_events_are_dropped_and_counted() -> None:
     events, recorder = run(scene, 403)
     assert not events
     assert recorder.dropped == 1
+
+
+def test_a_refused_event_may_be_said_again() -> None:
+    async def scene(recorder: EventRecorder) -> None:
+        recorder.record(POD, "Scheduled", "ok", action="Binding")
+        assert await recorder.drain(10)
+        recorder.record(POD, "Scheduled", "ok", action="Binding")
+
+    events, _ = run(scene, 403)
+    assert len(events) == 1
 
 
 def test_long_notes_are_cut() -> None:

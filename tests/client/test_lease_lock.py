@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.moved_clock import MovedClock
 from tests.support.scripted_api_server import ScriptedApiServer
 from tutti.client.access.cluster_access import ClusterAccess
 from tutti.client.api_client import ApiClient
@@ -41,24 +42,11 @@ def _refusal(status: int, reason: str) -> web.Response:
     return web.json_response({"kind": "Status", "reason": reason, "code": status}, status=status)
 
 
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wall(self) -> int:
-        return int((1_800_000_000 + self.seconds) * 1_000_000)
-
-
-def run(scene: Callable[[LeaseServer, Callable[[str], LeaseLock], Clock], Awaitable[None]]) -> None:
+def run(scene: Callable[[LeaseServer, Callable[[str], LeaseLock], MovedClock], Awaitable[None]]) -> None:
     """Play a scene with a server, a maker of locks and a clock."""
 
     async def play() -> None:
-        clock = Clock()
+        clock = MovedClock()
         async with LeaseServer() as server:
             access, draw = ClusterAccess(server=server.url), random.Random(1)
             client = ApiClient(access, user_agent="test", monotonic=clock.monotonic, wall=clock.wall, draw=draw)
@@ -82,7 +70,7 @@ def run(scene: Callable[[LeaseServer, Callable[[str], LeaseLock], Clock], Awaita
 
 
 def test_the_first_holds_it_and_renews() -> None:
-    async def scene(server: LeaseServer, lock: Callable[[str], LeaseLock], clock: Clock) -> None:
+    async def scene(server: LeaseServer, lock: Callable[[str], LeaseLock], clock: MovedClock) -> None:
         one, two = lock("one"), lock("two")
         assert await one.try_to_hold(5)
         assert not await two.try_to_hold(5)
@@ -102,7 +90,7 @@ def test_the_first_holds_it_and_renews() -> None:
 
 
 def test_it_passes_on_when_the_holder_is_silent() -> None:
-    async def scene(server: LeaseServer, lock: Callable[[str], LeaseLock], clock: Clock) -> None:
+    async def scene(server: LeaseServer, lock: Callable[[str], LeaseLock], clock: MovedClock) -> None:
         one, two = lock("one"), lock("two")
         assert await one.try_to_hold(5)
         assert not await two.try_to_hold(5)
@@ -120,7 +108,7 @@ def test_it_passes_on_when_the_holder_is_silent() -> None:
 def test_a_newcomer_waits_for_a_whole_duration() -> None:
     """However old the last renewal looks: the clocks of two machines may differ."""
 
-    async def scene(_server: LeaseServer, lock: Callable[[str], LeaseLock], clock: Clock) -> None:
+    async def scene(_server: LeaseServer, lock: Callable[[str], LeaseLock], clock: MovedClock) -> None:
         assert await lock("one").try_to_hold(5)
         clock.seconds += 3_600
         two = lock("two")
@@ -132,7 +120,7 @@ def test_a_newcomer_waits_for_a_whole_duration() -> None:
 
 
 def test_a_released_lock_is_free_at_once() -> None:
-    async def scene(_server: LeaseServer, lock: Callable[[str], LeaseLock], _clock: Clock) -> None:
+    async def scene(_server: LeaseServer, lock: Callable[[str], LeaseLock], _clock: MovedClock) -> None:
         one, two = lock("one"), lock("two")
         assert await one.try_to_hold(5)
         await two.release(5)
@@ -144,7 +132,7 @@ def test_a_released_lock_is_free_at_once() -> None:
 
 
 def test_of_two_that_try_at_once_one_succeeds() -> None:
-    async def scene(_server: LeaseServer, lock: Callable[[str], LeaseLock], clock: Clock) -> None:
+    async def scene(_server: LeaseServer, lock: Callable[[str], LeaseLock], clock: MovedClock) -> None:
         assert await lock("old").try_to_hold(5)
         locks = [lock(f"new-{n}") for n in range(5)]
         assert not any([await each.try_to_hold(5) for each in locks])

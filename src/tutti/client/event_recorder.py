@@ -44,11 +44,13 @@ class Regarding(msgspec.Struct, frozen=True):
 class _Series:
     """Events that say the same."""
 
-    __slots__ = ("count", "is_waiting", "is_written", "last", "name")
+    __slots__ = ("count", "is_waiting", "key", "last", "name", "namespace")
 
-    def __init__(self, name: str, now: int) -> None:
-        self.name, self.last, self.count = name, now, 1
-        self.is_written, self.is_waiting = False, True
+    def __init__(self, key: tuple[str, ...], name: str, namespace: str, *, now: int) -> None:
+        self.key, self.name, self.namespace, self.last = key, name, namespace, now
+        self.count = 1
+        self.is_waiting = True
+        """Whether a write of the event or of its count waits or is under way."""
 
 
 class EventRecorder:
@@ -67,7 +69,8 @@ class EventRecorder:
         self._client, self._controller, self._instance = client, controller, instance
         self._now, self._draw, self._width = now, draw, width
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
-        self._waiting: deque[tuple[_Series, dict[str, Any]]] = deque()
+        self._waiting: deque[tuple[_Series, dict[str, Any] | None]] = deque()
+        """Series with a new event, or None if only the count has changed."""
         self._wanted = asyncio.Event()
         self._in_flight = 0
         self.written = 0
@@ -96,17 +99,17 @@ class EventRecorder:
         if series is not None and now - series.last <= _SERIES_FOR:
             series.count, series.last = series.count + 1, now
             if not series.is_waiting:
-                series.is_waiting = True
-                self._put(series, {"namespace": regarding.namespace or "default"})
+                self._put(series, None)
             return
-        series = self._series[key] = _Series(f"{regarding.name}.{self._draw.getrandbits(64):016x}", now)
+        name, namespace = f"{regarding.name}.{self._draw.getrandbits(64):016x}", regarding.namespace or "default"
+        series = self._series[key] = _Series(key, name, namespace, now=now)
         self._series.move_to_end(key)
         if len(self._series) > _MAX_SERIES:
             self._series.popitem(last=False)
         body: dict[str, Any] = {
             "apiVersion": EVENTS.api_version,
             "kind": "Event",
-            "metadata": {"name": series.name, "namespace": regarding.namespace or "default"},
+            "metadata": {"name": name, "namespace": namespace},
             "eventTime": micro_time(now),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
@@ -124,12 +127,19 @@ class EventRecorder:
         }
         self._put(series, body)
 
-    def _put(self, series: _Series, body: dict[str, Any]) -> None:
+    def _put(self, series: _Series, body: dict[str, Any] | None) -> None:
+        series.is_waiting = True
         if len(self._waiting) >= _MAX_WAITING:
-            self.dropped += 1
+            self._drop(series)
             return
         self._waiting.append((series, body))
         self._wanted.set()
+
+    def _drop(self, series: _Series) -> None:
+        """Give up an event; a repetition is a new event."""
+        self.dropped += 1
+        if self._series.get(series.key) is series:
+            del self._series[series.key]
 
     async def run(self) -> None:
         """Write events until cancelled."""
@@ -159,11 +169,11 @@ class EventRecorder:
             finally:
                 self._in_flight -= 1
 
-    async def _write(self, series: _Series, body: dict[str, Any]) -> None:
+    async def _write(self, series: _Series, body: dict[str, Any] | None) -> None:
         """Write an event, or the new count of one, however long that takes."""
         backoff = Backoff(self._draw, longest=10.0)
         while True:
-            series.is_waiting = False  # from here on a repetition needs a write of its own
+            count = 1 if body is not None else series.count
             try:
                 await self._send(series, body)
             except ApiError as error:
@@ -171,20 +181,21 @@ class EventRecorder:
                     await asyncio.sleep(backoff.next(error.retry_after))
                     continue
                 if error.reason != "AlreadyExists":  # then an earlier attempt was carried out
-                    self.dropped += 1
+                    self._drop(series)
                     return
-            series.is_written = True
             self.written += 1
+            series.is_waiting = False
+            if series.count > count:  # it was repeated meanwhile
+                self._put(series, None)
             return
 
-    async def _send(self, series: _Series, body: dict[str, Any]) -> None:
-        if "regarding" in body:
-            path = EVENTS.path(body["metadata"]["namespace"])
-            await self._client.request("POST", path, msgspec.json.encode(body))
-        elif series.is_written:
-            path = EVENTS.path(body["namespace"], series.name)
-            count = {"series": {"count": series.count, "lastObservedTime": micro_time(series.last)}}
-            await self._client.request("PATCH", path, msgspec.json.encode(count), content_type=MERGE_PATCH)
+    async def _send(self, series: _Series, body: dict[str, Any] | None) -> None:
+        if body is not None:
+            await self._client.request("POST", EVENTS.path(series.namespace), msgspec.json.encode(body))
+            return
+        change = {"series": {"count": series.count, "lastObservedTime": micro_time(series.last)}}
+        path = EVENTS.path(series.namespace, series.name)
+        await self._client.request("PATCH", path, msgspec.json.encode(change), content_type=MERGE_PATCH)
 
 
 def micro_time(microseconds: int) -> str:

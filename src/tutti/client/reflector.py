@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 import msgspec
@@ -26,7 +26,7 @@ from tutti.client.lines import split_lines
 from tutti.client.resources import Resource
 from tutti.cluster.edits import Put, Remove
 from tutti.exceptions import ApiError, InputError
-from tutti.kube.objects import KINDS, Object
+from tutti.kube.objects import Object
 from tutti.kube.reading.decode import decode_object
 from tutti.kube.reading.sources import Source
 
@@ -137,10 +137,6 @@ class Reflector:
         self._backoff.reset()
 
     # Lists ------------------------------------------------------------------------------------------------------------
-
-    async def relist(self) -> None:
-        """Read all objects again, consistently, and report what differs."""
-        await self._list()
 
     async def _list(self) -> None:
         if self._streams_lists:
@@ -307,9 +303,3 @@ class Reflector:
     def _send(self, changes: list[Change]) -> None:
         if changes:
             self._report(changes)
-
-
-def reflected_kinds(resources: Iterable[Resource]) -> list[Resource]:
-    """Return the resources whose objects Tutti reads, in loading order: no kind refers to a kind that follows."""
-    order = {kind: place for place, kind in enumerate(KINDS)}
-    return sorted((each for each in resources if each.kind in order), key=lambda each: order[each.kind])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.moved_clock import MovedClock
 from tutti.client.access.cluster_access import ClusterAccess, ExecCommand, UserAccess
 from tutti.client.access.credentials import Credentials, Identity
 from tutti.exceptions import InputError
@@ -18,21 +19,8 @@ from tutti.exceptions import InputError
 V1 = "client.authentication.k8s.io/v1"
 
 
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.seconds = 1_000.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wall(self) -> int:
-        return int(1_800_000_000_000_000 + self.seconds * 1_000_000)
-
-
-def credentials(user: UserAccess, clock: Clock | None = None, **access: Any) -> Credentials:
-    clock = clock or Clock()
+def credentials(user: UserAccess, clock: MovedClock | None = None, **access: Any) -> Credentials:
+    clock = clock or MovedClock()
     where = ClusterAccess(server="https://x", user=user, name="here", **access)
     return Credentials(where, monotonic=clock.monotonic, wall=clock.wall)
 
@@ -66,7 +54,7 @@ def test_a_password() -> None:
 
 
 def test_a_token_file_is_read_again(tmp_path: Path) -> None:
-    file, clock = tmp_path / "token", Clock()
+    file, clock = tmp_path / "token", MovedClock()
     file.write_text("one\n")
     known = credentials(UserAccess(token_file=file, token="older"), clock)
     assert identity(known).authorization == "Bearer one"
@@ -107,7 +95,7 @@ def test_certificate_files_are_read_when_they_change(tmp_path: Path) -> None:
 
 
 def test_a_program_gives_a_token_until_it_expires(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = MovedClock()
     expires = "2027-01-15T08:50:00Z"
     command = program(tmp_path, exec_credential(token="t-COUNT", expirationTimestamp=expires))
     known = credentials(UserAccess(command=command), clock)

@@ -21,8 +21,6 @@ class ExecCommand(msgspec.Struct, frozen=True, kw_only=True):
     """Added to the environment of this process."""
     install_hint: str = ""
     provides_cluster_info: bool = False
-    is_interactive: bool = False
-    """Whether the program may ask the user."""
 
     def __repr__(self) -> str:
         """Return the command without arguments and environment, which may be secret."""

@@ -75,7 +75,7 @@ async def run_exec_plugin(command: ExecCommand, access: ClusterAccess) -> ExecCr
 
 
 def _exec_info(command: ExecCommand, access: ClusterAccess) -> str:
-    spec: dict[str, object] = {"interactive": command.is_interactive}
+    spec: dict[str, object] = {"interactive": False}
     if command.provides_cluster_info:
         cluster: dict[str, object] = {"server": access.server}
         if access.tls_server_name:
