@@ -240,6 +240,9 @@ def test_profile_and_options_that_exclude_each_other() -> None:
     profile = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: []\n"
     assert tutti.schedule(cluster, profile=profile).binds
     assert not tutti.schedule(cluster, scheduler_name="mine").binds
+    assert tutti.explain(cluster, "pod/new", scheduler_name="mine").data()["remark"] is not None
+    mine = tutti.load(node("a"), pod("mine", schedulerName="mine"))
+    assert tutti.explain(mine, "pod/mine").data()["remark"] is None
     with pytest.raises(tutti.TuttiError, match="exclude each other"):
         tutti.schedule(cluster, preemption=False, consolidation=True)
 

@@ -2,8 +2,9 @@
 
 Contract: reads files and runs nothing. Documents are read by the rules of tests/test_project.py: every line that starts
 with `$ ` in a block is a command; commands that name files under examples/ run in the root, the others in the first
-example's directory; lines with kubectl need a cluster and are left out. Blocks marked `text` count as well as
-`console`, and each command comes in every output form that it has. golden_commands.txt explains its own syntax.
+example's directory; lines that need a cluster, because they have kubectl or no -f, are left out. Blocks marked `text`
+count as well as `console`, and each command comes in every output form that it has. golden_commands.txt explains its
+own syntax.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ FORMS = {
 """The output forms that a command has beside the table."""
 ALTERNATIVES = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 BLOCK = re.compile(r"^```(?:console|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CLUSTER = re.compile(r"kubectl|tutti dump|tutti (?:schedule|explain|recommend)\b(?!.* -f )")
+"""A command that needs a cluster."""
 SERVER = "tutti recommender --port 0 --workers 1 --queue 8"
 """The server that answers the requests of the documents, and where these expect it."""
 URL = "http://127.0.0.1:8080"
@@ -77,7 +80,7 @@ def documented_lines(root: Path) -> Iterator[str]:
     for path in documents:
         for block in BLOCK.findall(path.read_text("utf-8")):
             for line in block.replace("\\\n", " ").splitlines():
-                if line.startswith("$ ") and "kubectl" not in line:
+                if line.startswith("$ ") and not CLUSTER.search(line):
                     yield line[2:]
 
 

@@ -110,9 +110,14 @@ def explain(
     profile: Text | None = None,
     scheduler_name: str | None = None,
 ) -> ExplainResult:
-    """Explain the verdict of every node on ``pod/NAME``, or why ``gang/NAME`` waits; ``gang`` alone lists all gangs."""
-    parsed_profile = scheduler_profile(_one_source(profile, "profile"), scheduler_name)
-    return explain_cluster(cluster, what, profile=parsed_profile, namespace=namespace)
+    """Explain the verdict of every node on ``pod/NAME``, or why ``gang/NAME`` waits; ``gang`` alone lists all gangs.
+
+    Without `scheduler_name`, the scheduler is that of the pod or the gang.
+    """
+    configuration = _one_source(profile, "profile")
+    return explain_cluster(
+        cluster, what, configuration=configuration, scheduler_name=scheduler_name, namespace=namespace
+    )
 
 
 def recommend(

@@ -40,6 +40,13 @@ class ConflictError(TuttiError):
     """An edit that contradicts the cluster: for example a second binding of a pod, or a node that does not exist."""
 
 
+class ClusterReadError(TuttiError):
+    """The cluster cannot be read: there is no server, no answer, or no permission.
+
+    The message names the context and its server, and the missing permission.
+    """
+
+
 class ApiError(TuttiError):
     """The Kubernetes API server refused a request, or did not answer."""
 

@@ -14,6 +14,7 @@ from tests.support.documents import node, pod
 from tests.support.paths import SCENARIOS
 from tests.support.wire_bodies import advisor_pod, planner, smallest
 from tutti.cli.loading import load_cluster
+from tutti.cli.options import ClusterInput
 from tutti.cli.recommend.inputs import read_inputs
 from tutti.recommend.records.request import RecommendOptions
 from tutti.serve.workers.messages import PlanJob, Route, WorkerSetup
@@ -111,7 +112,7 @@ def test_a_file_of_tutti_recommend(counter: DecodeCounter, tmp_path: Path, name:
     path = tmp_path / "input.json"
     path.write_text(json.dumps(TREES[name]))
     counter.reset()
-    read_inputs([str(path)], pools=None, prices=None, region="", options=RecommendOptions(), seconds=1)
+    read_inputs(ClusterInput((str(path),)), pools=None, prices=None, region="", options=RecommendOptions(), seconds=1)
     assert_once(counter, path.stat().st_size)
 
 
@@ -119,7 +120,7 @@ def test_a_file_of_tutti_recommend(counter: DecodeCounter, tmp_path: Path, name:
 def test_a_yaml_file_of_tutti_recommend(counter: DecodeCounter, tmp_path: Path, name: str):
     path = tmp_path / "input.yaml"
     path.write_text(yaml.safe_dump(TREES[name]))
-    read_inputs([str(path)], pools=None, prices=None, region="", options=RecommendOptions(), seconds=1)
+    read_inputs(ClusterInput((str(path),)), pools=None, prices=None, region="", options=RecommendOptions(), seconds=1)
     assert counter.values == path.stat().st_size
 
 
@@ -127,7 +128,9 @@ def test_a_file_with_a_constraint_beside_the_cluster(counter: DecodeCounter, tmp
     cluster, pools = tmp_path / "cluster.json", tmp_path / "pools.json"
     cluster.write_text(json.dumps(TREES["list"]))
     pools.write_text(json.dumps(planner()["constraint"]))
-    read = read_inputs([str(cluster)], pools=str(pools), prices=None, region="", options=RecommendOptions(), seconds=1)
+    read = read_inputs(
+        ClusterInput((str(cluster),)), pools=str(pools), prices=None, region="", options=RecommendOptions(), seconds=1
+    )
     assert read.constraint is not None
     header_and_constraint = 2 * pools.stat().st_size
     assert_once(counter, cluster.stat().st_size + header_and_constraint)
@@ -136,5 +139,5 @@ def test_a_file_with_a_constraint_beside_the_cluster(counter: DecodeCounter, tmp
 def test_a_file_of_other_commands(counter: DecodeCounter, tmp_path: Path):
     path = tmp_path / "input.json"
     path.write_text(json.dumps(TREES["list"]))
-    load_cluster([str(path)])
+    load_cluster(ClusterInput((str(path),)), ())
     assert_once(counter, path.stat().st_size)

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from tutti.app.explain_target import ExplainTarget, TargetKind, find_target
+from tutti.app.explain_target import ExplainTarget, TargetKind, find_target, scheduler_of
 from tutti.app.loaded_cluster import LoadedCluster
 from tutti.app.missing_kinds import missing_kinds
 from tutti.app.result import Result
+from tutti.app.scheduler_profile import scheduler_profile
 from tutti.cluster.cluster import Cluster
 from tutti.engine.explain.gang_explanation import GangExplanation, explain_gang
 from tutti.engine.explain.gang_status import GangStatus, gang_statuses
@@ -22,6 +23,7 @@ from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.exceptions import NotFoundError
+from tutti.kube.reading.sources import Source
 from tutti.present.gang_explanation_text import gang_data, gang_list_text, gang_text
 from tutti.present.pod_explanation_text import pod_data, pod_text
 
@@ -76,13 +78,17 @@ def explain(
     loaded: LoadedCluster,
     what: str,
     *,
-    profile: Profile | None = None,
+    configuration: Source | None = None,
+    scheduler_name: str | None = None,
     namespace: str | None = None,
-    tell: Callable[[str], None] = lambda _: None,
 ) -> ExplainResult:
-    """Explain ``pod/NAME`` or ``gang/NAME``; ``gang`` alone lists all gangs. `tell` receives progress messages."""
+    """Explain ``pod/NAME`` or ``gang/NAME``; ``gang`` alone lists all gangs.
+
+    Without `scheduler_name`, the scheduler is that of the pod or the gang.
+    """
     target = find_target(loaded.snapshot, loaded.cluster, what, namespace=namespace)
-    return explain_target(loaded, target, profile=profile, namespace=namespace, tell=tell)
+    profile = scheduler_profile(configuration, scheduler_name, preferred=scheduler_of(loaded.cluster, target))
+    return explain_target(loaded, target, profile=profile, namespace=namespace)
 
 
 def explain_target(
@@ -93,7 +99,7 @@ def explain_target(
     namespace: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ExplainResult:
-    """Explain the target that `find_target` returned."""
+    """Explain the target that `find_target` returned; `tell` receives progress messages."""
     if target.kind is TargetKind.ALL_GANGS:
         return _list_gangs(loaded.cluster, namespace)
     engine = Engine(loaded.cluster, profile)

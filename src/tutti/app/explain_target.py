@@ -49,21 +49,34 @@ def find_target(snapshot: Snapshot, cluster: Cluster, text: str, *, namespace: s
     return ExplainTarget(TargetKind.POD, find_pod(snapshot, cluster, text, namespace=namespace))
 
 
+def scheduler_of(cluster: Cluster, target: ExplainTarget) -> str | None:
+    """Return the `schedulerName` of a pod, or the one that the pods of a gang share, of which waiting pods count first.
+
+    None if the pods have no name or differ.
+    """
+    if target.kind is TargetKind.POD:
+        return cluster.pod(target.key).spec.scheduler_name
+    if target.kind is TargetKind.ALL_GANGS:
+        return None
+    table, rows = cluster.pods, Gangs.of(cluster).rows(target.key)
+    waiting = [row for row in rows if table.node_names[row] is None]
+    names = {pod.spec.scheduler_name for row in waiting or rows if (pod := table.objects[row]) is not None}
+    return names.pop() if len(names) == 1 else None
+
+
 def find_pod(snapshot: Snapshot, cluster: Cluster, text: str, *, namespace: str | None) -> str:
     """Return the key of the pod that a user means by ``pod/NAME`` or ``NAME``."""
     resource, slash, name = text.rpartition("/")
     if slash and resource.lower() not in ("pod", "pods", "po"):
         raise InputError(f'want pod/NAME, got "{text}"')
-    matches = [
-        pod
-        for pod in snapshot.pods
-        if pod.metadata.name == name and (namespace is None or (pod.metadata.namespace or "default") == namespace)
-    ]
+    named = [pod for pod in snapshot.pods if pod.metadata.name == name]
+    matches = [pod for pod in named if namespace is None or (pod.metadata.namespace or "default") == namespace]
+    namespaces = ", ".join(sorted(pod.metadata.namespace or "default" for pod in named))
     if not matches:
         where = f"namespace {namespace} of the input" if namespace else "the input"
-        raise NotFoundError(f"pod {name!r} is not in {where}")
+        elsewhere = f", but in {namespaces}: choose with -n" if named else ""
+        raise NotFoundError(f"pod {name!r} is not in {where}{elsewhere}")
     if len(matches) > 1:
-        namespaces = ", ".join(sorted(pod.metadata.namespace or "default" for pod in matches))
         raise InputError(f"pod {name!r} is in several namespaces ({namespaces}): choose one with -n")
     if matches[0].key not in cluster.pods.row_of:
         raise NotFoundError(
@@ -87,6 +100,9 @@ def find_gang(cluster: Cluster, name: str, namespace: str | None) -> str:
         raise InputError(f"gang {name!r} is in several namespaces ({namespaces}): choose one with -n")
     if not matches:
         where = f"namespace {namespace} of the input" if namespace else "the input"
+        others = sorted({key.partition("/")[0] for key in gang_of if key.partition("/")[2] == name})
+        if others:
+            raise NotFoundError(f"gang {name!r} is not in {where}, but in {', '.join(others)}: choose with -n")
         raise NotFoundError(f"gang {name!r} is not in {where}: {_hint(name, sorted(in_namespace))}")
     return matches[0]
 

@@ -1,4 +1,4 @@
-"""Load objects from file contents, parsed documents or dicts, as commands and the Python API do.
+"""Load objects from file contents, parsed documents, dicts or lists of an API server.
 
 Contract: pure: no file is opened and nothing is printed. Every function reads all of its input or raises `InputError`.
 A CronJob in a manifest starts one run; a CronJob in a dump starts none, because the dump has its Jobs. Bytes are
@@ -14,7 +14,8 @@ import msgspec
 from tutti.cluster.cluster import Cluster
 from tutti.kube.admission.prepare import prepare_files
 from tutti.kube.admission.unknown_volumes import drop_unknown_volumes
-from tutti.kube.reading.loader import load_files
+from tutti.kube.reading.decode import DecodedFile
+from tutti.kube.reading.loader import load_decoded, load_files
 from tutti.kube.reading.parsed_file import ParsedFile, parse_file
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
@@ -45,7 +46,16 @@ def load_sources(sources: Iterable[Source], *, name: str) -> LoadedObjects:
 
 def load_parsed(files: Iterable[ParsedFile], *, name: str) -> LoadedObjects:
     """Load the objects of files that were parsed; `name` stands for all files together in errors."""
-    snapshot = prepare_files(load_files(files), file=name)
+    return _prepared(load_files(files), name)
+
+
+def load_lists(lists: Iterable[DecodedFile], *, name: str) -> LoadedObjects:
+    """Load the objects that an API server has listed; `name` stands for the server in errors."""
+    return _prepared(load_decoded(lists), name)
+
+
+def _prepared(objects: Snapshot, name: str) -> LoadedObjects:
+    snapshot = prepare_files(objects, file=name)
     notes = (*snapshot.notes, *_skipped_note(snapshot), *_unknown_nodes_note(snapshot))
     return LoadedObjects(snapshot=snapshot, schedulable=drop_unknown_volumes(snapshot), notes=notes)
 

@@ -19,13 +19,20 @@ from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put, Remove
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
-from tutti.engine.session.policy import Policy
+from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.queue import Queue
 from tutti.engine.session.session import session
 from tutti.exceptions import ConflictError, InputError, NotFoundError
 from tutti.present.replay_text import replay_data, replay_text
 from tutti.wire.recording.comparison import PlanDifference, ReplayTotals, decision_counts, plan_difference
-from tutti.wire.recording.reader import RecordedEdit, RecordedQueue, RecordedSession, RecordingReader
+from tutti.wire.recording.reader import (
+    RecordedEdit,
+    RecordedQueue,
+    RecordedRefusal,
+    RecordedRefusedEviction,
+    RecordedSession,
+    RecordingReader,
+)
 from tutti.wire.recording.struct_codec import encode
 
 Progress = Callable[[int], None]
@@ -69,10 +76,14 @@ def replay(
             case RecordedSession():
                 run.run_session(entry)
                 progress(run.sessions)
+            case RecordedRefusal():
+                run.refuse_binding(entry)
+            case RecordedRefusedEviction():
+                run.queue.eviction_refused(entry.preemptor)
             case RecordedQueue():
                 run.queue = Queue(run.cluster, entry.record)
             case _:
-                run.start()
+                run.start(entry.scheduler_name)
     return run.result()
 
 
@@ -90,12 +101,15 @@ class _Replay:
         self._first: int | None = None
         self._last: int | None = None
         self._differences: list[PlanDifference] = []
-        self.start()
+        self.start(None)
 
-    def start(self) -> None:
+    def start(self, scheduler_name: str | None) -> None:
         """Start with an empty cluster and an empty queue."""
+        profile = self._profile
+        if profile is None and scheduler_name is not None:
+            profile = Profile.default()._replace(scheduler_name=scheduler_name)
         self.cluster = Cluster()
-        self._engine = Engine(self.cluster, self._profile)
+        self._engine = Engine(self.cluster, profile)
         self.queue = Queue(self.cluster)
 
     def apply(self, entry: RecordedEdit) -> None:
@@ -106,6 +120,18 @@ class _Replay:
         except (ConflictError, NotFoundError) as error:
             self._skipped += 1
             self._first_skipped = self._first_skipped or f"line {entry.line}: {error}"
+
+    def refuse_binding(self, entry: RecordedRefusal) -> None:
+        """Tell the queue of a binding that failed."""
+        refused = entry.refused
+        self.queue.bind_failed(
+            refused.pod,
+            refused.node,
+            refused.message,
+            uid=refused.uid,
+            now=refused.now,
+            patience=Patience(avoided_for=refused.avoided_for),
+        )
 
     def _apply(self, edit: Edit) -> None:
         if not isinstance(edit, Put | Remove):

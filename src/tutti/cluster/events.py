@@ -29,6 +29,8 @@ class Event(IntEnum):
     """A volume, a claim or another storage object changed."""
     OBJECTS = 8
     """Another object changed: a Service, a namespace, a disruption budget, a pod group."""
+    NODE_FEATURES = 9
+    """A node's declared features changed."""
 
 
 ALL_EVENTS = frozenset(Event)
@@ -47,6 +49,8 @@ def node_change_events(old: Node, new: Node) -> list[Event]:
         changes.append(Event.NODE_LABELS)
     if old.spec.taints != new.spec.taints or old.spec.unschedulable != new.spec.unschedulable:
         changes.append(Event.NODE_TAINTS)
+    if old.status.declared_features != new.status.declared_features:
+        changes.append(Event.NODE_FEATURES)
     return changes
 
 

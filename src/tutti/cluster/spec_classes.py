@@ -16,6 +16,7 @@ import msgspec
 
 from tutti.cluster.counters.pod_terms import PodTerm, WeightedTerm, parse_term
 from tutti.cluster.object_versions import resized_amounts
+from tutti.kube.node_features import needs_user_namespace_on_host_network, required_features
 from tutti.kube.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint, Volume
 from tutti.kube.resources import host_ports, incoming_requests, placed_requests, score_requests
 from tutti.kube.selectors import (
@@ -129,6 +130,11 @@ class SpecClass:
     def tolerations(self) -> tuple[Toleration, ...]:
         """The pod's tolerations."""
         return tuple(self.spec.tolerations or ())
+
+    @lazy
+    def required_features(self) -> tuple[str, ...]:
+        """The features that a node must declare."""
+        return required_features(self.spec)
 
     @lazy
     def node_labels(self) -> tuple[Requirement, ...]:
@@ -251,10 +257,12 @@ def spec_key(pod: Pod) -> bytes:
         volumes = [v for v in volumes if v.affects_scheduling]
         if any(v.ephemeral is not None for v in volumes):
             name = pod.metadata.name  # the claim's name contains the pod's name
+    needs_namespace = needs_user_namespace_on_host_network(spec)
     relevant_spec = msgspec.structs.replace(
         spec, volumes=volumes or None, node_name=None, scheduler_name=None, scheduling_gates=None, priority=None,
         priority_class_name=None, preemption_policy=None, restart_policy=None, runtime_class_name=None,
-        host_network=None, scheduling_group=None, termination_grace_period_seconds=None,
+        host_network=needs_namespace or None, host_users=False if needs_namespace else None,
+        scheduling_group=None, termination_grace_period_seconds=None,
     )  # fmt: skip
     key = _encode(relevant_spec) + (pod.metadata.namespace or "").encode()
     amounts = resized_amounts(pod)

@@ -22,10 +22,23 @@ from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import NotConsidered, Plan, Turn
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.schedule import schedule
-from tutti.kube.objects import KINDS, CSINode, DaemonSet, Object, ObjectMeta, Pod
+from tutti.kube.objects import (
+    KINDS,
+    CronJob,
+    CSINode,
+    DaemonSet,
+    Deployment,
+    Job,
+    KarpenterPool,
+    Object,
+    ObjectMeta,
+    Pod,
+)
 from tutti.market.node_daemons import daemon_pods_for
 from tutti.market.offerings import Offering
 
+_UNCOUNTED = frozenset((KarpenterPool.KIND, Deployment.KIND, Job.KIND, CronJob.KIND))
+"""Kinds that planning does not read: a plan must not depend on whether the input has them."""
 _NOT_A_NAME = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -47,9 +60,8 @@ class PlanningCluster:
         self.daemon_sets = daemon_sets
         self._daemons: dict[int, list[Pod]] = {}
         # Counted like reading every object, although a copy reads none: work budgets, and so plans, depend on it.
-        cluster.meter.count += OBJECT * (
-            len(cluster.nodes.row_of) + len(cluster.pods.row_of) + sum(map(len, cluster.objects.values()))
-        )
+        others = sum(len(objects) for kind, objects in cluster.objects.items() if kind not in _UNCOUNTED)
+        cluster.meter.count += OBJECT * (len(cluster.nodes.row_of) + len(cluster.pods.row_of) + others)
         self._split_pods()
 
     def _split_pods(self) -> None:

@@ -9,5 +9,7 @@
 - `comparison_text`, `scale_down_comparison_text`  What does --compare print about purchases, about scale-downs?
 - `replay_text`               What does `tutti replay` print?
 - `scaling_simulation_text`   What does `tutti scalesim` print?
+- `prometheus_text`           How do counters, gauges and histograms look on a page for Prometheus?
+- `inspection`                What does `tutti inspect` print?
 - `report`                    What is on the HTML page of --report?
 """

@@ -1,7 +1,7 @@
 """Build a request from a prepared snapshot, node pools and prices.
 
 Contract: pure; the caller reads the files. `build_request` takes the texts of pools and prices, `assemble` takes a
-catalogue, and `scheduler_objects` returns the objects that a scheduler reads.
+catalogue, and `scheduler_objects` returns the objects that a recommendation reads.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tutti.cluster.cluster import Cluster
-from tutti.kube.objects import KINDS, DaemonSet, KarpenterPool, Object, Pod
+from tutti.kube.objects import KINDS, CronJob, DaemonSet, Deployment, KarpenterPool, Object, Pod
 from tutti.kube.reading.snapshot import Snapshot
 from tutti.kube.reading.sources import Source
 from tutti.kube.workloads.owners import is_active
@@ -22,12 +22,13 @@ from tutti.market.price_csv import read_price_table
 from tutti.recommend.records.request import RecommendOptions, Request
 
 _DEFAULT = RecommendOptions()
+_UNREAD = frozenset((KarpenterPool.KIND, Deployment.KIND, CronJob.KIND))
+"""Kinds whose objects change no recommendation; the catalogue has the pools."""
 
 
 def scheduler_objects(snapshot: Snapshot) -> tuple[Object, ...]:
-    """Return the objects that a scheduler reads, ordered so that no object refers to a later one."""
-    kinds = [kind for kind in KINDS if kind != KarpenterPool.KIND]
-    return tuple(obj for kind in kinds for obj in snapshot.objects.get(kind, ()))
+    """Return the objects that a recommendation reads, ordered so that no object refers to a later one."""
+    return tuple(obj for kind in KINDS if kind not in _UNREAD for obj in snapshot.objects.get(kind, ()))
 
 
 def is_pending(pod: Pod) -> bool:

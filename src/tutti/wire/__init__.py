@@ -7,6 +7,8 @@
 - `scaling_advisor`     planner requests, responses and objects of gardener/scaling-advisor
 - `scenarios`           scenario files of the recommender that Tutti replaces
 - `recording`           recordings of Tutti's own sessions: edits and plans as JSON lines
+- `cluster_dump`        how does `tutti dump` write the objects of a cluster?
+- `scheduler_state`     what a live scheduler has in mind: its answer to GET /debug/state
 - `session_policy`      which policy does a name or a file of `tutti replay --policy` stand for?
 - `kubernetes_objects`  which cluster do Kubernetes objects describe?
 - `catalogue`           which pools belong to a cluster of Kubernetes objects?

@@ -1,9 +1,9 @@
 """The policy of sessions by its name, or from a file.
 
 Contract: pure. A file has fields of `engine.session.policy.Policy` in camelCase, as YAML or JSON, and those of
-`Patience` under ``patience``; absent fields have the defaults of the live policy. A time of `Patience` is a duration
-("90s", "5m") or an integer of microseconds. An unknown field or a value of the wrong type raises `InputError` with the
-file and the field.
+`Patience` and `VictimRules` under ``patience`` and ``victimsAllowed``; absent fields have the defaults of the live
+policy. A time of `Patience` is a duration ("90s", "5m") or an integer of microseconds. An unknown field or a value of
+the wrong type raises `InputError` with the file and the field.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from tutti.engine.config.strict_parsing import FieldPath, parse_document
+from tutti.engine.preemption.victim_rules import VictimRules
 from tutti.engine.session.policy import OFFLINE, Patience, Policy
 from tutti.exceptions import InputError
 from tutti.kube.durations import parse_duration
@@ -40,6 +41,8 @@ def policy_of(source: Source) -> Policy:
             name: _microseconds(value, path.at("patience", _wire_names(Patience)[name]))
             for name, value in patience.items()
         }
+    if isinstance(fields.get("victims_allowed"), dict):
+        fields["victims_allowed"] = _fields(fields["victims_allowed"], VictimRules, path.at("victimsAllowed"))
     try:
         return msgspec.convert(fields, Policy)
     except msgspec.ValidationError as error:

@@ -21,6 +21,7 @@ from tutti.engine.plugins.verdict import Reason
 from tutti.engine.preemption.default_preemption import Candidate, _DryRuns
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.room_dry_runs import RoomDryRuns
+from tutti.engine.preemption.victim_rules import VictimRules
 from tutti.kube import objects as k
 
 SIZES = st.sampled_from(("100m", "250m", "333m", "1", "1500m", "0"))
@@ -175,7 +176,8 @@ def test_room_arithmetic_finds_the_victims_of_the_dry_run(seed: int) -> None:
     incoming = engine.evaluator.incoming_pod(cluster.pod_row("default/pod-0099"))
     filtered = engine.evaluator.filter(incoming)
     assert not isinstance(filtered, Reason)
-    dry_runs = _DryRuns(engine.evaluator, incoming, filtered, {}, best_only=False)
+    rules = VictimRules()
+    dry_runs = _DryRuns(engine.evaluator, incoming, filtered, {}, best_only=False, rules=rules, stuck_before=None)
     room, messages = RoomDryRuns(engine.evaluator, incoming), Counter[str]()
     pods = dry_runs._lower_priority_pods(np.flatnonzero(cluster.nodes.on))
     rows = np.unique(cluster.pods.node[pods])

@@ -356,10 +356,10 @@ def test_a_status_update_keeps_held_room() -> None:
     cluster.apply(Put(with_condition(cluster.pod("default/high"))))
     cluster.apply(Remove("Pod", "default/old"))
     cluster.apply(Put(pod("later", priority=5, created=START + 1)))
-    plan = run(queue, START + SECOND // 2)
+    plan = run(queue, START + SECOND // 20)
     assert not plan.binds
-    plan = run(queue, START + 2 * SECOND)
-    assert bound(plan) == {"high": "a"}
+    plan = run(queue, START + SECOND // 10)
+    assert bound(plan) == {"high": "a"}, "a pod that waits for its victims alone has a short backoff"
 
 
 def test_a_victim_that_never_terminates_does_not_block_for_ever() -> None:
@@ -946,8 +946,50 @@ def test_a_refused_eviction_is_taken_back_and_tried_again() -> None:
     cluster.apply(Unevict(eviction.pod, eviction.uid))
     assert not cluster.pods.terminating[cluster.pod_row("default/low")]
     assert not session(engine, queue, START, Policy()).evictions
-    assert queue.wake == START + SECOND, "after the backoff"
-    assert [each.pod for each in session(engine, queue, queue.wake, Policy()).evictions] == ["default/low"]
+    assert queue.wake == START + SECOND // 10, "after the backoff"
+    again = queue.wake
+    evictions = session(engine, queue, again, Policy()).evictions
+    assert [each.pod for each in evictions] == ["default/low"]
+    cluster.apply(Unevict(evictions[0].pod, evictions[0].uid))
+    assert not session(engine, queue, again + 1, Policy()).evictions
+    assert queue.wake == again + 2 * SECOND, "a longer backoff if the eviction was refused again"
+
+
+def test_evictions_in_vain_end_until_nodes_change() -> None:
+    """Another scheduler takes the room of every victim: after two rounds nobody else is evicted."""
+    policy = Policy(eviction_rounds=2)
+    cluster = Cluster((node("a"), node("b"), pod("low-0", on="a"), pod("low-1", on="b"), pod("high", priority=10)))
+    queue, engine, now = Queue(cluster), Engine(cluster), START
+    evicted: list[str] = []
+    for number in range(6):
+        plan = session(engine, queue, now, policy)
+        for eviction in plan.evictions:
+            evicted.append(eviction.pod)
+            cluster.observe(Remove("Pod", eviction.pod))
+            cluster.observe(Put(pod(f"thief-{number}", on=eviction.node, priority=number)))
+        now += MINUTE
+    assert len(evicted) == 2
+    session(engine, queue, now, policy)
+    (entry,) = queue.waiting.values()
+    assert "nobody is evicted until nodes have changed" in entry.message
+    cluster.observe(Put(tainted("c")))
+    assert len(session(engine, queue, now + MINUTE, policy).evictions) == 1
+
+
+def test_refused_evictions_are_not_in_vain() -> None:
+    policy = Policy(eviction_rounds=1)
+    cluster, queue, engine, eviction = evicting()
+    cluster.apply(Unevict(eviction.pod, eviction.uid))
+    queue.eviction_refused(eviction.by)
+    assert len(session(engine, queue, START + MINUTE, policy).evictions) == 1
+
+
+def test_a_clock_that_goes_back_delays_nobody() -> None:
+    cluster = Cluster((node("a"), pod("big", cpu="100")))
+    queue, engine = Queue(cluster), Engine(cluster)
+    session(engine, queue, START + 60 * MINUTE, Policy())
+    session(engine, queue, START, Policy())
+    assert queue.waiting["default/big"].backoff_ends(Patience()) <= START + 10 * SECOND
 
 
 def test_a_pod_that_terminates_is_not_taken_back() -> None:

@@ -74,6 +74,21 @@ def test_items_of_a_typed_list_need_no_kind(write):
     assert snapshot.objects_if_given(Service) is None
 
 
+@pytest.mark.parametrize("name", ["cluster.json", "cluster.yaml"])
+def test_a_list_may_contain_lists(write, name):
+    pods = listed(without_kind(web_pod()), kind="PodList")
+    snapshot = load([write(listed(pods, node("n1"), listed(kind="ServiceList"), listed(node("n2"))), name=name)])
+    assert keys(snapshot) == ["shop/web-1", "n1", "n2"]
+    assert snapshot.present_kinds == {"Pod", "Node", "Service"}
+    assert not snapshot.skipped
+
+
+def test_an_object_whose_kind_ends_in_list_is_no_list(write):
+    snapshot = load([write(listed({"apiVersion": "example.com/v1", "kind": "AllowList"}, node("n1")))])
+    assert keys(snapshot) == ["n1"]
+    assert snapshot.skipped == {"AllowList.example.com": 1}
+
+
 def test_yaml_with_many_documents(write):
     text = """
 # a comment

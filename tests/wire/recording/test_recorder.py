@@ -121,7 +121,7 @@ def test_sessions_and_queues_are_read_as_written() -> None:
     recorder.session(None, OFFLINE, plan)
     reader = RecordingReader(parts, file="r.jsonl")
     start, put_node, put_pod, bind, queue, first, second = reader.entries()
-    assert start == RecordingStart(1)
+    assert start == RecordingStart(1, None)
     assert [put_node.edit, put_pod.edit, bind.edit] == list(cluster.edits())  # type: ignore[union-attr]
     assert queue == RecordedQueue(5, record)
     assert isinstance(first, RecordedSession)

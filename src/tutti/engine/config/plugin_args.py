@@ -19,6 +19,7 @@ from tutti.engine.plugins.base import MAX_SCORE, Plugin
 from tutti.engine.plugins.image_locality import ImageLocality
 from tutti.engine.plugins.inter_pod_affinity import InterPodAffinity
 from tutti.engine.plugins.node_affinity import NodeAffinityPlugin
+from tutti.engine.plugins.node_declared_features import NodeDeclaredFeatures
 from tutti.engine.plugins.node_name import NodeName
 from tutti.engine.plugins.node_ports import NodePorts
 from tutti.engine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -238,6 +239,6 @@ _WITHOUT_ARGS: dict[str, Callable[[], Plugin]] = {
     plugin.name: plugin
     for plugin in (
         NodeName, NodeUnschedulable, TaintToleration, NodePorts, VolumeRestrictions, NodeVolumeLimits, VolumeZone,
-        ImageLocality,
+        ImageLocality, NodeDeclaredFeatures,
     )
 }  # fmt: skip

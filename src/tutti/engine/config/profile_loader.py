@@ -26,11 +26,15 @@ _MAX_WEIGHT_SUM = ((-INFEASIBLE >> RANK_BITS) - 1) // MAX_SCORE
 """Largest sum of weights: the engine keeps scores and the rank of a node's name in one integer."""
 
 
-def load_profile(text: bytes, *, file: str, scheduler_name: str | None = None) -> Profile:
-    """Return the profile of a scheduler by name; without a name, that of default-scheduler or the first one."""
+def load_profile(text: bytes, *, file: str, scheduler_name: str | None = None, preferred: str = "") -> Profile:
+    """Return the profile of a scheduler by name.
+
+    Without a name, return the profile of the preferred scheduler if there is one, else that of default-scheduler or the
+    first one.
+    """
     path = FieldPath(file)
     configuration = _read(parse_document(text, file), path)
-    number, name, profile = _find_profile(configuration, scheduler_name, path)
+    number, name, profile = _find_profile(configuration, scheduler_name, preferred, path)
     return _profile(profile, name, path.at("profiles", number))
 
 
@@ -56,7 +60,7 @@ def _check_percentage(percentage: int | None, path: FieldPath) -> None:
 
 
 def _find_profile(
-    configuration: Configuration, wanted: str | None, path: FieldPath
+    configuration: Configuration, wanted: str | None, preferred: str, path: FieldPath
 ) -> tuple[int, str, SchedulerProfile]:
     """Return the position, name and settings of the wanted profile."""
     profiles = configuration.profiles or (SchedulerProfile(),)
@@ -73,7 +77,7 @@ def _find_profile(
             raise name_path.error(f'"{name}" is there twice')
         names.append(name)
     if wanted is None:
-        wanted = DEFAULT_SCHEDULER if DEFAULT_SCHEDULER in names else names[0]
+        wanted = next((name for name in (preferred, DEFAULT_SCHEDULER) if name in names), names[0])
     if wanted not in names:
         raise path.at("profiles").error(f'no profile is named "{wanted}", only {", ".join(names)}')
     number = names.index(wanted)

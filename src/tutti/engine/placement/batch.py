@@ -19,16 +19,19 @@ from tutti.engine.plugins.base import NodeRows, SpecColumns
 
 _MAX_CELLS = 400_000
 """Largest number of keys computed in one batch: bounds the memory."""
+_PASS_CELLS = 4_096
+"""Keys computed in one pass of the plugins; fewer cost about as much."""
 
 
 class FilledRows(NodeRows):
-    """Rows as they would be with a number of copies of a pod on each."""
+    """Rows as they would be with some numbers of copies of a pod on each: all rows for the first number, and so on."""
 
     __slots__ = ()
 
-    def __init__(self, cluster: Cluster, rows: Rows, usage: Ints, copies: int) -> None:
-        super().__init__(cluster, rows)
-        self._used = cluster.nodes.used.take(rows, axis=1) + copies * usage[:, np.newaxis]
+    def __init__(self, cluster: Cluster, rows: Rows, usage: Ints, copies: Ints) -> None:
+        repeated = np.tile(rows, len(copies))
+        super().__init__(cluster, repeated)
+        self._used = cluster.nodes.used.take(repeated, axis=1) + np.repeat(copies, len(rows)) * usage[:, np.newaxis]
 
 
 def pick_rows(
@@ -41,22 +44,13 @@ def pick_rows(
     rows = np.flatnonzero(keys >= 0)
     if not len(rows):
         return []
-    specs = SpecColumns(spec)
-    levels = min(2 + 2 * -(-count // len(rows)), max(2, _MAX_CELLS // len(rows)))
-    sequences = np.empty((levels, len(rows)), dtype=np.int64)
-    sequences[0] = keys[rows]
-    # Scores of node plugins do not change as a node fills.
-    node_scores = keys[rows] - row_cache.keys_in(NodeRows(cluster, rows), specs)[:, 0]
-    for copies in range(1, levels):
-        filled_keys = row_cache.keys_in(FilledRows(cluster, rows, usage, copies), specs)[:, 0]
-        sequences[copies] = np.where(filled_keys >= 0, filled_keys + node_scores, filled_keys)
-        if not (filled_keys >= 0).any():  # no node takes this many copies, so none takes more
-            levels = copies + 1
-            sequences = sequences[:levels]
-            break
+    if len(rows) > count:
+        # Nodes get their first copies in the order of their keys, so that only the best `count` nodes can get one.
+        rows = rows[np.argpartition(-keys[rows], count - 1)[:count]]
+    sequences = _sequences(cluster, row_cache, spec, keys, rows, usage=usage, count=count)
+    levels = len(sequences)
     running_minimum = np.minimum.accumulate(sequences, axis=0).ravel()
-    # Keys lie level by level in memory, so a stable sort keeps the copies of one node in order.
-    order = np.argsort(-running_minimum, kind="stable")[:count]
+    order = _largest(running_minimum, count)
     level, column = np.divmod(order, len(rows))
     fits = running_minimum[order] >= 0
     certain = len(order) if fits.all() else int(fits.argmin())
@@ -66,3 +60,36 @@ def pick_rows(
         certain = int(last_levels[0]) + 1
     scores = sequences.ravel()[order[:certain]] >> RANK_BITS
     return list(zip(rows[column[:certain]].tolist(), scores.tolist(), strict=True))
+
+
+def _sequences(
+    cluster: Cluster, row_cache: RowPluginCache, spec: SpecClass, keys: Ints, rows: Rows, *, usage: Ints, count: int
+) -> Ints:
+    """Return the keys of each row (a column) with 0, 1, 2 ... copies of the pod (the levels)."""
+    specs, width = SpecColumns(spec), len(rows)
+    # Small pods often leave a node's score as it was, so that one node gets many of them in a row.
+    levels = max(2 + 2 * -(-count // width), _PASS_CELLS // width)
+    levels = min(levels, count + 1, max(2, _MAX_CELLS // width))
+    at_once = max(1, _PASS_CELLS // width)
+    node_scores: Ints | None = None
+    parts = []
+    for first in range(0, levels, at_once):
+        copies = np.arange(first, min(first + at_once, levels))
+        filled = row_cache.keys_in(FilledRows(cluster, rows, usage, copies), specs)[:, 0].reshape(-1, width)
+        if node_scores is None:
+            node_scores = keys[rows] - filled[0]  # scores of node plugins do not change as a node fills
+        parts.append(np.where(filled >= 0, filled + node_scores, filled))
+        if not (filled[-1] >= 0).any():  # no node takes this many copies, so none takes more
+            break
+    return np.concatenate(parts)
+
+
+def _largest(values: Ints, count: int) -> Rows:
+    """Return the places of the largest values in falling order; equal values keep their order.
+
+    Keys lie level by level in memory, so that the copies of one node stay in order.
+    """
+    places = np.arange(len(values))
+    if len(values) > 2 * count:
+        places = np.flatnonzero(values >= np.partition(values, -count)[-count])
+    return places[np.argsort(-values[places], kind="stable")[:count]]

@@ -12,6 +12,7 @@ from tutti.engine.plugins.base import Plugin
 from tutti.engine.plugins.image_locality import ImageLocality
 from tutti.engine.plugins.inter_pod_affinity import InterPodAffinity
 from tutti.engine.plugins.node_affinity import NodeAffinityPlugin
+from tutti.engine.plugins.node_declared_features import NodeDeclaredFeatures
 from tutti.engine.plugins.node_name import NodeName
 from tutti.engine.plugins.node_ports import NodePorts
 from tutti.engine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -64,6 +65,7 @@ class Profile(NamedTuple):
                 EnabledPlugin(VolumeZone()),
                 EnabledPlugin(PodTopologySpread(), 2),
                 EnabledPlugin(InterPodAffinity(), 2),
+                EnabledPlugin(NodeDeclaredFeatures()),
                 EnabledPlugin(NodeResourcesBalancedAllocation(), 1),
                 EnabledPlugin(ImageLocality(), 1),
             )

@@ -37,7 +37,7 @@ class RowPlugins:
     def node_key(self, spec: SpecClass) -> bytes:
         """Return a key that is equal for specs with the same demands on nodes."""
         affinity = spec.spec.affinity.node_affinity if spec.spec.affinity else None
-        return _encode((spec.spec.node_selector, affinity, spec.tolerations))
+        return _encode((spec.spec.node_selector, affinity, spec.tolerations, spec.required_features))
 
     def shape(self, spec: SpecClass) -> tuple[Hashable, ...]:
         """Return a key that is equal for specs that the pod plugins can evaluate together."""

@@ -17,7 +17,9 @@ from tutti.cluster.events import Event
 from tutti.cluster.spec_classes import SpecClass
 from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.plugins.base import MAX_SCORE, IncomingPod, NodeRow, NodeRows, PodPlugin, SpecColumns
+from tutti.engine.plugins.device_classes import device_class_of, needs_device
 from tutti.engine.plugins.verdict import Reason, Refusal, StatusCodes
+from tutti.kube.objects import DeviceClass
 
 _NONZERO = {"cpu": NONZERO_CPU, "memory": NONZERO_MEMORY}
 NATIVE = ("cpu", "memory", "ephemeral-storage")
@@ -118,12 +120,21 @@ class NodeResourcesFit(PodPlugin):
         return lacking
 
     def _shortages(self, incoming: IncomingPod, rows: Rows) -> list[tuple[str, Bools]]:
-        """Return the message of each checked resource, with a mask of the rows that have too little."""
-        node_rows, specs = incoming.node_rows(rows), incoming.columns
+        """Return the messages of each checked resource, with a mask of the rows that have too little."""
+        node_rows, specs, cluster = incoming.node_rows(rows), incoming.columns, incoming.cluster
         lacking = self._lacking(node_rows, specs)[:, :, 0]
-        names = incoming.cluster.resources.names
-        numbers = np.arange(len(names))[self._requested(node_rows, specs)[0]].tolist()
-        return list(zip((shortage(names, n) for n in numbers), lacking, strict=True))
+        names = cluster.resources.names
+        shortages: list[tuple[str, Bools]] = []
+        for number, lacks in zip(
+            np.arange(len(names))[self._requested(node_rows, specs)[0]].tolist(), lacking, strict=True
+        ):
+            device_class = device_class_of(cluster, names[number]) if cluster.objects[DeviceClass.KIND] else None
+            if device_class is not None:
+                has_none = node_rows.alloc[number] == 0
+                shortages.append((needs_device(device_class, names[number]), lacks & has_none))
+                lacks = lacks & ~has_none
+            shortages.append((shortage(names, number), lacks))
+        return shortages
 
     def reason(self, incoming: IncomingPod, row: int, code: int) -> Reason:
         """Return one message for every resource that the node lacks."""

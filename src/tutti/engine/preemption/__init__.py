@@ -7,5 +7,7 @@
 - `victim_proposals`    which sets of units could make enough room, by arithmetic?
 - `greedy_victims`      which units does a greedy choice take, where there are too many to try all sets?
 - `victim_subsets`      in which order are all sets of a few units tried?
+- `victim_rules`        which pods may be victims at all?
+- `stuck_pods`          which pods should have left by now, so that waiting for them is in vain?
 - `disruption_budgets`  which pods do PodDisruptionBudgets select, and how many evictions do they still allow?
 """

@@ -21,10 +21,13 @@ from tutti.engine.plugins.base import IncomingPod
 from tutti.engine.plugins.verdict import PASS
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.room_dry_runs import Cost, RoomDryRuns
+from tutti.engine.preemption.stuck_pods import is_stuck
+from tutti.engine.preemption.victim_rules import VictimRules
 
 POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_VICTIMS = "No preemption victims found for incoming pod"
+BUDGETS_VIOLATED = "Evictions would violate disruption budgets"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
@@ -49,11 +52,19 @@ class PreemptionResult(msgspec.Struct, frozen=True):
     """Why the pod may not preempt, or need not."""
 
 
-def preempt(engine: Engine, attempt: Attempt, *, best_only: bool = False) -> PreemptionResult:
+def preempt(
+    engine: Engine,
+    attempt: Attempt,
+    *,
+    best_only: bool = False,
+    rules: VictimRules | None = None,
+    stuck_before: int | None = None,
+) -> PreemptionResult:
     """Return the evictions with which a pod whose attempt has just failed would fit.
 
     Only the nodes of the attempt's area are candidates. With `best_only`, the candidates may be incomplete; the chosen
-    ones are not.
+    ones are not. Pods that should have left before `stuck_before`, a time in microseconds, are neither waited for nor
+    victims.
     """
     nodes, evaluator, incoming = engine.cluster.nodes, engine.evaluator, attempt.incoming
     if not engine.profile.preempts:
@@ -70,14 +81,23 @@ def preempt(engine: Engine, attempt: Attempt, *, best_only: bool = False) -> Pre
             return PreemptionResult(ineligible=error)
         return PreemptionResult(failed={NOT_HELPFUL: nodes.count})
     resolvable = evaluator.resolvable_rows(incoming, filtered, refusals)
-    if not _may_preempt(engine.cluster, incoming, resolvable):
+    if not _may_preempt(engine.cluster, incoming, resolvable, stuck_before):
         return PreemptionResult(ineligible=VICTIM_TERMINATING)
     rows = np.flatnonzero(resolvable)
     failed = {NOT_HELPFUL: nodes.count - len(rows)} if len(rows) < nodes.count else {}
-    return _DryRuns(evaluator, incoming, filtered, failed, best_only=best_only).run(rows)
+    dry_runs = _DryRuns(
+        evaluator,
+        incoming,
+        filtered,
+        failed,
+        best_only=best_only,
+        rules=rules or VictimRules(),
+        stuck_before=stuck_before,
+    )
+    return dry_runs.run(rows)
 
 
-def _may_preempt(cluster: Cluster, incoming: IncomingPod, resolvable: Bools) -> bool:
+def _may_preempt(cluster: Cluster, incoming: IncomingPod, resolvable: Bools, stuck_before: int | None) -> bool:
     """Return False while earlier victims of the pod are still terminating on its nominated node."""
     hold = cluster.holds.get(incoming.pod.key)
     name = hold.node if hold is not None else incoming.pod.status.nominated_node_name
@@ -86,7 +106,10 @@ def _may_preempt(cluster: Cluster, incoming: IncomingPod, resolvable: Bools) -> 
         return True
     priority = incoming.pod.spec.priority or 0
     return not any(
-        cluster.pods.priority[p] < priority and _is_terminating_victim(cluster, p) for p in cluster.pods_on_row[row]
+        cluster.pods.priority[pod] < priority
+        and _is_terminating_victim(cluster, pod)
+        and not is_stuck(cluster, pod, stuck_before)
+        for pod in cluster.pods_on_row[row]
     )
 
 
@@ -112,8 +135,10 @@ class _DryRuns:
         failed: dict[str, int],
         *,
         best_only: bool,
+        rules: VictimRules,
+        stuck_before: int | None,
     ) -> None:
-        self._best_only = best_only
+        self._best_only, self._rules, self._stuck_before = best_only, rules, stuck_before
         self._evaluator, self._incoming, self._filtered, self._failed = evaluator, incoming, filtered, failed
         self._cluster = evaluator.cluster
         self._budgets = Budgets(evaluator.cluster)
@@ -141,6 +166,10 @@ class _DryRuns:
                 self._fail(result)
             elif result.victims:
                 found.append((self._cost(result), result))
+        if self._rules.hard_budgets:
+            allowed = [(cost, candidate) for cost, candidate in found if not candidate.violations]
+            self._fail((BUDGETS_VIOLATED,), len(found) - len(allowed))
+            found = allowed
         if not found:
             return PreemptionResult(failed=self._failed)
         found.sort(key=lambda pair: pair[1].node)
@@ -169,7 +198,13 @@ class _DryRuns:
         is_wanted = np.zeros(self._cluster.nodes.size + 1, dtype=bool)
         is_wanted[rows] = True  # a pod without a node has row -1, the last entry, which stays False
         lower = pods.priority[:length] < (self._incoming.pod.spec.priority or 0)
-        return np.flatnonzero(is_wanted[pods.node[:length]] & lower)
+        found = np.flatnonzero(is_wanted[pods.node[:length]] & lower)
+        scheduler_name = self._evaluator.profile.scheduler_name
+        allowed = self._rules.may_evict(self._cluster, found, scheduler_name)
+        if self._stuck_before is not None:
+            for index in np.flatnonzero(pods.terminating[found]).tolist():
+                allowed[index] &= not is_stuck(self._cluster, int(found[index]), self._stuck_before)
+        return found[allowed]
 
     def _pods_by_row(self, pod_rows: Rows) -> dict[int, list[int]]:
         """Return pods by row, the most important first."""
@@ -184,7 +219,7 @@ class _DryRuns:
 
     def _fail(self, messages: tuple[str, ...], number: int = 1) -> None:
         """Count nodes that are not candidates, by message."""
-        for message in messages:
+        for message in messages if number else ():
             self._failed[message] = self._failed.get(message, 0) + number
 
     def _dry_run(self, row: int, lower: list[int]) -> Candidate | tuple[str, ...]:

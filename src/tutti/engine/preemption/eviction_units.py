@@ -22,7 +22,10 @@ from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.gangs.gang_state import GangState
 from tutti.engine.plugins.attached_cache import AttachedCache
 from tutti.engine.preemption.disruption_budgets import Budgets
+from tutti.engine.preemption.victim_rules import VictimRules
 from tutti.kube.gangs.gang import DisruptionMode, Gang
+
+_NO_RULES = VictimRules()
 
 Loss = tuple[int, int, int, int, int, int, int, tuple[str, ...]]
 """How bad the eviction of a set of units is, in the order of the module's docstring; lower is better."""
@@ -101,9 +104,14 @@ class EvictionUnits:
         *,
         include_equal: bool = False,
         preemptor: str = "",
+        rules: VictimRules = _NO_RULES,
+        scheduler_name: str = "",
     ) -> None:
-        """Collect the units below a priority; `preemptor` is the gang that needs the room and is never a victim."""
-        self.cluster, self._budgets, self._preemptor = cluster, budgets, preemptor
+        """Collect the units below a priority; `preemptor` is the gang that needs the room and is never a victim.
+
+        `rules` say which pods the scheduler of a name may evict; a gang with another pod is not evicted as a whole.
+        """
+        self.cluster, self._budgets, self._preemptor, self._rules = cluster, budgets, preemptor, rules
         self.running: dict[str, RunningGang] = {}
         self.units: list[EvictionUnit] = []
         pods, length = cluster.pods, cluster.pods.length
@@ -116,6 +124,8 @@ class EvictionUnits:
         for row, priority in zip(single_rows.tolist(), pods.priority[single_rows].tolist(), strict=True):
             self.units.append(EvictionUnit((row,), priority))
         self._add_gangs(gangs, np.flatnonzero(is_evictable & (pods.group[:length] != NO_GROUP)), limit)
+        if rules != _NO_RULES:
+            self._drop_protected(scheduler_name)
         # Sorted by name, so that ties do not depend on the order in which pods were added.
         self.units.sort(key=lambda unit: (unit.gang or pods.keys[unit.rows[0]], unit.whole, pods.keys[unit.rows[0]]))
         self._build_columns()
@@ -143,6 +153,13 @@ class EvictionUnits:
                 continue
             self.running[key], units = unit_cache.of(gang, gang_rows, priority)
             self.units += units
+
+    def _drop_protected(self, scheduler_name: str) -> None:
+        """Drop the units with a pod that the rules do not allow to evict."""
+        rows = np.array([row for unit in self.units for row in unit.rows], dtype=np.intp)
+        allowed = self._rules.may_evict(self.cluster, rows, scheduler_name)
+        protected = set(rows[~allowed].tolist())
+        self.units = [unit for unit in self.units if protected.isdisjoint(unit.rows)]
 
     def _waiting(self, gangs: Gangs) -> set[int]:
         """Return the gangs with waiting pods, by their positions in `root_keys`."""
@@ -198,6 +215,8 @@ class EvictionUnits:
 
     def is_allowed(self, units: Sequence[EvictionUnit]) -> bool:
         """Return whether units may be evicted together: a gang loses all of its pods or only its surplus."""
+        if self._rules.hard_budgets and self.violations(units):
+            return False
         by_gang: dict[str, list[EvictionUnit]] = {}
         for unit in units:
             if unit.gang is not None:

@@ -25,9 +25,10 @@ from tutti.engine.placement.engine import Decision
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.disruption_budgets import Budgets
 from tutti.engine.preemption.eviction_units import EvictionUnit, EvictionUnits, Loss
+from tutti.engine.preemption.stuck_pods import is_stuck
 from tutti.engine.preemption.victim_proposals import VictimProposals
+from tutti.engine.preemption.victim_rules import VictimRules
 from tutti.engine.preemption.victim_subsets import ranked_sets
-from tutti.kube.times import micros
 
 _MAX_EXACT_UNITS = 14
 """Up to this many units, all sets are tried."""
@@ -73,15 +74,16 @@ class GangPreemption:
         stuck_before: int | None = None,
         budget: WorkBudget | None = None,
         area: Area | None = None,
+        rules: VictimRules | None = None,
     ) -> None:
         """Search victims for a need of a gang, or of a pod without a gang.
 
-        With `move`, victims move to other nodes. Pods that began to terminate before `stuck_before` are not waited for.
+        With `move`, victims move to other nodes. Pods that should have left before `stuck_before` are not waited for.
         The search spends from the budget, and ends when the budget or its own limit is exhausted. With an area, the
         need is placed there only.
         """
         self._placer, self._gangs, self._need, self._area = placer, gangs, need, area
-        self._preemptor, self._stuck_before = gang or "", stuck_before
+        self._preemptor, self._stuck_before, self._rules = gang or "", stuck_before, rules or VictimRules()
         self._cluster = placer.engine.cluster
         self._priority, self._move = priority, move
         self._tries_left, self._work_left = _MAX_TRIES, _ALL_SETS_BUDGET
@@ -114,7 +116,14 @@ class GangPreemption:
         with Trial(cluster):
             terminating = () if self._move else self._unbind_terminating()
             candidates = EvictionUnits(
-                cluster, self._gangs, Budgets(cluster), self._priority, include_equal=self._move, preemptor=preemptor
+                cluster,
+                self._gangs,
+                Budgets(cluster),
+                self._priority,
+                include_equal=self._move,
+                preemptor=preemptor,
+                rules=self._rules,
+                scheduler_name=self._placer.engine.profile.scheduler_name,
             )
             self.candidate_count = len(candidates)
             best = self._best(candidates)
@@ -152,17 +161,11 @@ class GangPreemption:
         """Unbind the terminating pods, whose room becomes free without evictions; return their names."""
         pods, length = self._cluster.pods, self._cluster.pods.length
         rows = np.flatnonzero(pods.terminating[:length] & (pods.node[:length] >= 0)).tolist()
-        if self._stuck_before is not None:
-            rows = [row for row in rows if self._began(row) >= self._stuck_before]
+        rows = [row for row in rows if not is_stuck(self._cluster, row, self._stuck_before)]
         self._terminating = {pods.keys[row]: pods.node_names[row] for row in rows}
         for key in self._terminating:
             self._cluster.apply(Unbind(key, keep_volumes=True))
         return tuple(sorted(self._terminating))
-
-    def _began(self, row: int) -> int:
-        """Return when a pod began to terminate, in microseconds."""
-        pod = self._cluster.pods.objects[row]
-        return micros(pod.metadata.deletion_timestamp or "") if pod is not None else 0
 
     # Trying sets ------------------------------------------------------------------------------------------------------
 

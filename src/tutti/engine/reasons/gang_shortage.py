@@ -21,7 +21,9 @@ from tutti.engine.plugins.base import Area
 from tutti.engine.reasons.pod_failure import fit_error
 
 _ROOM_EVENTS = frozenset((Event.NODE_ADDED, Event.POD_REMOVED))
-_TOPOLOGY_EVENTS = _ROOM_EVENTS | {Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_REMOVED}
+_TOPOLOGY_EVENTS = _ROOM_EVENTS | {
+    Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_FEATURES, Event.NODE_REMOVED,
+}  # fmt: skip
 """Events that may cure a gang with a required label: nodes of other domains than the reported one may change too."""
 _ANY_PLUGIN = frozenset(("?",))
 """An unknown plugin, so that every event may be a cure."""
@@ -44,6 +46,8 @@ class GangShortage(msgspec.Struct, frozen=True):
     """The refusal of the first pod without a place."""
     has_required_label: bool = False
     """Whether the gang or a part of it requires a topology label."""
+    is_blocked_by_budgets: bool = False
+    """Whether evictions would make room, but hard disruption budgets forbid them."""
 
     @property
     def needs_room(self) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from tutti.cluster.edits import Release
 from tutti.cluster.events import Event
 from tutti.cluster.work.work_budget import WorkBudget
@@ -16,6 +18,7 @@ from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions, GangPreemption
 from tutti.engine.session.eviction import Evictor
+from tutti.engine.session.plan import WaitsFor
 from tutti.engine.session.plan_builder import PlanBuilder
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.waiting.failure_kind import FailureKind
@@ -25,9 +28,14 @@ from tutti.engine.session.waiting.retry_hints import RoomClass
 T = TypeVar("T")
 
 _CURES_OF_NOMINATED = frozenset((
-    Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.POD_REMOVED,
+    Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_FEATURES,
+    Event.POD_REMOVED,
 ))  # fmt: skip
 """A turn that waits for its victims starts at once where a node gets room before they have left."""
+
+
+EVICTS_NOBODY = "other pods took the room of earlier victims: nobody is evicted until nodes have changed."
+"""Why a turn that has evicted pods in vain evicts no more."""
 
 
 class FailedAttempt(NamedTuple):
@@ -43,6 +51,8 @@ class FailedAttempt(NamedTuple):
     """The plugins that refused nodes."""
     leaving: tuple[str, ...] = ()
     """Nodes where victims are leaving for the turn."""
+    has_evicted: bool = False
+    """Whether the attempt evicted pods for which the turn now waits."""
 
     def may_be_cured(self, events: Sequence[int]) -> bool:
         """Return whether an event that may cure the failure has happened since the attempt."""
@@ -60,7 +70,8 @@ class SessionContext:
         self.engine, self.cluster, self.policy = engine, engine.cluster, policy
         self.placer, self.gangs = GangPlacer.of(engine), Gangs.of(engine.cluster)
         self.plan = PlanBuilder(engine.cluster, now)
-        self._stuck_before: int | None = None
+        self.stuck_before: int | None = None
+        """Pods that should have left before this time, in microseconds, are not expected to leave."""
         terminating_since: int | None = None
         hold_until: int | None = None
         if policy.victims == "terminate":
@@ -68,16 +79,20 @@ class SessionContext:
                 raise ValueError("victims that terminate need a clock")
             terminating_since = now
             if policy.patience is not None:
-                hold_until, self._stuck_before = now + policy.patience.reserved_for, now - policy.patience.reserved_for
+                hold_until, self.stuck_before = now + policy.patience.reserved_for, now - policy.patience.leaves_within
         self.evictor = Evictor(
             engine, self.gangs, self.plan, terminating_since=terminating_since, hold_until=hold_until
         )
         self.is_eviction_insufficient = False
         """Whether the last `find_evictions` had candidates of lower priority, and evicting them was not enough."""
+        self.is_blocked_by_budgets = False
+        """Whether only hard disruption budgets kept the last `find_evictions` from finding victims."""
         self.budget = WorkBudget(policy.budget)
         """The work that the session's attempts may still do."""
         self.area_for: Callable[[Sequence[str]], Area | None] = lambda _pods: None
         """Returns the nodes to which some pods are limited for now; None for all nodes."""
+        self.eviction_area: Area | None = None
+        """The nodes where the turn that is taken may evict pods; None for all nodes."""
         self.may_defer_turn = False
         """Whether a turn whose search the budget ended is left to the next session. The first turn of a session is
         always decided, so that every session makes progress."""
@@ -93,21 +108,36 @@ class SessionContext:
         Pods that are terminating already are preferred, then moves (with consolidation), then evictions. With an area,
         the need must fit there.
         """
-        self.is_eviction_insufficient = False
+        self.is_eviction_insufficient = self.is_blocked_by_budgets = False
         if not self.policy.consolidation and not PossibleVictims.of(self.cluster).exist_below(priority):
             return None
         placer, gangs = self.placer, self.gangs
-        search = partial(GangPreemption, placer, gangs, need, priority=priority, gang=gang, area=area)
-        preemption = search(stuck_before=self._stuck_before, budget=self.turn_budget)
+        rules = self.policy.victims_allowed
+        search = partial(GangPreemption, placer, gangs, need, priority=priority, gang=gang, area=area, rules=rules)
+        preemption = search(stuck_before=self.stuck_before, budget=self.turn_budget)
         evictions = preemption.run_without_victims()
         if evictions is None and self.policy.consolidation:
             evictions = search(move=True, budget=self.turn_budget).run()
+        if evictions is None and self.eviction_area is not None:
+            area = self.limited_area(area)
+            if not len(area.rows):
+                return None
+            preemption = search(stuck_before=self.stuck_before, budget=self.turn_budget, area=area)
         if evictions is None:
             evictions = preemption.run()
         if evictions is None:
             self.raise_if_out_of_budget()
-        self.is_eviction_insufficient = evictions is None and preemption.candidate_count > 0
+            if rules.hard_budgets and preemption.candidate_count:
+                search = partial(search, rules=replace(rules, hard_budgets=False), area=area)
+                unlimited = search(stuck_before=self.stuck_before, budget=self.turn_budget).run()
+                self.is_blocked_by_budgets = unlimited is not None
+            self.is_eviction_insufficient = preemption.candidate_count > 0 and not self.is_blocked_by_budgets
         return evictions
+
+    def limited_area(self, area: Area | None) -> Area:
+        """Return the part of an area where the turn that is taken may evict pods, if that is limited."""
+        assert self.eviction_area is not None
+        return self.eviction_area if area is None else area & self.eviction_area.mask
 
     def raise_if_out_of_budget(self) -> None:
         """Raise `OutOfBudgetError` if the budget may have ended a search that found nothing."""
@@ -118,7 +148,8 @@ class SessionContext:
         """Return the failure of a turn that waits until its victims have terminated, or another node has room."""
         text = f"waits for {_short_list((*evictions.victims, *evictions.leaving))} to leave"
         nodes = tuple(dict.fromkeys(decision.node or "" for decision in evictions.decisions))
-        return FailedAttempt(text, _CURES_OF_NOMINATED, tuple(self.cluster.events), leaving=nodes)
+        events, has_evicted = tuple(self.cluster.events), bool(evictions.victims)
+        return FailedAttempt(text, _CURES_OF_NOMINATED, events, leaving=nodes, has_evicted=has_evicted)
 
     def record_binds(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
         """Record in the plan that pods are bound."""
@@ -130,6 +161,14 @@ class SessionContext:
         for pod in pods:
             if self.policy.preemption and pod in self.cluster.holds:
                 self.cluster.apply(Release(pod))
+
+    def with_avoided_nodes(self, pods: Sequence[str], message: str, waits_for: WaitsFor) -> tuple[str, WaitsFor]:
+        """Return why pods of a turn wait; a turn that avoids nodes after a refused binding may not lack room."""
+        area = self.area_for(pods) if waits_for == "room" else None
+        if area is None:
+            return message, waits_for
+        avoided = self.cluster.nodes.count - len(area.rows)
+        return f"{message} Nodes avoided for a while because a binding was refused: {avoided}.", "correction"
 
     def room_kind(
         self,
@@ -155,10 +194,15 @@ class SessionContext:
             bool(failure.plugins) and failure.plugins <= evaluator.row_plugin_names and not self.policy.consolidation
         )
         classes: frozenset[RoomClass] = frozenset()
+        if self.eviction_area is not None:
+            waits_for_room = False  # when nodes change, the turn may evict pods again, on other nodes too
         if waits_for_room and not any(any(evaluator.incoming_pod(r).applicable_plugins) for r in row_of_spec.values()):
             may_preempt = priority is not None and not failure.leaving
             classes = frozenset(RoomClass(spec, priority or 0, may_preempt) for spec in row_of_spec)
-        return FailureKind(key, failure.cures, failure.events, classes=classes, watched_rows=watched, needed=needed)
+        cures = failure.cures
+        if priority is not None and self.policy.victims_allowed.hard_budgets:
+            cures |= {Event.OBJECTS}  # a disruption budget may allow more evictions than before
+        return FailureKind(key, cures, failure.events, classes=classes, watched_rows=watched, needed=needed)
 
     def pod_kind(self, row: int) -> tuple[int, int]:
         """Return the pod's spec number and label class: pods with the same kind differ at most in their owners."""

@@ -17,11 +17,12 @@ from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.gang_shortage import GangShortage, gang_shortage
-from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
-from tutti.engine.session.plan import GangPlan, Turn, Unschedulable
+from tutti.engine.session.context import EVICTS_NOBODY, FailedAttempt, FailureCache, SessionContext
+from tutti.engine.session.plan import GangPlan, Turn, Unschedulable, WaitsFor
 from tutti.engine.session.waiting.failure_kind import FailureKind
 
 _EVICTION_INSUFFICIENT = " Evicting pods of lower priority would not be enough."
+_BLOCKED_BY_BUDGETS = " Disruption budgets do not allow to evict enough pods of lower priority."
 
 
 class GangAttempts:
@@ -43,7 +44,7 @@ class GangAttempts:
         self._record_gang(turn, state)
         problem = self._blocking_problem(state, need)
         if problem is not None:
-            return self._refuse_gang(turn, state, GangShortage(problem))
+            return self._refuse_gang(turn, state, GangShortage(problem), waits_for="members")
         if not need.least:
             return None
         kind = self._kind(turn, state)
@@ -57,7 +58,7 @@ class GangAttempts:
             if kind is not None:
                 self._known_shortages.put(kind, outcome)
             return self._refuse_gang(turn, state, outcome)
-        self._refuse_pods(turn, state.waiting, f"its gang {outcome.message}")
+        self._refuse_pods(turn, state.waiting, f"its gang {outcome.message}", waits_for="victims")
         return outcome
 
     def _blocking_problem(self, state: GangState, need: Need) -> str | None:
@@ -89,7 +90,7 @@ class GangAttempts:
             self._record_placement(turn, state)
             return None
         context.raise_if_out_of_budget()
-        is_insufficient = False
+        is_insufficient = is_blocked = False
         if self._may_preempt(state):
             evictions = context.find_evictions(need, turn.priority, turn.gang, area)
             if evictions is not None:
@@ -99,11 +100,16 @@ class GangAttempts:
                 failure = None if is_bound else context.waiting_for_victims(evictions)
                 self._record_placement(turn, state, evictions, failure)
                 return failure
-            is_insufficient = context.is_eviction_insufficient
+            is_insufficient, is_blocked = context.is_eviction_insufficient, context.is_blocked_by_budgets
+            if context.eviction_area is not None:
+                shortage = gang_shortage(self._placer, need)
+                return replace(shortage, message=f"{shortage.message} Preemption: {EVICTS_NOBODY}")
         context.budget.spend(POD_TRIED * len(state.waiting))
         shortage = gang_shortage(self._placer, need)
         if is_insufficient:
             return replace(shortage, message=f"{shortage.message}{_EVICTION_INSUFFICIENT}")
+        if is_blocked:
+            return replace(shortage, message=f"{shortage.message}{_BLOCKED_BY_BUDGETS}", is_blocked_by_budgets=True)
         return shortage
 
     def _release_surplus_holds(self, turn: Turn, state: GangState, needed: Collection[str] = ()) -> None:
@@ -133,7 +139,10 @@ class GangAttempts:
 
         None: the gang has running or nominated pods, so its failure says nothing about other gangs.
         """
-        if state.running or any(pod in self._cluster.holds for pod in turn.pods) or self._context.area_for(turn.pods):
+        context = self._context
+        if state.running or any(pod in self._cluster.holds for pod in turn.pods) or context.area_for(turn.pods):
+            return None
+        if context.eviction_area is not None:
             return None
         gang, preempts = state.gang, self._may_preempt(state)
         kinds = tuple((*self._context.pod_kind(row), state.part_of[row]) for row in state.waiting)
@@ -168,7 +177,8 @@ class GangAttempts:
         for _, same_kind in groupby(state.waiting, lambda row: (self._context.pod_kind(row), parts[row])):
             rows = list(same_kind)
             if is_nominated and self._has_pod_rules(rows[0]):
-                self._refuse_pods(turn, rows, f"its gang {self._plan.gangs[turn.key].message}")
+                message = f"its gang {self._plan.gangs[turn.key].message}"
+                self._refuse_pods(turn, rows, message, waits_for="victims")
                 continue
             state, failure = self._add_pods_of_kind(turn, state, rows)
             is_nominated = is_nominated or (failure is not None and bool(failure.leaving))
@@ -182,7 +192,8 @@ class GangAttempts:
         refused: FailedAttempt | None = None
         while rows:
             if state.surplus <= 0:
-                self._refuse_pods(turn, rows, f"the gang already has its maximum of {state.gang.maximum} pods")
+                message = f"the gang already has its maximum of {state.gang.maximum} pods"
+                self._refuse_pods(turn, rows, message, waits_for="members")
                 break
             row, need = rows[0], state.need_of_one_more(rows[0])
             kind = (self._context.pod_kind(row), state.part_of[row], turn.gang)
@@ -190,7 +201,8 @@ class GangAttempts:
             if isinstance(outcome, GangShortage):
                 self._known_shortages.put(kind, outcome)
                 self._context.release_holds(self._cluster.pods.keys[each] for each in rows)
-                self._refuse_pods(turn, rows, outcome.message, outcome.reasons)
+                waits_for = _waits_for(outcome)
+                self._refuse_pods(turn, rows, outcome.message, outcome.reasons, waits_for=waits_for)
                 return state, self._failed_attempt(outcome)
             refused = outcome or refused
             added = [row]
@@ -198,7 +210,7 @@ class GangAttempts:
                 added += self._place_same_kind(turn, need, rows[1 : state.surplus])
             rows = rows[len(added) :]
             if outcome is not None and rows and self._has_pod_rules(rows[0]):
-                self._refuse_pods(turn, rows, f"its gang {outcome.message}")
+                self._refuse_pods(turn, rows, f"its gang {outcome.message}", waits_for="victims")
                 return replace(state, running=(*state.running, *added)), outcome
             # A pod that waits for its victims counts too: for the maximum, and for the domain of the pods after it.
             state = replace(state, running=(*state.running, *added))
@@ -265,11 +277,13 @@ class GangAttempts:
                 domain[key] = self._placer.areas.domain_name(key, values.pop())
         return domain
 
-    def _refuse_gang(self, turn: Turn, state: GangState, shortage: GangShortage) -> FailedAttempt:
+    def _refuse_gang(
+        self, turn: Turn, state: GangState, shortage: GangShortage, waits_for: WaitsFor | None = None
+    ) -> FailedAttempt:
         message, reasons = shortage.message, shortage.reasons
         self._plan.gangs[turn.key] = replace(self._plan.gangs[turn.key], message=message, reasons=reasons)
         self._context.release_holds(self._cluster.pods.keys[row] for row in state.waiting)
-        self._refuse_pods(turn, state.waiting, message, reasons)
+        self._refuse_pods(turn, state.waiting, message, reasons, waits_for=waits_for or _waits_for(shortage))
         return self._failed_attempt(shortage)
 
     def _failed_attempt(self, shortage: GangShortage) -> FailedAttempt:
@@ -278,12 +292,23 @@ class GangAttempts:
         return FailedAttempt(shortage.message, cures, events, shortage.needs_room, shortage.plugins)
 
     def _refuse_pods(
-        self, turn: Turn, rows: Iterable[int], message: str, reasons: dict[str, int] | None = None
+        self,
+        turn: Turn,
+        rows: Iterable[int],
+        message: str,
+        reasons: dict[str, int] | None = None,
+        *,
+        waits_for: WaitsFor = "room",
     ) -> None:
         """Record why pods wait, for the pods that are neither bound nor nominated."""
+        message, waits_for = self._context.with_avoided_nodes(turn.pods, message, waits_for)
         pods, nodes = self._cluster.pods, self._cluster.nodes.count
         for row in rows:
             key = pods.keys[row]
             if pods.node_names[row] is None and key not in self._cluster.holds:
                 priority = int(pods.priority[row])
-                self._plan.refuse(Unschedulable(key, message, priority, nodes, reasons or {}, turn.gang))
+                self._plan.refuse(Unschedulable(key, message, priority, nodes, reasons or {}, turn.gang, waits_for))
+
+
+def _waits_for(shortage: GangShortage) -> WaitsFor:
+    return "budgets" if shortage.is_blocked_by_budgets else "room"

@@ -2,10 +2,11 @@
 
 A gang is partial if some, but fewer than its minimum of its pods are bound and not terminating, and it never had its
 minimum at once: a binding failed, or its scheduler stopped in between. Every session tries to complete it (its missing
-pods are a turn like any other). After `Patience.partial_for` the plan evicts its bound pods that have a controller and
-have not started; other bound pods are reported, once. If the evictions are refused, they are tried again after the same
-time. A gang that once ran whole is never undone; pods whose bindings are not confirmed yet do not make a gang whole.
-A gang whose minimum is unknown, because its group is missing or invalid, is left alone.
+pods are the first turn). After `Patience.partial_for` the plan evicts its bound pods that have a controller and have
+not started, or started lately (`Patience.undo_started_within`); other bound pods are reported, once. If the evictions
+are refused, they are tried again after the same time. A gang that once ran whole is never undone; pods whose bindings
+are not confirmed yet do not make a gang whole. A gang whose minimum is unknown, because its group is missing or
+invalid, is left alone.
 
 Contract: what was seen (`PartialGangs`) belongs to the queue and follows its marks; a session costs the gangs that have
 changed, and the partial ones.
@@ -13,7 +14,7 @@ changed, and the partial ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +23,10 @@ from tutti.cluster.cluster import Cluster
 from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.gangs.gang_state import GangPhase, GangState
 from tutti.engine.session.plan import PartialGang
+from tutti.engine.session.policy import Patience
+from tutti.engine.session.queue_order import creation_time
 from tutti.kube.objects import Pod
+from tutti.kube.times import micros
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -60,7 +64,9 @@ def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now:
         if uids == known and key not in since:
             continue  # nothing can be new, and the gang's record need not be read
         phase = gangs.state_with(key, running).phase
-        if phase is GangPhase.PARTIAL:
+        if phase is GangPhase.PARTIAL and key not in since and _ran_whole(cluster, gangs, key, running):
+            ran_whole[key] = uids
+        elif phase is GangPhase.PARTIAL:
             if not set(known).intersection(uids):
                 ran_whole[key] = ()
                 since.setdefault(key, now)
@@ -82,12 +88,15 @@ def next_undo(seen: PartialGangs, *, now: int, partial_for: int) -> int | None:
     return min((time for time in times if time > now), default=None)
 
 
-def undo(seen: PartialGangs, cluster: Cluster, *, now: int, partial_for: int) -> tuple[PartialGangs, list[PartialGang]]:
+def undo(
+    seen: PartialGangs, cluster: Cluster, *, now: int, patience: Patience
+) -> tuple[PartialGangs, list[PartialGang]]:
     """Return what is remembered, and the gangs that were not completed in time, as far as that is new or changed."""
+    partial_for, started_after = patience.partial_for, now - patience.undo_started_within
     undone = dict(seen.undone)
     plans = []
     for key in sorted(key for key, since in seen.since.items() if now - since >= partial_for):
-        partial = _partial_gang(cluster, key, seen.since[key])
+        partial = _partial_gang(cluster, key, seen.since[key], started_after=started_after)
         last = undone.get(key)
         if partial is None or (last is not None and last.evicts and now - last.at < partial_for):
             continue
@@ -97,8 +106,10 @@ def undo(seen: PartialGangs, cluster: Cluster, *, now: int, partial_for: int) ->
     return (replace(seen, undone=undone) if plans else seen), plans
 
 
-def _partial_gang(cluster: Cluster, key: str, since: int) -> PartialGang | None:
+def _partial_gang(cluster: Cluster, key: str, since: int, *, started_after: int) -> PartialGang | None:
     """Return a partial gang with the pods that are evicted and those that stay.
+
+    A pod that has started is evicted only if all of them started after a time: the gang may have run whole otherwise.
 
     None if the bindings that complete the gang are under way, or its minimum is unknown.
     """
@@ -106,13 +117,26 @@ def _partial_gang(cluster: Cluster, key: str, since: int) -> PartialGang | None:
     if state.phase is not GangPhase.PARTIAL:
         return None
     keys = cluster.pods.keys
-    evicted = [keys[row] for row in state.running if _can_be_undone(cluster.pods.objects[row])]
+    pods = [cluster.pods.objects[row] for row in state.running]
+    starts = [micros(pod.status.start_time) for pod in pods if pod is not None and pod.status.start_time]
+    is_young = bool(starts) and min(starts) > started_after
+    can_be_undone = [_has_controller(pod) and (is_young or not _has_started(pod)) for pod in pods]
+    evicted = [keys[row] for row, can_be in zip(state.running, can_be_undone, strict=True) if can_be]
     left = [keys[row] for row in state.running if keys[row] not in set(evicted)]
     return PartialGang(key, len(state.running), _minimum(state), since, tuple(evicted), tuple(left))
 
 
 def _minimum(state: GangState) -> int:
     return len(state.running) + state.need().least
+
+
+def _ran_whole(cluster: Cluster, gangs: Gangs, key: str, running: Sequence[int]) -> bool:
+    """Return whether the group says that the gang ran whole, and a pod runs that is as old."""
+    whole_since = gangs.gang(key).whole_since
+    if whole_since is None:
+        return False
+    pods = (cluster.pods.objects[row] for row in running)
+    return any(pod is not None and creation_time(pod) <= whole_since for pod in pods)
 
 
 def _uids(cluster: Cluster, rows: Iterable[int]) -> tuple[str, ...]:
@@ -126,8 +150,10 @@ def _is_confirmed(pod: Pod | None) -> bool:
     return pod is not None and bool(pod.spec.node_name)
 
 
-def _can_be_undone(pod: Pod | None) -> bool:
-    """Return whether a pod has not started, and a controller would create it again."""
-    if pod is None or pod.status.start_time:
-        return False
-    return any(owner.controller for owner in pod.metadata.owner_references or ())
+def _has_started(pod: Pod | None) -> bool:
+    return pod is not None and bool(pod.status.start_time)
+
+
+def _has_controller(pod: Pod | None) -> bool:
+    """Return whether a controller would create a pod again."""
+    return pod is not None and any(owner.controller for owner in pod.metadata.owner_references or ())

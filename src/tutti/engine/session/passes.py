@@ -160,7 +160,10 @@ class Passes:
         for pod in turn.pods:
             if pod in pods.row_of and pods.node_names[pods.row_of[pod]] is None:
                 priority = int(pods.priority[pods.row_of[pod]])
-                self.context.plan.refuse(Unschedulable(pod, message, priority, self.cluster.nodes.count, {}, turn.gang))
+                nodes = self.cluster.nodes.count
+                self.context.plan.refuse(
+                    Unschedulable(pod, message, priority, nodes, {}, turn.gang, waits_for="correction")
+                )
         return FailedAttempt(message, frozenset(), tuple(self.cluster.events))
 
     def _attempt(self, batch: list[Turn]) -> dict[str, FailedAttempt]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,12 @@ from tutti.kube.objects import PodDisruptionBudget
 
 Order = tuple[int, bool, int, str]
 """The sort key of a turn in the queue: negated priority, whether the turn is surplus, creation time, name."""
+
+
+WaitsFor = Literal["room", "members", "victims", "budgets", "correction"]
+"""What a pod waits for: a node that takes it, further pods of its gang, pods that are leaving, disruption budgets that
+forbid every sufficient eviction, or a correction: of invalid objects, or of what made the API server refuse its
+binding."""
 
 
 def surplus_name(gang: str) -> str:
@@ -113,6 +119,7 @@ class Unschedulable(_PodRecord, frozen=True, gc=False):
     nodes: int = 0
     reasons: dict[str, int] = {}
     gang: str | None = None
+    waits_for: WaitsFor = "room"
 
 
 class NotConsidered(_PodRecord, frozen=True, gc=False):

@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from tutti.engine.preemption.victim_rules import VictimRules
+
 SECOND = 1_000_000
 """A second in microseconds, the unit of time."""
 
@@ -19,6 +21,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
     first_backoff: int = SECOND
     longest_backoff: int = 10 * SECOND
+    victims_backoff: int = SECOND // 10
+    """The backoff of a turn that only waits until its victims have left: short, because the room is held."""
     retry_after: int = 300 * SECOND
     """After this time a failed turn is tried again even without a relevant event; a turn that waits for room alone only
     if there may be room."""
@@ -28,17 +32,31 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """After this time the bound pods of a gang that runs in part, and never ran whole, are evicted."""
     counted_quiet_for: int = 2 * SECOND
     """A gang whose size is only counted from its pods starts when its newest pod is this old."""
+    undo_started_within: int = 0
+    """Pods of such a gang that have started are evicted too if they started less than this time ago; others are left,
+    because the gang may have run whole before this process began."""
     avoided_for: int = 60 * SECOND
     """For this time a pod is not bound again to a node where its binding failed."""
     reserved_for: int = 3_600 * SECOND
     """After this time a reservation passes to the next turn in the queue. Room for pods whose victims are terminating
-    is held for the same time, and a pod that has been terminating for longer is no longer expected to leave."""
+    is held for the same time."""
+    leaves_within: int = 3_600 * SECOND
+    """A pod whose deletionTimestamp, which includes its grace period, is older than this is not expected to leave."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """See the module's docstring."""
 
     preemption: bool = True
+    victims_allowed: VictimRules = VictimRules()
+    """Which pods may be evicted at all."""
+    eviction_rounds: int | None = None
+    """How often a turn may evict pods without starting, before it evicts nobody until nodes have changed; None: as
+    often as it likes. Another scheduler may take the room again and again."""
+    own_nodes: tuple[str, str] | None = None
+    """Key and value of the taint of nodes that no other scheduler uses: turns evict there as often as they like."""
+    partial_first: bool = False
+    """Whether gangs that run in part are completed before all other turns, whatever their priority."""
     consolidation: bool = False
     """Whether running pods may be moved to make room, before any pod is evicted."""
     victims: Literal["terminate", "vanish"] = "terminate"

@@ -12,10 +12,11 @@ again when its backoff is over. Losing a queue costs one round of attempts, noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from zlib import crc32
 
 import numpy as np
+from msgspec.structs import replace
 
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.events import Event
@@ -42,6 +43,8 @@ class Queue(QueueState):
         """Make an empty queue, or a queue from the record of another cluster's queue."""
         super().__init__(record or QueueRecord())
         self.cluster = cluster
+        self._last_now = 0
+        """The time of the last session."""
         self._growing_until: int | None = None
         """When the first gang that is due but may still be growing is tried."""
         self._index_marks: list[tuple[WaitingIndex | None, int]] = []
@@ -104,8 +107,8 @@ class Queue(QueueState):
     ) -> None:
         """Record that a planned binding failed; call this after `Unbind`.
 
-        The pod waits for its backoff, and its node is avoided for a while. Nothing is recorded of a pod that is not
-        pending: it is gone, another pod has its name, or a watch has reported it with a node.
+        The pod waits for its backoff, and its node is avoided for `Patience.avoided_for`. Nothing is recorded of a pod
+        that is not pending: it is gone, another pod has its name, or a watch has reported it with a node.
         """
         row = self.cluster.pods.row_of.get(pod)
         if row is None or self.cluster.pods.node_names[row] is not None:
@@ -113,8 +116,9 @@ class Queue(QueueState):
         known_uid = self.cluster.pod(pod).metadata.uid
         if uid is not None and uid != known_uid:
             return
-        until = now + patience.avoided_for
-        self.avoided = avoid(self.avoided, self.cluster, pod=pod, node=node, until=until)
+        if patience.avoided_for:
+            until = now + patience.avoided_for
+            self.avoided = avoid(self.avoided, self.cluster, pod=pod, node=node, until=until)
         gang = Gangs.of(self.cluster).key_of(row)
         name = pod if gang is None else f"gang/{gang}"
         previous = self.waiting.get(name)
@@ -132,6 +136,17 @@ class Queue(QueueState):
         self._untried.discard(name)
         self._index = None  # the turn is due when its backoff is over, whatever happens
 
+    def eviction_refused(self, preemptor: str) -> None:
+        """Record that a victim of a pod or gang does not leave: the server refused the eviction, or the victim stays.
+
+        The eviction does not count as one in vain, and the pod or gang is due when its backoff is over.
+        """
+        for name in (preemptor, f"gang/{preemptor}", surplus_name(preemptor)):
+            entry = self.waiting.get(name)
+            if entry is not None:
+                self._index = None
+                super().put(name, replace(entry, evictions=max(entry.evictions - 1, 0), waits_for_victims=False))
+
     def avoided_nodes(self, pods: Iterable[str], now: int) -> set[str]:
         """Return the nodes where a binding of one of some pods failed lately."""
         return nodes_avoided_by(pods, self.avoided, cluster=self.cluster, now=now) if self.avoided else set()
@@ -145,7 +160,7 @@ class Queue(QueueState):
 
     def undo_partial_gangs(self, now: int, patience: Patience) -> list[PartialGang]:
         """Return the gangs that were not completed in time, as far as that is new or has changed."""
-        self.partial, undone = undo(self.partial, self.cluster, now=now, partial_for=patience.partial_for)
+        self.partial, undone = undo(self.partial, self.cluster, now=now, patience=patience)
         return undone
 
     def _without_growing(self, turns: list[Turn], now: int, patience: Patience) -> list[Turn]:
@@ -167,6 +182,16 @@ class Queue(QueueState):
 
     # What is due ------------------------------------------------------------------------------------------------------
 
+    @property
+    def turns(self) -> Mapping[str, Turn]:
+        """All pending turns by name, as of the last `sync`."""
+        return self._pending.turns if self._pending is not None else {}
+
+    @property
+    def not_considered(self) -> Mapping[str, NotConsidered]:
+        """The pending pods that the scheduler does not try, by key, as of the last `sync`."""
+        return self._pending.not_considered if self._pending is not None else {}
+
     def turn(self, name: str) -> Turn | None:
         """Return a pending turn, as of the last `sync`."""
         return self._pending.turns.get(name) if self._pending is not None else None
@@ -178,6 +203,9 @@ class Queue(QueueState):
 
     def sync(self, engine: Engine, now: int, patience: Patience) -> list[NotConsidered]:
         """Follow the cluster; return the pods that the scheduler does not try, as far as that is new."""
+        if now < self._last_now:
+            self._clock_went_back(now, patience)
+        self._last_now = now
         if self._pending is None or not self._pending.serves(engine.profile):
             self._pending, self._index = PendingTurns(self.cluster, engine.profile), None
         changes = self._pending.sync()
@@ -199,6 +227,24 @@ class Queue(QueueState):
         self._index.note_time(now)
         self._starving.note_time(now)
         return changes.not_considered
+
+    def _clock_went_back(self, now: int, patience: Patience) -> None:
+        """Let nothing that is remembered lie in the future, or turns would wait for as long as the clock jumped."""
+        for name, entry in list(self.waiting.items()):
+            if entry.tried > now:
+                super().put(name, replace(entry, tried=now, since=min(entry.since, now), no_reservation_before=0))
+        latest = now + patience.avoided_for
+        self.avoided = {
+            pod: replace(nodes, until={node: min(until, latest) for node, until in nodes.until.items()})
+            for pod, nodes in self.avoided.items()
+        }
+        seen = self.partial
+        undone = {gang: replace(each, at=min(each.at, now)) for gang, each in seen.undone.items()}
+        since = {gang: min(time, now) for gang, time in seen.since.items()}
+        self.partial = replace(seen, since=since, undone=undone)
+        if self.reservation is not None:
+            self.reservation = replace(self.reservation, since=min(self.reservation.since, now))
+        self._index = None
 
     def _forget_avoided(self, now: int) -> None:
         """Forget failed bindings that are old, or of pods that have gone; the turns may use those nodes again."""

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
 from tutti.cluster.edits import Release
+from tutti.cluster.events import Event
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError
@@ -23,6 +26,12 @@ from tutti.engine.session.reserve.reservations import Reservations
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.room_check import RoomCheck
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
+from tutti.kube.times import micros
+
+_NODE_EVENTS = (
+    Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_FEATURES,
+    Event.NODE_REMOVED,
+)  # fmt: skip
 
 
 class QueuePasses(Passes):
@@ -63,7 +72,7 @@ class QueuePasses(Passes):
     # Which turns are due ----------------------------------------------------------------------------------------------
 
     def next_turns(self) -> tuple[list[Turn], list[NotConsidered]]:
-        """Return new turns first, then due turns that the last session did not reach, then all other due turns."""
+        """Return gangs that run in part, new turns, due turns that the last session did not reach, other due turns."""
         queue = self._queue
         not_considered = queue.sync(self.engine, self._now, self._patience)
         self._reservations.drop_outdated()
@@ -75,12 +84,14 @@ class QueuePasses(Passes):
             turns = [turn for turn in turns if turn.name in wanted]
         if self.policy.queueing == "fifo":
             turns = self._not_blocked(turns)
-        resume = queue.resume
-        if resume is None:
+        resume, partial = queue.resume, queue.partial.since if self.policy.partial_first else {}
+        if resume is None and not partial:
             return turns, not_considered
 
         def place(turn: Turn) -> tuple[int, Turn]:
-            if turn.order >= resume:
+            if turn.gang in partial and not turn.surplus:
+                return -1, turn  # the sooner a gang that runs in part is whole, the less room it wastes
+            if resume is None or turn.order >= resume:
                 return 1, turn
             return (2 if turn.name in queue.waiting else 0), turn
 
@@ -159,6 +170,7 @@ class QueuePasses(Passes):
         reservations = self._reservations
         self._kind_taken = self._queue.failure_kind(batch[0].name) if len(batch) == 1 else None
         self._reserve_before(batch[0])
+        self.context.eviction_area = self._eviction_area(batch[0])
         own = reservations.suspend_own(batch[0])
         try:
             if batch[0].gang is not None or reservations.is_limited:
@@ -192,11 +204,39 @@ class QueuePasses(Passes):
         if name is not None and self._queue.waiting[name].order < turn.order and not self._queue.is_due(name):
             self._reservations.reserve()
 
+    def _eviction_area(self, turn: Turn) -> Area | None:
+        """Return where a turn that has evicted pods in vain may evict more; None for everywhere."""
+        rounds, entry = self.policy.eviction_rounds, self._queue.waiting.get(turn.name)
+        if rounds is None or entry is None or entry.evictions < rounds or entry.evicted_at != self._node_events():
+            return None
+        nodes = self.cluster.nodes
+        if self.policy.own_nodes is None:
+            return Area(np.zeros(nodes.size, dtype=bool))
+        key, value = self.policy.own_nodes
+        own = [any((t.key, t.value or "") == (key, value) for t in taints) for taints in nodes.taint_sets]
+        return Area(np.array(own, dtype=bool)[nodes.taints] & nodes.on)
+
+    def _node_events(self) -> tuple[int, ...]:
+        return tuple(self.cluster.events[event] for event in _NODE_EVENTS)
+
+    def _waiting_since(self, turn: Turn) -> int:
+        """Return since when a turn waits, as a scheduler before this one may have written it to its pods."""
+        since = self._now
+        for pod in turn.pods:
+            for condition in self.cluster.pod(pod).status.conditions or ():
+                is_waiting = condition.type == "PodScheduled" and condition.status == "False"
+                if is_waiting and condition.last_transition_time:
+                    since = min(since, micros(condition.last_transition_time))
+        return since
+
     def _record_failure(self, turn: Turn, failure: FailedAttempt) -> None:
         """Put a failed turn into the queue."""
-        previous = self._queue.waiting.get(turn.name)
+        previous, node_events = self._queue.waiting.get(turn.name), self._node_events()
+        evictions, evicted_at = (previous.evictions, previous.evicted_at) if previous is not None else (0, ())
+        if evicted_at != node_events:
+            evictions = 0
         entry = WaitingTurn(
-            since=previous.since if previous is not None else self._now,
+            since=previous.since if previous is not None else self._waiting_since(turn),
             tried=self._now,
             attempts=previous.attempts + 1 if previous is not None else 1,
             message=failure.message,
@@ -204,6 +244,9 @@ class QueuePasses(Passes):
             version=self._queue.version(turn),
             uid=self.cluster.pod(turn.key).metadata.uid if turn.gang is None else None,
             needs_room=failure.needs_room,
+            waits_for_victims=bool(failure.leaving),
+            evictions=evictions + failure.has_evicted,
+            evicted_at=node_events if failure.has_evicted else evicted_at,
             no_reservation_before=previous.no_reservation_before if previous is not None else 0,
         )
         self._queue.put(turn.name, entry, self.failure_kind(turn, failure))

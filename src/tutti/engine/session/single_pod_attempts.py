@@ -13,12 +13,12 @@ from itertools import groupby
 from tutti.cluster.events import Event
 from tutti.cluster.work.meter import POD_TRIED, PREEMPTION_NODE
 from tutti.engine.gangs.gang_state import Need
-from tutti.engine.placement.engine import Decision
+from tutti.engine.placement.engine import Attempt, Decision
 from tutti.engine.plugins.base import Area, controller
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.pod_failure import PodFailure, pod_failure
-from tutti.engine.session.context import FailedAttempt, FailureCache, SessionContext
-from tutti.engine.session.plan import Turn, Unschedulable
+from tutti.engine.session.context import EVICTS_NOBODY, FailedAttempt, FailureCache, SessionContext
+from tutti.engine.session.plan import Turn, Unschedulable, WaitsFor
 from tutti.engine.session.waiting.failure_kind import FailureKind
 
 _GROWTH = 16
@@ -51,7 +51,7 @@ class SinglePodAttempts:
         pod_kind = self._context.pod_kind(self._cluster.pod_row(key))
         held = key if key in self._cluster.holds else ""
         area = self._context.area_for((key,))
-        limited = key if area is not None else ""
+        limited = key if area is not None or self._context.eviction_area is not None else ""
         return held, limited, pod_kind, controller(pod), pod.spec.priority, pod.spec.preemption_policy
 
     def failure_kind(self, turn: Turn, failure: FailedAttempt) -> FailureKind:
@@ -106,13 +106,23 @@ class SinglePodAttempts:
             evictions = self._context.find_evictions(need, int(cluster.pods.priority[row]), None, area)
             if evictions is not None:
                 return evictions
-            return _without_victims(pod_failure(self._engine, self._engine.attempt(pod, area), best_only=True))
-        failure = pod_failure(self._engine, self._engine.attempt(pod, area), best_only=True)
+            attempt = self._engine.attempt(pod, area)
+            failure = self._pod_failure(attempt)
+            return _without_victims(failure)._replace(is_blocked_by_budgets=self._context.is_blocked_by_budgets)
+        if self._context.eviction_area is not None:
+            area = self._context.limited_area(area)
+            if not len(area.rows):
+                return PodFailure(self._engine.decide(pod), preemption_message=f"preemption: {EVICTS_NOBODY}")
+        failure = self._pod_failure(self._engine.attempt(pod, area))
         self._context.budget.spend(PREEMPTION_NODE * cluster.nodes.count)
         if failure.candidate is None:
             return failure
         on_candidate = Decision(pod, failure.candidate.node, nodes=failure.decision.nodes)
         return Evictions(failure.candidate.victims, (on_candidate,), failure.candidate.violations)
+
+    def _pod_failure(self, attempt: Attempt) -> PodFailure:
+        rules, stuck_before = self._context.policy.victims_allowed, self._context.stuck_before
+        return pod_failure(self._engine, attempt, best_only=True, rules=rules, stuck_before=stuck_before)
 
     def _has_lower_gangs(self, row: int) -> bool:
         """Return whether pods of gangs with a lower priority than the pod in a row are running."""
@@ -144,7 +154,10 @@ class SinglePodAttempts:
             if failure.eligible:
                 self._context.release_holds((pod,))
             priority = int(table.priority[table.row_of[pod]])
-            self._context.plan.refuse(Unschedulable(pod, attempt.message, priority, decision.nodes, reasons))
+            message, waits_for = self._context.with_avoided_nodes((pod,), attempt.message, _waits_for(failure))
+            self._context.plan.refuse(
+                Unschedulable(pod, message, priority, decision.nodes, reasons, waits_for=waits_for)
+            )
             failures[pod] = attempt
         return failures
 
@@ -155,3 +168,9 @@ def _without_victims(failure: PodFailure) -> PodFailure:
         return failure
     text = "preemption: the victims belong to gangs that cannot be evicted as a whole."
     return PodFailure(failure.decision, preemption_message=text)
+
+
+def _waits_for(failure: PodFailure) -> WaitsFor:
+    if failure.waits_for_victims:
+        return "victims"
+    return "budgets" if failure.is_blocked_by_budgets else "room"

@@ -63,6 +63,8 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether the gang may evict other pods; None means that the preemption policies of the members decide."""
     created: int | None = None
     """The creation time in microseconds; None means that of the oldest member."""
+    whole_since: int | None = None
+    """When the gang first ran whole, in microseconds, if its group says so."""
     duration: int | None = None
     """The expected run time in microseconds, as the annotation tutti.dev/duration gives it."""
     is_counted: bool = False

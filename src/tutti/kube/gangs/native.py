@@ -26,6 +26,10 @@ from tutti.kube.gangs.native_policy import (
     topology_of,
 )
 from tutti.kube.objects import CompositePodGroup, Object, Pod, PodGroup
+from tutti.kube.times import micros
+
+INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+"""The condition of a PodGroup whose minimum was scheduled once."""
 
 
 class Native(Dialect):
@@ -71,4 +75,13 @@ class Native(Dialect):
             priority=priority,
             preempts=may_preempt(spec),
             created=creation_time(group),
+            whole_since=whole_since(group),
         )
+
+
+def whole_since(group: PodGroup) -> int | None:
+    """Return when all pods that a group needs were first scheduled, as the group's condition says."""
+    for condition in group.status.conditions or ():
+        if condition.type == INITIALLY_SCHEDULED and condition.status == "True" and condition.last_transition_time:
+            return micros(condition.last_transition_time)
+    return None

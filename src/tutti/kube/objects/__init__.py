@@ -10,6 +10,7 @@ Quantities stay in their JSON form (module kube.quantity parses them); times sta
 - `workloads`: what are Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and Services?
 - `policy`: what are disruption budgets, namespaces, limit ranges, priority classes and runtime classes?
 - `pod_groups`: what are the PodGroups of Kubernetes, scheduler-plugins, Volcano and KAI?
+- `devices`: what is a DeviceClass?
 - `karpenter`: what is a Karpenter NodePool?
 """
 
@@ -18,7 +19,8 @@ Quantities stay in their JSON form (module kube.quantity parses them); times sta
 
 from tutti.kube.objects.affinity import (Affinity, NodeAffinity, PodAffinity, PodAffinityTerm,
     PreferredSchedulingTerm, Toleration, TopologySpreadConstraint, WeightedPodAffinityTerm)
-from tutti.kube.objects.containers import (Container, ContainerPort, ResourceRequirements)
+from tutti.kube.objects.containers import (Container, ContainerPort, ResourceRequirements, RestartRule, VolumeMount)
+from tutti.kube.objects.devices import (DeviceClass, DeviceClassSpec)
 from tutti.kube.objects.karpenter import (NodePoolDisruption, DisruptionBudget, KarpenterPool, KarpenterPoolSpec,
     PoolRequirement, PoolTemplate, PoolTemplateSpec)
 from tutti.kube.objects.kinds import (KINDS)
@@ -78,6 +80,8 @@ __all__ = [
     "CsiSource",
     "DaemonSet",
     "Deployment",
+    "DeviceClass",
+    "DeviceClassSpec",
     "DisruptionBudget",
     "EmptyDir",
     "EphemeralVolume",
@@ -144,6 +148,7 @@ __all__ = [
     "ReplicaSet",
     "ReplicationController",
     "ResourceRequirements",
+    "RestartRule",
     "RuntimeClass",
     "RuntimeOverhead",
     "RuntimeScheduling",
@@ -166,6 +171,7 @@ __all__ = [
     "Volume",
     "VolumeAttachment",
     "VolumeLimit",
+    "VolumeMount",
     "VolumeNodeAffinity",
     "VolumeSpec",
     "WeightedPodAffinityTerm",

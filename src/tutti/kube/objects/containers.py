@@ -1,4 +1,4 @@
-"""Containers as data: images, resources and ports."""
+"""Containers as data: images, resources, ports, restart rules and volume mounts."""
 
 from __future__ import annotations
 
@@ -23,6 +23,18 @@ class ContainerPort(KubeStruct, frozen=True):
     protocol: str | None = None
 
 
+class RestartRule(KubeStruct, frozen=True):
+    """What happens if a container exits with certain codes; Tutti reads only the action."""
+
+    action: str = ""
+
+
+class VolumeMount(KubeStruct, frozen=True):
+    """A mount of a volume; Tutti reads only the options that not every node supports."""
+
+    bind_mount_options: list[str] | None = None
+
+
 class Container(KubeStruct, frozen=True):
     """A container or an init container."""
 
@@ -31,3 +43,5 @@ class Container(KubeStruct, frozen=True):
     resources: ResourceRequirements | None = None
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: list[RestartRule] | None = None
+    volume_mounts: list[VolumeMount] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tutti.kube.objects.devices import DeviceClass
 from tutti.kube.objects.karpenter import KarpenterPool
 from tutti.kube.objects.meta import Object
 from tutti.kube.objects.node import Node
@@ -38,10 +39,10 @@ from tutti.kube.objects.workloads import (
 KINDS: dict[str, type[Object]] = {
     cls.KIND: cls
     for cls in (
-        Namespace, LimitRange, PriorityClass, RuntimeClass, KarpenterPool, Node, Service, ReplicationController,
-        ReplicaSet, StatefulSet, Deployment, DaemonSet, Job, CronJob, PodDisruptionBudget, StorageClass, CSINode,
-        CSIDriver, CSIStorageCapacity, VolumeAttachment, PersistentVolume, PersistentVolumeClaim, Workload,
-        CompositePodGroup, PodGroup, CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup, Pod,
+        Namespace, LimitRange, PriorityClass, RuntimeClass, KarpenterPool, DeviceClass, Node, Service,
+        ReplicationController, ReplicaSet, StatefulSet, Deployment, DaemonSet, Job, CronJob, PodDisruptionBudget,
+        StorageClass, CSINode, CSIDriver, CSIStorageCapacity, VolumeAttachment, PersistentVolume, PersistentVolumeClaim,
+        Workload, CompositePodGroup, PodGroup, CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup, Pod,
     )
 }  # fmt: skip
 """Class by kind, in loading order: no kind refers to a kind that follows."""

@@ -32,12 +32,13 @@ class NodeImage(KubeStruct, frozen=True):
 
 
 class NodeStatus(KubeStruct, frozen=True):
-    """Capacity, allocatable resources, conditions and images of a node."""
+    """Capacity, allocatable resources, conditions, images and declared features of a node."""
 
     capacity: Quantities | None = None
     allocatable: Quantities | None = None
     conditions: list[Condition] | None = None
     images: list[NodeImage] | None = None
+    declared_features: list[str] | None = None
 
 
 class Node(Object, frozen=True):

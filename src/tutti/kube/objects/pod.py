@@ -46,6 +46,7 @@ class PodSpec(KubeStruct, frozen=True):
     resources: ResourceRequirements | None = None
     volumes: list[Volume] | None = None
     host_network: bool | None = None
+    host_users: bool | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     resource_claims: list[PodResourceClaim] | None = None
     runtime_class_name: str | None = None
@@ -61,6 +62,7 @@ class Condition(KubeStruct, frozen=True):
     status: str = ""
     reason: str | None = None
     message: str | None = None
+    last_transition_time: str | None = None
     last_heartbeat_time: str | None = None
     """Only on nodes: the kubelet's last report, at most some minutes before the time of a dump."""
 
@@ -84,6 +86,9 @@ class PodStatus(KubeStruct, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
+    reason: str | None = None
+    """Why the pod is in its phase, such as OutOfcpu if its kubelet rejected it."""
+    message: str | None = None
 
 
 class Pod(Object, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tutti.kube.objects.meta import Int32, KubeStruct, Object
+from tutti.kube.objects.pod import Condition
 
 # Kubernetes: scheduling.k8s.io ----------------------------------------------------------------------------------------
 
@@ -73,6 +74,12 @@ class GroupSpec(GroupPolicy, frozen=True):
     workload_ref: WorkloadReference | None = None
 
 
+class PodGroupStatus(KubeStruct, frozen=True):
+    """The conditions of a PodGroup."""
+
+    conditions: list[Condition] | None = None
+
+
 class PodGroup(Object, frozen=True):
     """Kubernetes' own PodGroup: pods that start together."""
 
@@ -80,6 +87,7 @@ class PodGroup(Object, frozen=True):
     API_VERSION = "scheduling.k8s.io/v1beta1"
     NAMESPACED = True
     spec: GroupSpec = GroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 class CompositePodGroup(Object, frozen=True):

@@ -1,10 +1,11 @@
 """Decoding of parsed files to typed Kubernetes objects.
 
 Contract: `decode_objects` takes one parsed file with any number of documents. A document is an object, a list of
-objects (``List``, ``PodList``; items with or without their own kind) or a JSON array of objects. The result has the
-objects of all kinds in `KINDS`, in file order; objects of other kinds or API groups are only counted. Each object is
-decoded once; JSON directly from the file's bytes. A null means an absent field. An invalid document raises `InputError`
-with file, object and field.
+objects (``List``, ``PodList``; items with or without their own kind) or a JSON array of objects. A list may contain
+lists; an empty list of a kind says that the cluster has no object of this kind. The result has the objects of all kinds
+in `KINDS`, in file order; objects of other kinds or API groups are only counted. Each object is decoded once; JSON
+directly from the file's bytes. A null means an absent field. An invalid document raises `InputError` with file, object
+and field.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 from tutti.exceptions import InputError
 from tutti.kube.objects import KINDS, Object
 from tutti.kube.reading.convert import convert, decode_error
-from tutti.kube.reading.parsed_file import NESTED_TOO_DEEPLY, JsonDocument, ParsedFile, kind_and_version
+from tutti.kube.reading.parsed_file import NESTED_TOO_DEEPLY, JsonDocument, ParsedFile, json_document, kind_and_version
 from tutti.kube.reading.sources import Source
 
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
@@ -87,15 +88,18 @@ def _add_json(decoded: DecodedFile, document: JsonDocument, *, source: Source) -
     if known is not None and not header.items:
         decoded.present_kinds.add(known)
     for item in header.items or ():
-        kind_version = (item_kind, header.api_version) if item_kind else _kind_and_version(item, source)
-        _add_item(decoded, item, kind_version=kind_version, source=source)
-
-
-def _kind_and_version(item: msgspec.Raw, source: Source) -> tuple[str | None, str | None]:
-    try:
-        return kind_and_version(item)
-    except msgspec.ValidationError as error:
-        raise decode_error(error, source) from None
+        if item_kind:
+            _add_item(decoded, item, kind_version=(item_kind, header.api_version), source=source)
+            continue
+        try:
+            kind_version = kind_and_version(item)
+            nested = json_document(item) if (kind_version[0] or "").endswith("List") else None
+        except msgspec.ValidationError as error:
+            raise decode_error(error, source) from None
+        if nested is not None:
+            _add_json(decoded, nested, source=source)
+        else:
+            _add_item(decoded, item, kind_version=kind_version, source=source)
 
 
 def _add_item(

@@ -1,8 +1,8 @@
-"""Loading of parsed files into a snapshot.
+"""Loading of parsed files, or of objects that are already decoded, into a snapshot.
 
 Contract: `load_files` returns the objects as written in the files, all decoded and validated, or raises `InputError`:
-one line with file, object and field. Defaults, expansion of workloads and admission of new pods are the next step
-(`kube.admission.prepare`). Ambiguous input:
+one line with file, object and field. `load_decoded` does the same for objects that an API server has listed. Defaults,
+expansion of workloads and admission of new pods are the next step (`kube.admission.prepare`). Ambiguous input:
 
 - An object in two files: the later file wins, so that a second ``-f`` can override a dump; a note says so.
 - An object twice in one file: both copies must be equal, otherwise `InputError`.
@@ -33,17 +33,21 @@ _Key = tuple[str, str]
 
 def load_files(files: Iterable[ParsedFile]) -> Snapshot:
     """Load all files; the iterable is advanced to the next file only after the previous file is decoded."""
+    return load_decoded(map(decode_objects, files))
+
+
+def load_decoded(files: Iterable[DecodedFile]) -> Snapshot:
+    """Load files that are decoded already; the iterable is advanced after the previous file is validated."""
     loaded: dict[_Key, Object] = {}
     skipped: Counter[str] = Counter()
     present_kinds: set[str] = set()
     without_namespace: Counter[str] = Counter()
     replaced: Counter[str] = Counter()
     with _garbage_collection_disabled():
-        for file in files:
-            decoded = decode_objects(file)
+        for decoded in files:
             skipped += decoded.skipped
             present_kinds |= decoded.present_kinds
-            objects = _validated_objects(decoded, file.source.name, without_namespace)
+            objects = _validated_objects(decoded, decoded.file, without_namespace)
             replaced.update(kind for kind, key in objects if (kind, key) in loaded)
             loaded.update(objects)
     return Snapshot(

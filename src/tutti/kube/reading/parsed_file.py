@@ -90,6 +90,12 @@ def kind_and_version(item: msgspec.Raw | memoryview) -> tuple[str | None, str | 
     return header.kind, header.api_version
 
 
+def json_document(item: msgspec.Raw) -> JsonDocument:
+    """Return an item of a list as a document of its own: the item is a list, too."""
+    text = memoryview(item)
+    return JsonDocument(_header(text), text)
+
+
 def _without_none(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {key: _without_none(value) for key, value in tree.items() if value is not None}

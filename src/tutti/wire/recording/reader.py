@@ -1,4 +1,4 @@
-"""A reader: the lines of a recording as edits, queues and sessions.
+"""A reader: the lines of a recording as edits, queues, refusals and sessions.
 
 Contract: pure. `RecordingReader.entries` decodes one line at a time. The plan of a session stays undecoded bytes: a
 replay compares bytes, and decodes the plan only if they differ. A line that is not one of a recording raises
@@ -23,15 +23,16 @@ from tutti.kube.objects import KINDS, Object
 from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.sources import Source
 from tutti.wire.recording.object_changes import is_next_version, with_changes
-from tutti.wire.recording.recorder import CHANGE, VERSION
+from tutti.wire.recording.recorder import CHANGE, VERSION, RefusedBindingRecord
 from tutti.wire.recording.recording_lines import RecordingLines
 from tutti.wire.recording.struct_codec import decode
 
 
 class RecordingStart(NamedTuple):
-    """The header: an empty cluster and an empty queue."""
+    """The header: an empty cluster and an empty queue; the scheduler may have a name of its own."""
 
     line: int
+    scheduler_name: str | None
 
 
 class RecordedEdit(NamedTuple):
@@ -48,6 +49,20 @@ class RecordedQueue(NamedTuple):
     record: QueueRecord
 
 
+class RecordedRefusal(NamedTuple):
+    """A binding that failed."""
+
+    line: int
+    refused: RefusedBindingRecord
+
+
+class RecordedRefusedEviction(NamedTuple):
+    """An eviction that failed, by the pod or gang for which it was planned."""
+
+    line: int
+    preemptor: str
+
+
 class RecordedSession(NamedTuple):
     """A session; `plan` is its plan as bytes."""
 
@@ -59,7 +74,7 @@ class RecordedSession(NamedTuple):
 
 
 T = TypeVar("T")
-Entry = RecordingStart | RecordedEdit | RecordedQueue | RecordedSession
+Entry = RecordingStart | RecordedEdit | RecordedQueue | RecordedRefusal | RecordedRefusedEviction | RecordedSession
 
 
 _ABSENT = Raw()
@@ -74,8 +89,11 @@ class _Line(msgspec.Struct, gc=False):
     fields: Raw = _ABSENT
     session: Raw = _ABSENT
     queue: Raw = _ABSENT
+    refused_binding: Raw = msgspec.field(default=_ABSENT, name="refusedBinding")
+    refused_eviction: str = msgspec.field(default="", name="refusedEviction")
     recording: str = ""
     version: int = 0
+    scheduler_name: str | None = msgspec.field(default=None, name="schedulerName")
 
 
 class _SessionFields(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -137,6 +155,11 @@ class RecordingReader:
             return self._session(number, line.session)
         if line.queue is not _ABSENT:
             return RecordedQueue(number, _decode_field(line.queue, QueueRecord, "queue"))
+        if line.refused_binding is not _ABSENT:
+            refused = _decode_field(line.refused_binding, RefusedBindingRecord, "refusedBinding")
+            return RecordedRefusal(number, refused)
+        if line.refused_eviction:
+            return RecordedRefusedEviction(number, line.refused_eviction)
         if line.recording:
             return self._start(number, line)
         return RecordedEdit(number, self._edit(line, text))
@@ -146,7 +169,7 @@ class RecordingReader:
             problem = f"version {line.version} of the format is not supported (want {VERSION})"
             raise InputError(problem, field="version")
         self._last.clear()
-        return RecordingStart(number)
+        return RecordingStart(number, line.scheduler_name)
 
     def _session(self, number: int, raw: Raw) -> RecordedSession:
         try:

@@ -7,6 +7,7 @@ applies itself are not recorded: a replay of the session repeats them. The same 
     {"recording":"tutti","version":1}
     {"type":"Put","kind":"Node","object":{...}}
     {"type":"Change","kind":"Node","key":"n1","fields":{"metadata":{"resourceVersion":"7"}}}
+    {"refusedBinding":{"pod":"default/web-0","node":"n1",...}}
     {"session":{"now":1767225600000000,"policy":{...},"plan":{...}}}
 
 `Change` stands for a `Put` of an object that is in the recording already: it has what changed since the newest recorded
@@ -30,6 +31,7 @@ from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.queue_state import QueueRecord
 from tutti.kube.objects import Object
+from tutti.kube.private_fields import without_private_fields
 from tutti.wire.recording.object_changes import changed_fields, is_heartbeat, is_next_version
 from tutti.wire.recording.struct_codec import encode, plain
 
@@ -40,17 +42,30 @@ Write = Callable[[bytes], object]
 _GZIP = 16 + zlib.MAX_WBITS
 
 
+class RefusedBindingRecord(msgspec.Struct, frozen=True, rename="camel"):
+    """A binding that failed, as the queue is told of it (`Queue.bind_failed`)."""
+
+    pod: str
+    node: str
+    message: str
+    uid: str | None
+    now: int
+    avoided_for: int
+    """`Patience.avoided_for` of the scheduler."""
+
+
 class Recorder:
     """See the module's docstring."""
 
-    def __init__(self, write: Write) -> None:
-        """Write the header."""
+    def __init__(self, write: Write, *, scheduler_name: str | None = None) -> None:
+        """Write the header; None stands for the name of the default scheduler."""
         self._write = write
         self._last: dict[tuple[str, str], Object] = {}
         """The newest recorded version of each object, by kind and key."""
         self._heartbeats: dict[tuple[str, str], Object] = {}
         """The last heartbeat of each node since then."""
-        self._line({"recording": "tutti", "version": VERSION})
+        name = {"schedulerName": scheduler_name} if scheduler_name is not None else {}
+        self._line({"recording": "tutti", "version": VERSION} | name)
 
     def state(self, cluster: Cluster, queue: QueueRecord | None = None) -> None:
         """Record the whole cluster, and the record from which its queue is made, if there is one."""
@@ -62,7 +77,7 @@ class Recorder:
     def edit(self, edit: Edit) -> None:
         """Record a change of the cluster that no session makes: a watch update, or a binding that failed."""
         if isinstance(edit, Put):
-            self._put(edit)
+            self._put(Put(without_private_fields(edit.obj)))
             return
         if isinstance(edit, Remove):
             name = (edit.kind, edit.key)
@@ -96,6 +111,14 @@ class Recorder:
         fields = changed_fields(self._last[name], new)
         self._last[name] = new
         self._line({"type": CHANGE, "kind": name[0], "key": name[1], "fields": fields})
+
+    def refused_binding(self, refused: RefusedBindingRecord) -> None:
+        """Record that the queue was told of a binding that failed; its `Unbind` is an edit before it."""
+        self._line({"refusedBinding": plain(refused)})
+
+    def refused_eviction(self, preemptor: str) -> None:
+        """Record that the queue was told of an eviction that failed; its `Unevict` is an edit before it."""
+        self._line({"refusedEviction": preemptor})
 
     def session(self, now: int | None, policy: Policy, plan: Plan, *, profile: str | None = None) -> None:
         """Record a session; `profile` names its profile for readers, None is the default profile."""

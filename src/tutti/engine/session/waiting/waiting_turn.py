@@ -25,6 +25,11 @@ class WaitingTurn(msgspec.Struct, frozen=True):
     """The uid of a single pod: a new pod of the same name starts anew."""
     needs_room: bool = False
     """Whether more free resources would help."""
+    waits_for_victims: bool = False
+    evictions: int = 0
+    """How often the turn has evicted pods since it waits."""
+    evicted_at: tuple[int, ...] = ()
+    """The counters of node events at the last of these evictions."""
     no_reservation_before: int = 0
     """The turn gets no reservation before this time, because its last reservation was held for too long."""
 
@@ -34,5 +39,7 @@ class WaitingTurn(msgspec.Struct, frozen=True):
 
     def backoff_ends(self, patience: Patience) -> int:
         """Return the earliest time of the next attempt."""
+        if self.waits_for_victims and self.evictions <= 1:
+            return self.tried + patience.victims_backoff
         doubled = patience.first_backoff << min(self.attempts - 1, 30)
         return self.tried + min(doubled, patience.longest_backoff)
