@@ -5,10 +5,14 @@
 - `server_clock`    what time is it on the API server?
 - `resources`       what is the path of an object?
 - `discovery`       which kinds does the server have?
+- `needed_kinds`    which kinds does a use case read from a cluster, and why?
+- `cluster_reader`  which objects of some kinds are there now?
 - `reflector`       which objects of a kind are there, and what changes?
+- `port_forward`    how does a local port lead to a port of a pod?
 - `lines`           which lines does a stream of bytes have?
 - `pod_writes`      how is a pod bound, evicted, deleted or patched?
 - `event_recorder`  what are users told about their objects?
+- `access_reviews`  whose is a token, and what may that user do?
 - `lease_lock`      which of several processes leads?
 - `backoff`         how long does a failed request wait?
 - `sockets`         how does a connection notice a dead network?

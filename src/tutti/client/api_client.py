@@ -8,6 +8,7 @@ only the caller knows what a lost answer means. Every request has a time limit. 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -120,8 +121,43 @@ class ApiClient:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Send a GET and give the body in pieces as they come; end if no byte comes for `silence` seconds."""
         limits = aiohttp.ClientTimeout(total=timeout, sock_connect=10, sock_read=silence)
-        async with self._answer("GET", path, query=query, body=None, headers={}, limits=limits) as answer:
+        # A server that compresses watches does so for each event anew: much work, and little gain on small events.
+        headers = {"Accept-Encoding": "identity"}
+        async with self._answer("GET", path, query=query, body=None, headers=headers, limits=limits) as answer:
             yield _pieces(answer, path)
+
+    @asynccontextmanager
+    async def websocket(
+        self, path: str, *, query: Mapping[str, str], protocol: str
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Open a WebSocket; raise `ApiError` if the server refuses it or does not know the protocol."""
+        identity = await self._credentials.identity()
+        session = await self._session_for(identity)
+        try:
+            async with session.ws_connect(
+                self.access.server + path,
+                params=query,
+                protocols=(protocol,),
+                headers=self._with_identity({"Accept": "*/*"}, identity),
+                proxy=self._proxy or None,
+                server_hostname=self.access.tls_server_name or None,
+                heartbeat=30.0,
+            ) as socket:
+                if socket.protocol != protocol:
+                    raise ApiError(f"WebSocket {path}: the server does not speak {protocol}")
+                yield socket
+        except aiohttp.WSServerHandshakeError as error:
+            problem = f"WebSocket {path}: refused with status {error.status}"
+            raise ApiError(problem, status=error.status) from None
+        except TimeoutError:
+            raise ApiError(f"WebSocket {path}: no answer in time") from None
+        except aiohttp.ClientError as error:
+            raise ApiError(f"WebSocket {path}: {connection_problem(error)}") from None
+
+    async def bearer_token(self) -> str:
+        """Return the token that requests carry; empty if they carry none."""
+        scheme, _, token = (await self._credentials.identity()).authorization.partition(" ")
+        return token if scheme == "Bearer" else ""
 
     @asynccontextmanager
     async def _answer(
@@ -162,7 +198,7 @@ class ApiClient:
             except TimeoutError:
                 raise ApiError(f"{method} {path}: no answer in time") from None
             except aiohttp.ClientError as error:
-                raise ApiError(f"{method} {path}: {_short(error)}") from None
+                raise ApiError(f"{method} {path}: {connection_problem(error)}") from None
 
     def _with_identity(self, headers: Mapping[str, str], identity: Identity) -> CIMultiDict[str]:
         all_headers = CIMultiDict({**self._headers, **headers})
@@ -196,7 +232,7 @@ async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[by
     except TimeoutError:
         raise ApiError(f"GET {path}: the stream is silent") from None
     except aiohttp.ClientError as error:
-        raise ApiError(f"GET {path}: {_short(error)}") from None
+        raise ApiError(f"GET {path}: {connection_problem(error)}") from None
 
 
 async def _error(answer: aiohttp.ClientResponse, method: str, path: str) -> ApiError:
@@ -224,7 +260,10 @@ def api_error(status: Status, code: int, where: str, *, retry_after: str | None 
     )
 
 
-def _short(error: Exception) -> str:
+def connection_problem(error: Exception) -> str:
+    """Return what went wrong with a connection, in one line."""
+    if type(error) is aiohttp.ClientConnectorError and (error.os_error.errno or 0) > 0:
+        return f"Cannot connect to host {error.host}:{error.port}: {os.strerror(error.os_error.errno or 0)}"
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0]
 

@@ -2,8 +2,9 @@
 
 Contract: `record` never waits and never fails. An event that says the same of the same object as an earlier one within
 `_SERIES_FOR` only raises that event's count. Events are written in the background by a few requests at once, the oldest
-first; a busy server is asked again, and an event that the server refuses for good is dropped and counted. No event is
-lost while the process lives, unless more than `_MAX_WAITING` wait.
+first; while `is_busy` says that more important requests are under way, events wait for some seconds. A busy server is
+asked again, and an event that the server refuses for good is dropped and counted. No event is lost while the process
+lives, unless more than `_MAX_WAITING` wait.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import asyncio
 import random
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from tutti.client.access.missing_rights import is_missing_right
 from tutti.client.api_client import MERGE_PATCH, ApiClient
 from tutti.client.backoff import Backoff
 from tutti.client.resources import EVENTS
@@ -25,6 +28,12 @@ from tutti.kube.times import timestamp
 _SERIES_FOR = 300 * 1_000_000
 _MAX_SERIES = 20_000
 _MAX_WAITING = 200_000
+_POSTPONE = 0.05
+"""Seconds for which events make way for more important requests."""
+_POSTPONED_FOR = 15 * 1_000_000
+"""Microseconds for which they do so at most."""
+_RIGHTS_WITHIN = 10 * 1_000_000
+"""Microseconds within which a server that has just started knows the rights of its users."""
 _MAX_NOTE = 1_024
 """Characters of a note; the API refuses longer ones."""
 _AGAIN = frozenset((0, 408, 429, 500, 502, 503, 504))
@@ -39,6 +48,17 @@ class Regarding(msgspec.Struct, frozen=True):
     name: str
     uid: str = ""
     api_version: str = "v1"
+
+
+class _NewEvent(NamedTuple):
+    """An event that waits to be written: small, because thousands may wait while the server is busy."""
+
+    regarding: Regarding
+    reason: str
+    note: str
+    action: str
+    kind: str
+    time: int
 
 
 class _Series:
@@ -64,15 +84,18 @@ class EventRecorder:
         instance: str,
         now: Callable[[], int],
         draw: random.Random,
-        width: int = 4,
+        width: int = 16,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._client, self._controller, self._instance = client, controller, instance
-        self._now, self._draw, self._width = now, draw, width
+        self._now, self._draw, self._width, self._is_busy = now, draw, width, is_busy
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
-        self._waiting: deque[tuple[_Series, dict[str, Any] | None]] = deque()
+        self._waiting: deque[tuple[_Series, _NewEvent | None]] = deque()
         """Series with a new event, or None if only the count has changed."""
         self._wanted = asyncio.Event()
         self._in_flight = 0
+        self._lacks_right_since: int | None = None
+        """When the right to write events was first missing, if it was so ever since."""
         self.written = 0
         self.dropped = 0
         """Events that the server refused, or that were too many."""
@@ -106,33 +129,36 @@ class EventRecorder:
         self._series.move_to_end(key)
         if len(self._series) > _MAX_SERIES:
             self._series.popitem(last=False)
-        body: dict[str, Any] = {
+        self._put(series, _NewEvent(regarding, reason, note, action, kind, now))
+
+    def _body(self, series: _Series, new: _NewEvent) -> dict[str, Any]:
+        about = new.regarding
+        return {
             "apiVersion": EVENTS.api_version,
             "kind": "Event",
-            "metadata": {"name": name, "namespace": namespace},
-            "eventTime": micro_time(now),
+            "metadata": {"name": series.name, "namespace": series.namespace},
+            "eventTime": micro_time(new.time),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
-            "action": action,
-            "reason": reason,
+            "action": new.action,
+            "reason": new.reason,
             "regarding": {
-                "kind": regarding.kind,
-                "namespace": regarding.namespace,
-                "name": regarding.name,
-                "uid": regarding.uid,
-                "apiVersion": regarding.api_version,
+                "kind": about.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.uid,
+                "apiVersion": about.api_version,
             },
-            "note": note,
-            "type": kind,
+            "note": new.note,
+            "type": new.kind,
         }
-        self._put(series, body)
 
-    def _put(self, series: _Series, body: dict[str, Any] | None) -> None:
+    def _put(self, series: _Series, new: _NewEvent | None) -> None:
         series.is_waiting = True
         if len(self._waiting) >= _MAX_WAITING:
             self._drop(series)
             return
-        self._waiting.append((series, body))
+        self._waiting.append((series, new))
         self._wanted.set()
 
     def _drop(self, series: _Series) -> None:
@@ -162,36 +188,49 @@ class EventRecorder:
             while not self._waiting:
                 self._wanted.clear()
                 await self._wanted.wait()
-            series, body = self._waiting.popleft()
+            if self._is_busy() and self._now() - self._waiting[0][0].last < _POSTPONED_FOR:
+                await asyncio.sleep(_POSTPONE)
+                continue
+            series, new = self._waiting.popleft()
             self._in_flight += 1
             try:
-                await self._write(series, body)
+                await self._write(series, new)
             finally:
                 self._in_flight -= 1
 
-    async def _write(self, series: _Series, body: dict[str, Any] | None) -> None:
+    async def _write(self, series: _Series, new: _NewEvent | None) -> None:
         """Write an event, or the new count of one, however long that takes."""
         backoff = Backoff(self._draw, longest=10.0)
         while True:
-            count = 1 if body is not None else series.count
+            count = 1 if new is not None else series.count
             try:
-                await self._send(series, body)
+                await self._send(series, new)
             except ApiError as error:
-                if error.status in _AGAIN:
+                if error.status in _AGAIN or self._may_get_right(error):
                     await asyncio.sleep(backoff.next(error.retry_after))
                     continue
                 if error.reason != "AlreadyExists":  # then an earlier attempt was carried out
                     self._drop(series)
                     return
-            self.written += 1
+            self.written, self._lacks_right_since = self.written + 1, None
             series.is_waiting = False
             if series.count > count:  # it was repeated meanwhile
                 self._put(series, None)
             return
 
-    async def _send(self, series: _Series, body: dict[str, Any] | None) -> None:
-        if body is not None:
-            await self._client.request("POST", EVENTS.path(series.namespace), msgspec.json.encode(body))
+    def _may_get_right(self, error: ApiError) -> bool:
+        """Return whether a missing right may only mean that the server has just started."""
+        if not is_missing_right(error):
+            return False
+        now = self._now()
+        if self._lacks_right_since is None:
+            self._lacks_right_since = now
+        return now - self._lacks_right_since < _RIGHTS_WITHIN
+
+    async def _send(self, series: _Series, new: _NewEvent | None) -> None:
+        if new is not None:
+            body = msgspec.json.encode(self._body(series, new))
+            await self._client.request("POST", EVENTS.path(series.namespace), body)
             return
         change = {"series": {"count": series.count, "lastObservedTime": micro_time(series.last)}}
         path = EVENTS.path(series.namespace, series.name)
@@ -200,6 +239,10 @@ class EventRecorder:
 
 def micro_time(microseconds: int) -> str:
     """Return a time as the API's MicroTime, which always has six digits of a fraction."""
-    text = timestamp(microseconds).removesuffix("Z")
-    whole, _, fraction = text.partition(".")
-    return f"{whole}.{fraction.ljust(6, '0')[:6]}Z"
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    return f"{_whole_seconds(seconds)}.{fraction:06}Z"
+
+
+@lru_cache(maxsize=8)
+def _whole_seconds(seconds: int) -> str:
+    return timestamp(seconds * 1_000_000).removesuffix("Z")

@@ -1,9 +1,9 @@
 """A reflector: follows all objects of one kind by a list and a watch, and reports what changes.
 
-The list is a watch that begins with the current objects (`sendInitialEvents`) if the server has that, or a list in
-pages. The watch goes on from the version of the last event or bookmark. When the server no longer has that version
-(status 410, as an answer or inside the stream), the reflector lists again and reports only what differs from what it
-knows.
+The list is the beginning of a watch that starts with the current objects (`sendInitialEvents`) if the server has that,
+or a list in pages. A watch goes on from the version of the last event or bookmark. When the server no longer has that
+version (status 410, as an answer or inside the stream), the reflector lists again and reports only what differs from
+what it knows.
 
 Contract: changes are `Put`, `Remove` and `Unreadable`, in the order in which they happened. Nothing is reported twice;
 an object that was created again under its name is removed first; no `Put` follows a `Remove` of the same uid. `run`
@@ -33,6 +33,8 @@ from tutti.kube.reading.sources import Source
 PAGE_SIZE = 500
 _WATCH_SECONDS = (240, 300)
 """The shortest and longest time after which the server ends a watch."""
+_LIST_SECONDS = 75
+"""Seconds that a list may take."""
 _GRACE = 15
 """Seconds that a watch may last longer than the server was asked for."""
 _INITIAL_END = "k8s.io/initial-events-end"
@@ -106,6 +108,7 @@ class Reflector:
         self._version = ""
         """The version from which the watch goes on; empty if a list is needed."""
         self._backoff = backoff or Backoff(draw)
+        self._began = float("-inf")
         self.synced = asyncio.Event()
         """Whether all objects have been reported once."""
         self.heard_at = float("-inf")
@@ -114,14 +117,27 @@ class Reflector:
         """Why the last attempt failed; None while all is well."""
         self.lists = 0
         """How many lists were completed."""
+        self.list_began = float("-inf")
+        """The monotonic time at which the last complete list began: changes from before it were reported."""
+
+    def known_uids(self) -> list[tuple[str, str | None]]:
+        """Return the keys and uids of all objects that were reported and not removed."""
+        return [(key, known.uid or None) for key, known in self._known.items()]
+
+    @property
+    def known_count(self) -> int:
+        """How many objects were reported and not removed."""
+        return len(self._known)
+
+    def relist(self) -> None:
+        """Begin with a list when `run` is called again."""
+        self._version = ""
 
     async def run(self) -> None:
         """Follow the kind until cancelled."""
         while True:
             try:
-                if not self._version:
-                    await self._list()
-                await self._watch()
+                await self._follow()
                 self.problem = None
             except ApiError as error:
                 if error.status == 410 or error.reason == "Expired":
@@ -136,12 +152,15 @@ class Reflector:
         self.heard_at, self.problem = self._monotonic(), None
         self._backoff.reset()
 
-    # Lists ------------------------------------------------------------------------------------------------------------
-
-    async def _list(self) -> None:
+    async def _follow(self) -> None:
+        """Go on from the known version, or list everything."""
+        if self._version:
+            await self._watch(lists=False)
+            return
+        self._began = self._monotonic()
         if self._streams_lists:
             try:
-                await self._stream_list()
+                await self._watch(lists=True)
                 return
             except ApiError as error:
                 if error.status not in (400, 422):
@@ -149,32 +168,7 @@ class Reflector:
                 self._streams_lists = False  # this server has no lists as streams
         await self._page_list()
 
-    async def _stream_list(self) -> None:
-        """Read the current objects as the first events of a watch, and go on with the watch's version."""
-        query = {
-            "watch": "1",
-            "sendInitialEvents": "true",
-            "resourceVersionMatch": "NotOlderThan",
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": "60",
-        }
-        seen: dict[str, _Known] = {}
-        async for events in self._events(query, timeout=60 + _GRACE):
-            changes: list[Change] = []
-            for event in events:
-                if event.type == "BOOKMARK":
-                    metadata = _HEADER.decode(event.object).metadata
-                    if (metadata.annotations or {}).get(_INITIAL_END) == "true":
-                        self._end_list(seen, metadata.resource_version, changes)
-                        return
-                elif event.type == "DELETED":
-                    key, _ = self._identity(event.object)
-                    seen.pop(key, None)
-                    self._delete(event.object, changes)
-                else:
-                    self._put(event.object, changes, seen)
-            self._send(changes)
-        raise ApiError(f"{self.resource.name}: the list ended before it was complete")
+    # Lists ------------------------------------------------------------------------------------------------------------
 
     async def _page_list(self) -> None:
         """Read the current objects in pages."""
@@ -208,32 +202,53 @@ class Reflector:
         for key in [key for key in self._known if key not in seen]:
             self._forget(key, changes)
         self._version = version
-        self.lists += 1
+        self.lists, self.list_began = self.lists + 1, self._began
         self._send(changes)
         self.synced.set()
 
     # Watches ----------------------------------------------------------------------------------------------------------
 
-    async def _watch(self) -> None:
-        """Follow the kind until the server ends the watch."""
+    async def _watch(self, *, lists: bool) -> None:
+        """Follow the kind until the server ends the watch; `lists` says whether it begins with the current objects."""
         seconds = self._draw.randint(*_WATCH_SECONDS)
-        query = {
-            "watch": "1",
-            "resourceVersion": self._version,
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(seconds),
-        }
-        async for events in self._events(query, timeout=seconds + _GRACE):
-            changes: list[Change] = []
-            for event in events:
-                if event.type == "BOOKMARK":
-                    version = _HEADER.decode(event.object).metadata.resource_version
-                elif event.type == "DELETED":
-                    version = self._delete(event.object, changes)
-                else:
-                    version = self._put(event.object, changes)
+        query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+        if lists:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        else:
+            query["resourceVersion"] = self._version
+        seen: dict[str, _Known] | None = {} if lists else None
+        """What the list has reported; None when the list is complete."""
+        try:
+            async with asyncio.timeout(_LIST_SECONDS if lists else None) as limit:
+                async for events in self._events(query, timeout=seconds + _GRACE):
+                    seen = self._report_events(events, seen)
+                    if seen is None:
+                        limit.reschedule(None)
+        except TimeoutError:
+            raise ApiError(f"{self.resource.name}: the list was not complete after {_LIST_SECONDS} s") from None
+        if seen is not None:
+            raise ApiError(f"{self.resource.name}: the list ended before it was complete")
+
+    def _report_events(self, events: list[_Event], seen: dict[str, _Known] | None) -> dict[str, _Known] | None:
+        """Report some events of a watch; return what its list has reported, None when that is complete."""
+        changes: list[Change] = []
+        for event in events:
+            if event.type == "BOOKMARK":
+                metadata = _HEADER.decode(event.object).metadata
+                version = metadata.resource_version
+                if seen is not None and (metadata.annotations or {}).get(_INITIAL_END) == "true":
+                    self._end_list(seen, version, changes)
+                    seen, changes = None, []
+            elif event.type == "DELETED":
+                if seen is not None:
+                    seen.pop(self._identity(event.object)[0], None)
+                version = self._delete(event.object, changes)
+            else:
+                version = self._put(event.object, changes, seen)
+            if seen is None:
                 self._version = version or self._version
-            self._send(changes)
+        self._send(changes)
+        return seen
 
     async def _events(self, query: dict[str, str], *, timeout: float) -> AsyncIterator[list[_Event]]:
         """Yield the events of a watch; raise `ApiError` for an error event."""

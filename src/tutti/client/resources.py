@@ -5,9 +5,13 @@ Contract: frozen; `namespace` is ignored for kinds that belong to no namespace.
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 import msgspec
+
+_SAFE = re.compile(r"[a-z0-9./-]*").fullmatch
+"""Matches paths of names as Kubernetes allows them, which need no quoting."""
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -37,6 +41,9 @@ class Resource(msgspec.Struct, frozen=True):
         if namespace and self.namespaced:
             parts += ["namespaces", namespace]
         parts += [part for part in (self.plural, name, subresource) if part]
+        path = "/".join(parts)
+        if _SAFE(path) and ".." not in path:
+            return f"/{path}"
         return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

@@ -24,6 +24,7 @@ class ServerClock:
         self._offset = wall() - self._micros()
         self._bounds: tuple[int, int] | None = None
         self._last = 0
+        self._last_date, self._last_second = "", 0
         self.jumps = 0
         """How often the server's time was more than two seconds from where it should have been."""
 
@@ -40,10 +41,13 @@ class ServerClock:
 
     def observe(self, date: str, sent: float, received: float) -> None:
         """Note the Date header of an answer; `sent` and `received` are times of the monotonic clock."""
-        try:
-            second = int(parsedate_to_datetime(date).timestamp()) * _SECOND
-        except (TypeError, ValueError):
-            return
+        if date != self._last_date:  # hundreds of answers have the same date
+            try:
+                self._last_second = int(parsedate_to_datetime(date).timestamp()) * _SECOND
+            except (TypeError, ValueError):
+                return
+            self._last_date = date
+        second = self._last_second
         lowest, highest = second - int(received * _SECOND), second + _SECOND - int(sent * _SECOND)
         if self._bounds is None:
             self._bounds = lowest, highest

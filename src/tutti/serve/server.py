@@ -26,11 +26,11 @@ from tutti.present.tables import counted
 from tutti.serve.http.application import application
 from tutti.serve.http.header_timeout import header_timeout_protocol
 from tutti.serve.http.plan_requests import PlanRequests
-from tutti.serve.http.tls import tls_error
 from tutti.serve.metrics import Metrics
 from tutti.serve.settings import ServerSettings
 from tutti.serve.workers.messages import WorkerSetup
 from tutti.serve.workers.worker_pool import WorkerPool
+from tutti.tls_files import tls_error
 
 _LOG = logging.getLogger("tutti.serve")
 _AFTER_GRACE = 5

@@ -2,8 +2,10 @@
 
 - `cluster_access`  where is the API server, whom do we trust, who are we?
 - `kubeconfig`      which cluster and user do kubeconfig files name?
+- `current_access`  which cluster is meant if the user names none?
 - `in_cluster`      how does a pod reach the API server of its cluster?
 - `credentials`     which token or certificate proves who we are now?
 - `exec_plugin`     how does a program of the user give credentials?
 - `tls`             how is a connection verified?
+- `missing_rights`  which refusals mean that we have no right to a request?
 """

@@ -7,6 +7,5 @@
 - `query`           Which parameters does the query of a plan request have?
 - `request_body`    How is a body received? `upload_limits`: how many bodies at once, and how many bytes?
 - `header_timeout`  How long may a client take for its headers?
-- `tls`             What is wrong with a certificate or a key?
 - `refusals`        Which status and body does an answer without a plan have?
 """

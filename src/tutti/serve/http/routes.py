@@ -14,10 +14,10 @@ from litestar import HttpMethod, Request, Response, get, post, route
 from litestar.datastructures import State
 from litestar.enums import MediaType
 
+from tutti.present.prometheus_text import CONTENT_TYPE
 from tutti.serve.http.middleware import log_of
 from tutti.serve.http.plan_requests import IncomingRequest, PlanRequests
 from tutti.serve.http.query import query_options
-from tutti.serve.metrics import CONTENT_TYPE
 from tutti.serve.openapi import openapi_document as openapi
 from tutti.serve.workers.messages import Route
 

@@ -8,5 +8,5 @@ In a worker:
 - `worker_main`     What does the worker do from its start to its end?
 - `planning`        How do the bytes of a request become the bytes of its answer?
 
-In both: `messages` are what the two sides send each other; `memory` measures the memory of a process.
+In both: `messages` are what the two sides send each other.
 """

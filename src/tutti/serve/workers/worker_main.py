@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 from typing import BinaryIO
 
-from tutti.serve.workers.memory import resident_memory
+from tutti.process_memory import resident_memory
 from tutti.serve.workers.messages import Idle, PlanJob, Ready, WorkerSetup, read, write
 from tutti.serve.workers.planning import Planner
 
