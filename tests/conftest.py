@@ -19,12 +19,23 @@ from tests.support.paths import EXAMPLES
 from tutti.cli.main import main
 from tutti.cluster.cluster import Cluster
 
+# No test reads the cluster of the developer who runs it.
+os.environ["KUBECONFIG"] = os.devnull
+os.environ.pop("KUBERNETES_SERVICE_HOST", None)
+
 SLOW_IS_FINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 
 settings.register_profile("dev", max_examples=50, **SLOW_IS_FINE)
 settings.register_profile("ci", max_examples=50, derandomize=True, database=None, **SLOW_IS_FINE)
 settings.register_profile("deep", max_examples=1000, **SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_report_header() -> str | None:
+    """Say that tests on a real control plane are left out."""
+    if os.environ.get("TUTTI_LIVE_TESTS") == "1":
+        return None
+    return "tests/controlplane: not run here; make test-live runs them on a real control plane"
 
 
 @pytest.fixture

@@ -1,0 +1,90 @@
+"""The status of Kubernetes' own PodGroups: that the pods which a group needs were scheduled.
+
+kube-scheduler writes the condition PodGroupInitiallyScheduled for the groups of its pods, and nobody does for ours.
+After a restart the condition says that a gang which lacks pods ran whole once, so that it is not undone.
+
+Contract: `expect` and `note_bound` never wait. The condition is written once, when the last planned binding of a gang
+that starts has succeeded; a group that has the condition, or whose kind the server lacks, is left alone. A write that
+fails is dropped. `coscheduling_status` writes the status of scheduler-plugins' groups; those of other dialects have
+controllers of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from tutti.client.api_client import STRATEGIC_MERGE_PATCH, ApiClient
+from tutti.client.resources import Resource
+from tutti.engine.session.plan import Bound, Plan
+from tutti.exceptions import ApiError
+from tutti.kube.gangs.native import INITIALLY_SCHEDULED, Native, whole_since
+from tutti.kube.times import timestamp
+from tutti.live.executor.groups.gang_completion import GangCompletion
+from tutti.live.newest_objects import NewestObjects
+
+_ATTEMPTS = 4
+_AGAIN = frozenset((0, 409, 429, 500, 502, 503, 504))
+
+
+class NativeStatusWriter:
+    """See the module's docstring; `resource` returns how the server serves PodGroups, None if it does not."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        newest: NewestObjects,
+        *,
+        resource: Callable[[], Resource | None],
+        may_write: Callable[[], bool],
+        now: Callable[[], int],
+    ) -> None:
+        self._client, self._newest, self._resource = client, newest, resource
+        self._may_write, self._now = may_write, now
+        self._completion = GangCompletion(Native.NAME)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def expect(self, plan: Plan) -> None:
+        """Note the gangs that a plan starts."""
+        self._completion.expect(plan)
+
+    def note_bound(self, bound: Bound) -> None:
+        """Note that a pod is bound; write the status of its group if it was the last one."""
+        gang = self._completion.note_bound(bound)
+        if gang is not None:
+            task = asyncio.create_task(self._write(gang.gang))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Give up all writes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _write(self, key: str) -> None:
+        group, resource = self._newest.pod_group(key), self._resource()
+        if group is None or resource is None or whole_since(group) is not None:
+            return
+        condition = {
+            "type": INITIALLY_SCHEDULED,
+            "status": "True",
+            "reason": "Scheduled",
+            "message": "",
+            "lastTransitionTime": timestamp(self._now() // 1_000_000 * 1_000_000),
+        }
+        body = msgspec.json.encode({"metadata": {"uid": group.metadata.uid}, "status": {"conditions": [condition]}})
+        path = resource.path(group.metadata.namespace or "", group.metadata.name, "status")
+        for attempt in range(_ATTEMPTS):
+            if not self._may_write():
+                return
+            try:
+                await self._client.request("PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH, timeout=10.0)
+            except ApiError as error:
+                if error.status not in _AGAIN:
+                    return
+                await asyncio.sleep(error.retry_after or 0.5 * 2**attempt)
+                continue
+            return

@@ -1,0 +1,51 @@
+"""The condition of Kubernetes' own PodGroups: written once, when the last pod that the group needs is bound."""
+
+from __future__ import annotations
+
+from tests.support.api_faults import faults, refused
+from tests.support.live_runs import LiveRun, play
+from tutti.kube.objects import PodGroup
+
+KIND = PodGroup.KIND
+
+
+def add_group(run: LiveRun, minimum: int) -> None:
+    run.objects.create({"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}}, KIND)
+
+
+def is_scheduled(run: LiveRun) -> bool:
+    conditions = (run.objects.get(KIND, "default/g").get("status") or {}).get("conditions") or ()
+    return [(each["type"], each["status"]) for each in conditions] == [("PodGroupInitiallyScheduled", "True")]
+
+
+def test_the_condition_follows_the_last_binding() -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        last = refused(429, retry_after=0)
+        run.server.find_fault = faults(lambda each: each.is_binding and each.key == "default/g-1", last, last)
+        await run.started()
+        add_group(run, 2)
+        gang = run.add_pods("g-0", "g-1", schedulingGroup={"podGroupName": "g"})
+        await run.until(lambda: is_scheduled(run))
+        assert run.bound(gang) == set(gang)
+        await run.until_bound(run.add_pods("g-2", schedulingGroup={"podGroupName": "g"}))
+        assert len(run.server.sent(KIND, "status")) == 1
+
+    play(scene)
+
+
+def test_a_gang_that_lacks_a_pod_gets_no_condition() -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        fault = refused(422, "Invalid", "no")
+        run.server.find_fault = lambda each: fault if each.is_binding and each.key == "default/g-1" else None
+        scheduler = await run.started()
+        add_group(run, 2)
+        run.add_pods("g-0", "g-1", schedulingGroup={"podGroupName": "g"})
+        await run.until(lambda: scheduler.binder.refused_count)
+        await run.until(lambda: run.events("PartialGang"))
+        assert not run.server.sent(KIND, "status")
+        run.server.find_fault = lambda each: None
+        await run.until(lambda: is_scheduled(run))
+
+    play(scene)

@@ -1,0 +1,83 @@
+"""The cluster in memory of the live scheduler: reports and refusals go in, plans come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.builders import node, pod
+from tests.support.live_runs import quick_policy
+from tutti.client.reflector import Unreadable
+from tutti.cluster.edits import Put, Remove
+from tutti.engine.placement.profile import Profile
+from tutti.live.inbox import RefusedBinding, RefusedEviction, TakenBackBinding
+from tutti.live.watched_cluster import WatchedCluster
+
+NOW = 1_800_000_000_000_000
+SECOND = 1_000_000
+
+
+def watched(**times: int) -> WatchedCluster:
+    return WatchedCluster(Profile.default(), quick_policy(**times))
+
+
+def places(cluster: WatchedCluster, *entries: Any, now: int = NOW) -> dict[str, str]:
+    """Run a session and return the planned node of each pod."""
+    return {bound.pod: bound.node for bound in cluster.run_session(entries, now).plan.binds}
+
+
+def test_reports_become_a_plan() -> None:
+    cluster = watched()
+    cluster.apply([Put(node("n1")), Put(pod("a", "3"))], NOW)
+    assert places(cluster, Put(pod("b", "3"))) == {"default/a": "n1"}
+    assert places(cluster) == {}
+    assert places(cluster, Remove("Pod", "default/a", "a"), now=NOW + SECOND) == {"default/b": "n1"}
+
+
+def test_a_refused_binding_is_planned_elsewhere_after_its_backoff() -> None:
+    cluster = watched(first_backoff=SECOND, longest_backoff=SECOND, avoided_for=60 * SECOND)
+    first = places(cluster, Put(node("n1")), Put(node("n2")), Put(pod("a")))["default/a"]
+    result = cluster.run_session([RefusedBinding("default/a", "a", first, "no")], NOW)
+    assert not result.plan.binds
+    assert result.wake == NOW + SECOND
+    assert places(cluster, now=NOW + SECOND) == {"default/a": "n2" if first == "n1" else "n1"}
+
+
+def test_a_refusal_of_a_pod_that_is_gone_or_another_changes_nothing() -> None:
+    cluster = watched()
+    places(cluster, Put(node("n1")), Put(pod("a", "4")))
+    cluster.apply([RefusedBinding("default/unknown", "u", "n1", "no")], NOW)
+    cluster.apply([Remove("Pod", "default/a", "a"), Put(pod("a", "4", uid="new"))], NOW)
+    assert places(cluster, RefusedBinding("default/a", "a", "n1", "no")) == {"default/a": "n1"}
+
+
+def test_a_refusal_after_the_watch_has_reported_the_binding() -> None:
+    cluster = watched()
+    places(cluster, Put(node("n1")), Put(pod("a", "4")))
+    assert places(cluster, Put(pod("a", "4", on="n1")), RefusedBinding("default/a", "a", "n1", "no")) == {}
+    assert places(cluster, Put(pod("b", "4"))) == {}
+
+
+def test_a_binding_that_is_taken_back_is_planned_at_once() -> None:
+    cluster = watched()
+    assert places(cluster, Put(node("n1")), Put(pod("a"))) == {"default/a": "n1"}
+    assert places(cluster, TakenBackBinding("default/a", "a")) == {"default/a": "n1"}
+
+
+def test_after_a_refused_eviction_the_preemptor_tries_again() -> None:
+    cluster = watched()
+    cluster.apply([Put(node("n1")), Put(pod("victim", "3", on="n1", priority=1))], NOW)
+    plan = cluster.run_session([Put(pod("a", "3", priority=9))], NOW).plan
+    assert [each.pod for each in plan.evictions] == ["default/victim"]
+    assert [each.pod for each in plan.nominated] == ["default/a"]
+    refusal = RefusedEviction("default/victim", "victim", "default/high", "no")
+    assert not cluster.run_session([refusal], NOW + 1).plan.evictions
+    plan = cluster.run_session([], NOW + SECOND).plan
+    assert [each.pod for each in plan.evictions] == ["default/victim"]
+
+
+def test_an_object_that_cannot_be_read_keeps_its_last_version() -> None:
+    cluster = watched()
+    places(cluster, Put(node("n1")), Put(pod("a", "3", on="n1")))
+    cluster.apply([Unreadable("Pod", "default/a", "a", "spec.containers: 7")], NOW)
+    assert cluster.cluster.set_aside["Pod", "default/a"] == "spec.containers: 7"
+    assert places(cluster, Put(pod("b", "3"))) == {}

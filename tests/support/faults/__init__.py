@@ -1,0 +1,1 @@
+"""Tests of the fault harness in tests/controlplane/faults that need no control plane."""
