@@ -2,12 +2,14 @@
 
 Every line that starts with `$ ` in a ```console block of a document is a command. `make` commands must name targets of
 the Makefile. `tutti` commands must succeed; they run in a copy of examples/getting-started, or of the root if they name
-files under examples/. A line with `kubectl` needs a cluster, so only its shell syntax is checked.
+files under examples/. Commands that read a cluster get one with the objects of examples/getting-started, as the current
+context and as context staging. A line with `kubectl` needs a real cluster, so only its shell syntax is checked.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import json
 import os
@@ -25,6 +27,8 @@ import pytest
 from _pytest.mark import ParameterSet
 from importlinter.cli import lint_imports
 
+from tests.support.cluster_api_server import ClusterApiServer, kubeconfig, objects_of
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, TESTS = ROOT / "src" / "tutti", ROOT / "tests"
 EXAMPLES = ROOT / "examples"
@@ -36,11 +40,11 @@ DOCUMENTS = [
 ]
 CONSOLE_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
-SERVES = ["tutti", "recommender"]
-"""A command that does not end; tests/serve starts and stops it."""
+SERVES = ("recommender", "scheduler")
+"""Commands that do not end; tests/serve and tests/live start and stop them."""
 UNCHECKED = {"aws", "git", "pip", "python3"}
-WITHOUT_SOURCE = {"browser", "conformance/purchases", "scenarios", "support"}
-"""Folders of tests without a folder of the same name in the source: a browser, data, builders."""
+WITHOUT_SOURCE = {"browser", "conformance/purchases", "controlplane", "scenarios", "support"}
+"""Folders of tests without a folder of the same name in the source: a browser, data, a control plane, builders."""
 MAX_MODULES = 15
 """Modules in one folder."""
 LONG_FOLDERS = {
@@ -127,14 +131,34 @@ def test_documented_requests_are_answered(line: str) -> None:
     assert json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("line", [c for c in commands_with("tutti") if str(c.values[0]).split()[:2] != SERVES])
-def test_documented_tutti_commands_succeed(line: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ClusterApiServer]:
+    """Serve the objects of the first example."""
+    with ClusterApiServer(objects_of(EXAMPLES / "getting-started" / "cluster.json")).running() as server:
+        yield server
+
+
+def is_serving(command: ParameterSet) -> bool:
+    """Return whether a documented command does not end."""
+    return str(command.values[0]).split()[1] in SERVES
+
+
+@pytest.mark.parametrize("line", [c for c in commands_with("tutti") if is_serving(c)])
+def test_documented_servers_have_these_options(line: str) -> None:
+    _, name, *arguments = shlex.split(line)
+    command = importlib.import_module(f"tutti.cli.{name}.command").command
+    assert command.make_context(name, arguments)
+
+
+@pytest.mark.parametrize("line", [c for c in commands_with("tutti") if not is_serving(c)])
+def test_documented_tutti_commands_succeed(line: str, tmp_path: Path, cluster: ClusterApiServer) -> None:
     examples = shutil.copytree(EXAMPLES, tmp_path / "examples")
+    config = kubeconfig(tmp_path, cluster.url, contexts=("test", "staging"))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         cwd=tmp_path if "examples/" in line else examples / "getting-started",
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "KUBECONFIG": str(config)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

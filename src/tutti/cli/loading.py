@@ -1,6 +1,7 @@
-"""Reads files for a command, with a spinner on a terminal and notes on standard error.
+"""Reads files or a cluster for a command, with a spinner on a terminal and notes on standard error.
 
-Contract: `load_cluster` reads all files or raises a `TuttiError`. Notes about ambiguous input go to standard error,
+Contract: `load_cluster` reads all files, or the kinds that the command needs from the cluster of a kubeconfig context,
+or raises a `TuttiError`. Notes about ambiguous input go to standard error,
 each once. The garbage collector skips all loaded objects afterwards, because they live until the process ends.
 """
 
@@ -19,22 +20,31 @@ from tutti.exceptions import InputError
 if TYPE_CHECKING:
     from tutti.app.load import LoadedObjects
     from tutti.app.loaded_cluster import LoadedCluster
+    from tutti.cli.options import ClusterInput
     from tutti.engine.placement.profile import Profile
     from tutti.kube.reading.parsed_file import ParsedFile
+    from tutti.kube.reading.sources import Source
 
 
-def load_cluster(paths: Sequence[str]) -> LoadedCluster:
-    """Read files into a cluster."""
-    with spinner("reading"):
-        from tutti.app.load import load_sources
+def load_cluster(given: ClusterInput, kinds: Sequence[str]) -> LoadedCluster:
+    """Read all files, or else these kinds of a cluster, and build the cluster in memory."""
+    with spinner("reading") as tell:
         from tutti.app.loaded_cluster import LoadedCluster
-        from tutti.kube.reading.sources import read_sources
 
-        loaded = load_sources(read_sources(paths), name=", ".join(paths))
+        loaded = _load_context(given, kinds, tell) if given.is_live else _load_files(given.paths)
         cluster = LoadedCluster.of(loaded)
         _exempt_from_collection()
     _print_notes(loaded)
     return cluster
+
+
+def load_context(given: ClusterInput, kinds: Sequence[str]) -> LoadedObjects:
+    """Read these kinds of the cluster of a context."""
+    with spinner("reading") as tell:
+        loaded = _load_context(given, kinds, tell)
+        _exempt_from_collection()
+    _print_notes(loaded)
+    return loaded
 
 
 def load_parsed_files(paths: Sequence[str], files: Iterable[ParsedFile]) -> LoadedObjects:
@@ -46,6 +56,24 @@ def load_parsed_files(paths: Sequence[str], files: Iterable[ParsedFile]) -> Load
         _exempt_from_collection()
     _print_notes(loaded)
     return loaded
+
+
+def _load_files(paths: Sequence[str]) -> LoadedObjects:
+    from tutti.app.load import load_sources
+    from tutti.kube.reading.sources import read_sources
+
+    return load_sources(read_sources(paths), name=", ".join(paths))
+
+
+def _load_context(given: ClusterInput, kinds: Sequence[str], tell: Callable[[str], None]) -> LoadedObjects:
+    from msgspec.structs import replace
+
+    from tutti.app.load import load_lists
+    from tutti.cli.cluster_reading import read_context
+
+    read = read_context(given, kinds, tell)
+    loaded = load_lists(read.decoded(), name=read.name)
+    return replace(loaded, notes=(*read.notes, *loaded.notes))
 
 
 def _exempt_from_collection() -> None:
@@ -62,14 +90,20 @@ def _print_notes(loaded: LoadedObjects) -> None:
 def load_profile(path: str | None, scheduler_name: str | None) -> Profile:
     """Return the profile of a configuration file, or the default profile."""
     from tutti.app.scheduler_profile import scheduler_profile
+
+    return scheduler_profile(read_configuration(path), scheduler_name)
+
+
+def read_configuration(path: str | None) -> Source | None:
+    """Read the file of `--profile`, if given."""
     from tutti.kube.reading.sources import read_sources
 
     if path is None:
-        return scheduler_profile(None, scheduler_name)
+        return None
     source, *more = read_sources([path])
     if more:
         raise InputError("want one file, not a directory", file=path)
-    return scheduler_profile(source, scheduler_name)
+    return source
 
 
 def print_note(text: str) -> None:

@@ -22,6 +22,9 @@ COMMANDS = {
     "schedule": "Say where pending pods go, and why the rest cannot",
     "explain": "Give the verdict of every node on one pod, or say why a gang waits",
     "recommend": "Say which nodes to buy for pending pods, and what they cost",
+    "dump": "Write what tutti reads from a cluster, as a file for -f",
+    "scheduler": "Schedule the pods of a running cluster, gangs whole or not at all",
+    "inspect": "Say what a running scheduler has in mind: queue, gangs, holds, plans",
     "recommender": "Run the recommender as an HTTP service",
     "scalesim": "Play a scaling simulation from a Gardener snapshot, round by round",
     "replay": "Run a recording of sessions again, and say where the plans differ",
@@ -59,15 +62,17 @@ class Commands(click.Group):
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tutti-k8s", message="%(version)s")
 def cli() -> None:
-    """One scheduling brain for Kubernetes: it places pods as kube-scheduler does, from a file, and says why.
+    """One scheduling brain for Kubernetes: it places pods as kube-scheduler does, and says why.
 
     \b
-    Dump a cluster and ask:
-      kubectl get nodes,pods,services,replicasets -A -o json > cluster.json
-      tutti schedule -f cluster.json
-      tutti explain pod/NAME -f cluster.json
+    Ask the cluster of the current kubeconfig context:
+      tutti schedule
+      tutti explain pod/NAME
 
-    docs/getting-started.md has the line that dumps everything the scheduler reads.
+    \b
+    Or dump the cluster, and ask the file:
+      tutti dump > cluster.json
+      tutti schedule -f cluster.json
     """
 
 

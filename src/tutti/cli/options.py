@@ -1,12 +1,14 @@
 """Options that commands share, with the names that kubectl uses.
 
-Contract: imports only click. The value of `-f` is a list of paths for `kube.reading.sources`.
+Contract: imports only click. The paths of `-f` are for `kube.reading.sources`; without `-f`, `cluster_reading` reads
+the cluster of a kubeconfig context. `-f` and the options of a context exclude each other.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -18,19 +20,57 @@ ALL = ""
 """The namespace that means all namespaces."""
 
 
-def files(command: _Command) -> _Command:
-    """Add `-f`: the input files."""
-    return click.option(
+class ClusterInput(NamedTuple):
+    """Where a command reads the cluster: from files, or else from the cluster of a kubeconfig context."""
+
+    paths: tuple[str, ...] = ()
+    kubeconfig: str = ""
+    context: str = ""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the command reads a cluster, not files."""
+        return not self.paths
+
+
+def files_or_context(command: _Command) -> _Command:
+    """Add `-f`, `--kubeconfig` and `--context`; the command gets a `ClusterInput` as ``given``."""
+    files = click.option(
         "-f",
         "--filename",
         "paths",
         multiple=True,
-        required=True,
         type=_PATH,
         metavar="FILE",
         help="A dump or manifest (JSON or YAML, also gzipped), a directory of them, or - for standard input. "
-        "May be repeated; a later file replaces objects of an earlier one.",
-    )(command)
+        "May be repeated; a later file replaces objects of an earlier one. Without it the cluster itself is read.",
+    )
+    return files(context(command))
+
+
+def context(command: _Command) -> _Command:
+    """Add `--kubeconfig` and `--context`; the command gets a `ClusterInput` as ``given``."""
+
+    @functools.wraps(command)
+    def with_input(*args: Any, kubeconfig: str | None, context: str | None, **others: Any) -> Any:
+        given = ClusterInput(others.pop("paths", ()), kubeconfig or "", context or "")
+        if given.paths and (given.kubeconfig or given.context):
+            option = "--kubeconfig" if given.kubeconfig else "--context"
+            raise click.UsageError(f"-f reads files and {option} reads a cluster: give one of them.")
+        return command(*args, **others, given=given)
+
+    decorated: Any = with_input
+    for option in (
+        click.option("--context", metavar="NAME", help="The kubeconfig context to read; without it the current one."),
+        click.option(
+            "--kubeconfig",
+            type=click.Path(),
+            metavar="FILE",
+            help="The kubeconfig; without it $KUBECONFIG, ~/.kube/config, or the service account of the pod.",
+        ),
+    ):
+        decorated = option(decorated)
+    return cast("_Command", decorated)
 
 
 def profile(command: _Command) -> _Command:

@@ -16,6 +16,7 @@ _COLOURS = {
     "Placed": "green", "Feasible": "green", "Best": "green", "ok": "green",
     "Pending": "red", "Refused": "red", "Evicted": "yellow", "differs": "red",
     "Gated": "yellow", "Skipped": "yellow", "unsupported": "yellow", "Waiting": "yellow", "Moved": "yellow",
+    "Partial": "red", "Backoff": "yellow", "Running": "green", "Due": "green",
 }  # fmt: skip
 _CELL = re.compile(rf"(?:^|(?<=   ))({'|'.join(_COLOURS)})(?=   |$)")
 """A table cell that is one of these words; cells are at least three spaces apart."""

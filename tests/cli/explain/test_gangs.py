@@ -223,3 +223,15 @@ def test_a_pod_of_a_gang(tutti: Tutti, save: Save) -> None:
     run = tutti("explain", "pod/train-0", "-f", rack_bound(save))
     (line,) = (line for line in run.lines if line.startswith("Gang:"))
     assert line.startswith("Gang:        train (waits: 3 of 4 pods fit in rack r1; ")
+
+
+def test_the_scheduler_is_that_of_the_gang(tutti: Tutti, save: Save) -> None:
+    """Of a gang with pods of several schedulers, those of the default scheduler are tried."""
+    gang, mixed = members("train", 3, schedulerName="tutti"), members("mixed", 1, schedulerName="tutti")
+    groups = (pod_group("train", 3), pod_group("mixed", 2))
+    mixed += members("mixed", 1, first=1, schedulerName="default-scheduler")
+    path = save(rack_node("a"), *groups, *gang, *mixed)
+    assert "waits: 2 of 3 pods fit" in tutti("explain", "gang/train", "-f", path).out
+    elsewhere = tutti("explain", "gang/train", "-f", path, "--scheduler-name", "default-scheduler").out
+    assert "0 waiting, 3 of another scheduler" in elsewhere
+    assert "1 waiting, 1 of another scheduler" in tutti("explain", "gang/mixed", "-f", path).out

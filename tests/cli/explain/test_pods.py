@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import yaml
 
@@ -138,9 +140,28 @@ def test_structured(tutti: Tutti, write: Write) -> None:
 def test_pods_that_nobody_tries(tutti: Tutti, write: Write) -> None:
     path = write(node("a"), pod("g", schedulingGates=[{"name": "wait"}]), pod("v", schedulerName="volcano"))
     assert head(tutti("explain", "g", "-f", path))["Skipped"].endswith("waiting for scheduling gates: [wait]")
-    fields = head(tutti("explain", "v", "-f", path))
+    fields = head(tutti("explain", "v", "-f", path, "--scheduler-name", "default-scheduler"))
     assert fields["Skipped"].endswith("schedulerName is volcano")
     assert fields["Outcome"] == "goes to a: the only node that can take it"
+
+
+def test_the_scheduler_is_that_of_the_pod(tutti: Tutti, write: Write, tmp_path: Path) -> None:
+    """The name in the pod also chooses the profile, if the configuration has one of that name."""
+    path = write(node("a", taints=[TAINT]), pod("v", schedulerName="volcano"), pod("o", schedulerName="other"))
+    assert "Skipped" not in head(tutti("explain", "v", "-f", path))
+    profiles = [
+        {"schedulerName": "default-scheduler"},
+        {"schedulerName": "volcano", "plugins": {"multiPoint": {"disabled": [{"name": "TaintToleration"}]}}},
+    ]
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    configuration = tmp_path / "profiles.yaml"
+    configuration.write_text(yaml.safe_dump({**kind, "profiles": profiles}))
+    explain = partial(tutti, "explain", "-f", path, "--profile", str(configuration))
+    fields = head(explain("v"))
+    assert fields["Outcome"] == "goes to a: the only node that can take it"
+    assert "Skipped" not in fields
+    assert "untolerated taint" in head(explain("v", "--scheduler-name", "default-scheduler"))["Outcome"]
+    assert head(explain("o"))["Skipped"].endswith("schedulerName is other")
 
 
 def test_pods_named_by_node(tutti: Tutti, write: Write) -> None:
@@ -158,7 +179,8 @@ def test_which_pod(tutti: Tutti, write: Write) -> None:
     for arguments, line in (
         (("pod/p",), "pod 'p' is in several namespaces (x, y): choose one with -n"),
         (("pod/q",), "pod 'q' is not in the input"),
-        (("pod/p", "-n", "z"), "pod 'p' is not in namespace z of the input"),
+        (("pod/p", "-n", "z"), "pod 'p' is not in namespace z of the input, but in x, y: choose with -n"),
+        (("pod/q", "-n", "z"), "pod 'q' is not in namespace z of the input"),
         (("node/a",), 'want pod/NAME, got "node/a"'),
         (("pod/done",), "pod 'default/done' has finished (Failed): the scheduler is done with it"),
     ):

@@ -15,6 +15,7 @@ from tests.support.command_line import Run
 from tests.support.documents import node, pod
 from tests.support.paths import ROOT
 from tutti.app.recommend.make_recommendation import make_recommendation
+from tutti.cli.options import ClusterInput
 from tutti.cli.recommend.advice import advice_text
 from tutti.cli.recommend.inputs import RecommendInputs, read_inputs
 from tutti.cluster.work.work_budget import WorkBudget
@@ -282,9 +283,9 @@ def test_a_byte_order_mark_is_nothing(tutti: Tutti, tmp_path: Path) -> None:
 
 
 def _inputs(*paths: Path, pools: Path | None = None, seconds: float = 5.0) -> RecommendInputs:
-    names = [str(path) for path in paths]
+    given = ClusterInput(tuple(map(str, paths)))
     return read_inputs(
-        names, pools=str(pools) if pools else None, prices=None, region="", options=RecommendOptions(), seconds=seconds
+        given, pools=str(pools) if pools else None, prices=None, region="", options=RecommendOptions(), seconds=seconds
     )
 
 

@@ -60,7 +60,7 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
 
 
 @click.command("recommend")
-@options.files
+@options.files_or_context
 @click.option(
     "--pools",
     type=_FILE,
@@ -116,7 +116,6 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
 @click.option("--report", metavar="FILE", help="Write an HTML page with a drawing of the plan, and the comparison.")
 @click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
 def command(
-    paths: tuple[str, ...],
     pools: str | None,
     prices: str | None,
     region: str | None,
@@ -132,17 +131,21 @@ def command(
     compare: bool,
     report: str | None,
     fail_unschedulable: bool,
+    given: options.ClusterInput,
 ) -> None:
     """Say which nodes to buy for pending pods, which nodes to remove, and what that costs.
 
-    Reads a cluster as kubectl prints it, tries the nodes that each pool could add in each zone, and prints how many
-    nodes to add where, so that as many pending pods as possible get a node at the least cost. The answer has a lower
-    bound of the cost, and the reason for every pod that stays pending. Buys nothing and does not change the cluster.
+    Reads the cluster of the current kubeconfig context, or a dump of a cluster (-f), tries the nodes that each pool
+    could add in each zone, and prints how many nodes to add where, so that as many pending pods as possible get a node
+    at the least cost. The answer has a lower bound of the cost, and the reason for every pod that stays pending. Buys
+    nothing and does not change the cluster.
 
     \b
+    tutti recommend
+    tutti recommend --context staging --pools pools.yaml --down
     tutti recommend -f cluster.json
     tutti recommend -f cluster.json --pools pools.yaml --prices prices.csv
-    kubectl get nodes,pods,daemonsets,nodepools.karpenter.sh -A -o json | tutti recommend -f - -o wide
+    tutti dump | tutti recommend -f - -o wide
     tutti recommend -f cluster.json -f new-job.yaml --pools pools.yaml --apply
     tutti recommend -f cluster.json --pools pools.yaml --compare --report plan.html
     tutti recommend -f cluster.json --pools pools.yaml --down
@@ -152,14 +155,14 @@ def command(
     from tutti.cli.recommend.advice import advice_text, check_constraint
     from tutti.cli.recommend.inputs import read_inputs
 
-    _check([*paths, pools, prices], form=form, applied=applied, compare=compare, report=report)
+    _check([*given.paths, pools, prices], form=form, applied=applied, compare=compare, report=report)
     chosen = _options(objective, strategy, binder=binder, weights=weights)
     if down:
         from msgspec.structs import replace
 
         chosen = replace(chosen, down=down_options.down_of(down_settings))
     inputs = read_inputs(
-        paths, pools=pools, prices=prices, region=region or "", options=chosen, seconds=time_limit
+        given, pools=pools, prices=prices, region=region or "", options=chosen, seconds=time_limit
     )  # fmt: skip
     request = with_snapshot_time(inputs.request, down_options=chosen.down)
     if form == "advice":
@@ -172,7 +175,7 @@ def command(
     else:
         _print(result, form=form, applied=applied)
     if report is not None:
-        _write(report, result, comparison=comparison, paths=[*paths, pools, prices])
+        _write(report, result, comparison=comparison, paths=[*_names(given), pools, prices])
     if fail_unschedulable and answer.left:
         raise click.exceptions.Exit(1)
 
@@ -218,6 +221,11 @@ def _write(
     compared, removals = ((), None) if comparison is None else (comparison.purchases, comparison.removals)
     request = result.request
     write_report(report, Report(request, result.recommendation, compared, not_considered(request), sources, removals))
+
+
+def _names(given: options.ClusterInput) -> tuple[str, ...]:
+    """Return the names of the input on the report: its files, or the context."""
+    return given.paths or (f"context {given.context}" if given.context else "the current context",)
 
 
 def _options(objective: str, strategy: str, *, binder: str, weights: dict[str, int]) -> RecommendOptions:

@@ -1,9 +1,9 @@
-"""Reads the files of `tutti recommend` into a request.
+"""Reads the files of `tutti recommend`, or the cluster of a kubeconfig context, into a request.
 
-Contract: `-f` is a cluster, as for every command, or one document of a format with its own node pools
-(`wire.request_formats`): a Gardener snapshot, a planner request, a scenario file, or the body of a request to the
-server. Each comes from a file or from standard input. Every file is decoded once. A file that cannot be read raises
-`InputError`; notes about the input go to standard error.
+Contract: without `-f` the cluster of the context is read. `-f` is a cluster, as for every command, or one document of a
+format with its own node pools (`wire.request_formats`): a Gardener snapshot, a planner request, a scenario file, or the
+body of a request to the server. Each comes from a file or from standard input. Every file is decoded once. A file that
+cannot be read raises `InputError`; notes about the input go to standard error.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from tutti.app.load import LoadedObjects
 from tutti.app.missing_kinds import missing_kinds_of_pending
-from tutti.cli.loading import load_parsed_files, print_note, spinner
+from tutti.cli.loading import load_context, load_parsed_files, print_note, spinner
+from tutti.cli.options import ClusterInput
+from tutti.client.needed_kinds import kinds_to_recommend
 from tutti.exceptions import InputError
 from tutti.kube.reading.sources import Source, read_sources
 from tutti.recommend.build_request import assemble, price_book
@@ -47,7 +50,7 @@ class RecommendInputs(NamedTuple):
 
 
 def read_inputs(
-    paths: Sequence[str],
+    given: ClusterInput,
     *,
     pools: str | None,
     prices: str | None,
@@ -57,8 +60,11 @@ def read_inputs(
 ) -> RecommendInputs:
     """Read all inputs of a recommendation; a document may have its own time limit instead of `seconds`."""
     table = one_source(prices) if prices is not None else None
+    if given.is_live:
+        loaded = load_context(given, kinds_to_recommend(has_pools=pools is not None, down=options.down is not None))
+        return _assembled(loaded, table, pools=pools, region=region, options=options, seconds=seconds)
     with spinner("reading"):
-        sources = list(read_sources(paths))
+        sources = list(read_sources(given.paths))
     documents, complete = _identify(sources)
     if complete is not None:
         for option, value in (("--pools", pools), ("--region", region)):
@@ -69,11 +75,24 @@ def read_inputs(
             parsed = parse_request(complete)
             request = parsed.read(price_book(table), options=options)
             return RecommendInputs(request, parsed.seconds(seconds), constraint_of_request(parsed.content, complete))
-    loaded = load_parsed_files(paths, (document.kubernetes_objects() for document in documents))
+    loaded = load_parsed_files(given.paths, (document.kubernetes_objects() for document in documents))
+    return _assembled(loaded, table, pools=pools, region=region, options=options, seconds=seconds)
+
+
+def _assembled(
+    loaded: LoadedObjects,
+    prices: Source | None,
+    *,
+    pools: str | None,
+    region: str,
+    options: RecommendOptions,
+    seconds: float,
+) -> RecommendInputs:
+    """Return the request for a cluster, with the pools of a file or of the cluster."""
     with spinner("reading pools and prices"):
         pools_file = one_source(pools) if pools is not None else None
         snapshot = loaded.schedulable
-        read = read_pools_for(snapshot, price_book(table), pools=pools_file, region=region, option="--region")
+        read = read_pools_for(snapshot, price_book(prices), pools=pools_file, region=region, option="--region")
         request = assemble(snapshot, read.catalogue, options=options)
     for line in missing_kinds_of_pending(loaded.snapshot):
         print_note(line)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("schedule")
-@options.files
+@options.files_or_context
 @options.output("table", "wide", "json", "yaml", "name")
 @options.namespace("Show the pods of this namespace only; without it those of all. Also where --scale looks.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Show the pods of all namespaces, and a column for them.")
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 @click.option("--consolidation", is_flag=True, help="Move running pods to make room before evicting any.")
 @click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod or gang that is shown is not placed.")
 def command(
-    paths: tuple[str, ...],
     form: str,
     namespace: str | None,
     all_namespaces: bool,
@@ -49,18 +48,20 @@ def command(
     no_preemption: bool,
     consolidation: bool,
     fail_unschedulable: bool,
+    given: options.ClusterInput,
 ) -> None:
     """Say where pending pods go, and why the rest cannot.
 
-    Reads a cluster as kubectl prints it, places its pending pods exactly as kube-scheduler would, and prints one line
-    for each: its node, or why there is none. Pods may evict pods of lower priority; the evictions are shown. Gangs,
-    pods that name a common group, are placed whole or not at all and have a line each; -o wide lists their members.
-    Never changes the cluster.
+    Reads the cluster of the current kubeconfig context, or a dump of a cluster (-f), places its pending pods exactly as
+    kube-scheduler would, and prints one line for each: its node, or why there is none. Pods may evict pods of lower
+    priority; the evictions are shown. Gangs, pods that name a common group, are placed whole or not at all and have a
+    line each; -o wide lists their members. Never changes the cluster.
 
     \b
-    tutti schedule -f cluster.json
+    tutti schedule
+    tutti schedule --context staging --drain node-7
+    tutti dump | tutti schedule -f - -f new-job.yaml -o wide
     kubectl get nodes,pods -A -o json | tutti schedule -f -
-    tutti schedule -f cluster.json -f new-job.yaml -o wide
     tutti schedule -f cluster.json --drain node-7 --add node-1=2 --scale deployment/web=20
     """
     if consolidation and no_preemption:
@@ -68,11 +69,12 @@ def command(
     from tutti.app.schedule import pending_count, schedule_pods, selector_of
     from tutti.cli.loading import load_cluster, load_profile, print_note, spinner
     from tutti.cli.schedule.what_if_options import what_if_of
+    from tutti.client.needed_kinds import kinds_to_schedule
 
     profile = load_profile(profile_path, scheduler_name)
     query = selector_of(selector)
-    loaded = load_cluster(paths)
     what_if = what_if_of(add=add, scale=scale, cordon=cordon, drain=drain)
+    loaded = load_cluster(given, kinds_to_schedule(scales=bool(scale)))
     if any(what_if):
         loaded = loaded.with_what_if(what_if, namespace=namespace)
         for note in loaded.notes:

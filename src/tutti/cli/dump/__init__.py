@@ -1,0 +1,1 @@
+"""`tutti dump`: `command` writes what the other commands read from a cluster; its format is `wire.cluster_dump`."""

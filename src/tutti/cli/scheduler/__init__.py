@@ -1,0 +1,1 @@
+"""`tutti scheduler`: `command` runs the live scheduler of `tutti.live`."""
