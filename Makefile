@@ -38,6 +38,14 @@ demo: $(RUN) ## Tour the main commands on a packaged example cluster, in under a
 test: $(DEV) ## Run the tests on all cores
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
+.PHONY: test-live
+test-live: $(DEV) control-plane ## Test on a real control plane: etcd, kube-apiserver, controller manager, kwok
+	TUTTI_LIVE_TESTS=1 $(BIN)/pytest --durations=10 tests/controlplane $(ARGS)
+
+.PHONY: control-plane
+control-plane: ## Build a control plane into the user's cache, once (needs Go 1.26; 10 to 15 minutes on two cores)
+	@tests/controlplane/build
+
 .PHONY: browser
 browser: $(DEV) chromium ## Test the report page in Chromium: light and dark, on a desktop and on a phone
 	$(BIN)/pytest -rs tests/browser $(ARGS)
@@ -84,6 +92,12 @@ fuzz-oracle: $(RUN) $(ORACLE) ## Compare with kube-scheduler on fresh cases (SEE
 .PHONY: fuzz-karpenter
 fuzz-karpenter: $(RUN) $(KARPENTER) ## Compare purchases with Karpenter's on fresh instances (SEED="1 2"; needs Go)
 	$(BIN)/python oracle/fuzz_karpenter.py --oracle $(KARPENTER) $(ARGS) $(SEED)
+
+# Defaults: two replicas of tutti, 1,000 faults, 100 kills, 20 changes of leader; about half an hour.
+# make soak ARGS="--peer" runs kube-scheduler's native gangs instead; ARGS="--help" lists all options.
+.PHONY: soak
+soak: $(DEV) control-plane ## Test the scheduler under faults, kill -9 and changes of leader on a real control plane
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.controlplane.faults.soak $(ARGS)
 
 .PHONY: clean
 clean: ## Remove .venv, caches and build output
