@@ -572,6 +572,28 @@ def test_a_partial_gang_is_undone_after_a_while() -> None:
     assert [(each.gang, each.running, each.minimum) for each in plan.partial_gangs] == [("default/g", 2, 3)]
 
 
+def test_the_time_of_a_partial_gang_counts_from_its_last_binding_even_after_a_restart() -> None:
+    cluster, _, engine = partial()
+    for number, at in enumerate((START - 10 * MINUTE, START - 50 * SECOND)):
+        bound_at = k.Condition(type="PodScheduled", status="True", last_transition_time=timestamp(at))
+        cluster.apply(Put(replace(cluster.pod(f"default/g-{number}"), status=k.PodStatus(conditions=(bound_at,)))))
+    queue = Queue(cluster)  # as a scheduler that has just started has it
+    assert not session(engine, queue, START, Policy()).evictions
+    assert not session(engine, queue, START + 10 * SECOND, Policy()).evictions
+    assert queue.wake == START + 11 * SECOND, "the API server's times are whole seconds"
+    assert len(session(engine, queue, START + 11 * SECOND, Policy()).evictions) == 2
+
+
+def test_a_new_scheduler_looks_at_an_old_partial_gang_for_a_second() -> None:
+    cluster, _, engine = partial()
+    old = k.Condition(type="PodScheduled", status="True", last_transition_time=timestamp(START - 10 * MINUTE))
+    for number in (0, 1):
+        cluster.apply(Put(replace(cluster.pod(f"default/g-{number}"), status=k.PodStatus(conditions=(old,)))))
+    queue = Queue(cluster)
+    assert not session(engine, queue, START, Policy()).evictions, "it may be completed in a moment"
+    assert len(session(engine, queue, START + SECOND, Policy()).evictions) == 2
+
+
 def test_a_partial_gang_is_completed_if_there_is_room() -> None:
     cluster, queue, engine = partial()
     cluster.apply(Put(node("b")))

@@ -4,9 +4,11 @@ A gang is partial if some, but fewer than its minimum of its pods are bound and 
 minimum at once: a binding failed, or its scheduler stopped in between. Every session tries to complete it (its missing
 pods are the first turn). After `Patience.partial_for` the plan evicts its bound pods that have a controller and have
 not started, or started lately (`Patience.undo_started_within`); other bound pods are reported, once. If the evictions
-are refused, they are tried again after the same time. A gang that once ran whole is never undone; pods whose bindings
-are not confirmed yet do not make a gang whole. A gang whose minimum is unknown, because its group is missing or
-invalid, is left alone.
+are refused, they are tried again after the same time. The time counts from the last binding of its pods, as their
+conditions tell it, so that a scheduler that is restarted again and again does not wait anew each time; a gang that is
+seen partial for the first time gets `_FIRST_LOOK` in any case. A gang that once ran whole is never undone; pods whose
+bindings are not confirmed yet do not make a gang whole. A gang whose minimum is unknown, because its group is missing
+or invalid, is left alone.
 
 Contract: what was seen (`PartialGangs`) belongs to the queue and follows its marks; a session costs the gangs that have
 changed, and the partial ones.
@@ -23,10 +25,13 @@ from tutti.cluster.cluster import Cluster
 from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.gangs.gang_state import GangPhase, GangState
 from tutti.engine.session.plan import PartialGang
-from tutti.engine.session.policy import Patience
+from tutti.engine.session.policy import SECOND, Patience
 from tutti.engine.session.queue_order import creation_time
 from tutti.kube.objects import Pod
 from tutti.kube.times import micros
+
+_FIRST_LOOK = SECOND
+"""How long the undoing of a partial gang waits at least after the gang was first seen, in microseconds."""
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -44,12 +49,12 @@ class PartialGangs(msgspec.Struct, frozen=True):
     """Gangs that have run whole, with the uids of the pods that ran then: a gang of which none of them runs any more is
     another gang, which may have the same name."""
     since: dict[str, int] = {}
-    """Partial gangs, with the time at which each was first seen, in microseconds."""
+    """Partial gangs, with the time since which each counts as partial, in microseconds."""
     undone: dict[str, Undone] = {}
     """Partial gangs that a plan has undone or reported."""
 
 
-def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now: int) -> PartialGangs:
+def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now: int, partial_for: int) -> PartialGangs:
     """Return what is remembered after some gangs have changed; the same object if nothing is new."""
     gangs, since = Gangs.of(cluster), dict(seen.since)
     ran_whole: dict[str, tuple[str, ...]] = {}
@@ -69,7 +74,8 @@ def follow(seen: PartialGangs, cluster: Cluster, changed: Iterable[str], *, now:
         elif phase is GangPhase.PARTIAL:
             if not set(known).intersection(uids):
                 ran_whole[key] = ()
-                since.setdefault(key, now)
+                if key not in since:
+                    since[key] = max(_last_binding(cluster, running, now), now - max(partial_for - _FIRST_LOOK, 0))
         elif phase is GangPhase.WHOLE and all(_is_confirmed(cluster.pods.objects[row]) for row in running):
             ran_whole[key] = uids
             since.pop(key, None)
@@ -137,6 +143,19 @@ def _ran_whole(cluster: Cluster, gangs: Gangs, key: str, running: Sequence[int])
         return False
     pods = (cluster.pods.objects[row] for row in running)
     return any(pod is not None and creation_time(pod) <= whole_since for pod in pods)
+
+
+def _last_binding(cluster: Cluster, running: Sequence[int], now: int) -> int:
+    """Return when the last of some running pods was bound; `now` if one does not say so."""
+    last = 0
+    for row in running:
+        pod = cluster.pods.objects[row]
+        conditions = (pod.status.conditions if pod is not None else None) or ()
+        bound = next((each for each in conditions if each.type == "PodScheduled" and each.status == "True"), None)
+        if bound is None or not bound.last_transition_time:
+            return now
+        last = max(last, micros(bound.last_transition_time) + SECOND)  # the API server writes whole seconds
+    return min(last, now)
 
 
 def _uids(cluster: Cluster, rows: Iterable[int]) -> tuple[str, ...]:

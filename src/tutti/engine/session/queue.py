@@ -151,12 +151,12 @@ class Queue(QueueState):
         """Return the nodes where a binding of one of some pods failed lately."""
         return nodes_avoided_by(pods, self.avoided, cluster=self.cluster, now=now) if self.avoided else set()
 
-    def _note_gangs(self, gangs: set[str], now: int) -> None:
+    def _note_gangs(self, gangs: set[str], now: int, patience: Patience) -> None:
         """Remember which gangs have run whole, and which are partial."""
         if self._index_marks:
             self._noted_gangs |= gangs
             self._noted_depth = len(self._index_marks)
-        self.partial = follow(self.partial, self.cluster, gangs, now=now)
+        self.partial = follow(self.partial, self.cluster, gangs, now=now, partial_for=patience.partial_for)
 
     def undo_partial_gangs(self, now: int, patience: Patience) -> list[PartialGang]:
         """Return the gangs that were not completed in time, as far as that is new or has changed."""
@@ -212,7 +212,7 @@ class Queue(QueueState):
         for name in changes.removed:
             self.drop(name)
         if changes.gangs or self._unnoted_gangs:
-            self._note_gangs(changes.gangs | self._unnoted_gangs, now)
+            self._note_gangs(changes.gangs | self._unnoted_gangs, now, patience)
             self._unnoted_gangs = set()
         if self.avoided:
             self._forget_avoided(now)
