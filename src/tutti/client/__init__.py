@@ -1,6 +1,7 @@
-"""The Kubernetes API over aiohttp: credentials, lists, watches and writes.
+"""The Kubernetes API: credentials, lists, watches and writes.
 
 - `access`          where is the API server, whom do we trust, and who are we?
+- `http`            how are thousands of small writes sent at a low cost?
 - `api_client`      how is one request sent, and what does an error answer say?
 - `server_clock`    what time is it on the API server?
 - `resources`       what is the path of an object?

@@ -2,7 +2,8 @@
 
 Contract: bodies are bytes of JSON, in and out. `request` sends a request once, or once more with new credentials after
 a 401; `read` repeats a GET that the server was too busy for, or that got no answer. Writes are never repeated here:
-only the caller knows what a lost answer means. Every request has a time limit. The client belongs to one event loop.
+only the caller knows what a lost answer means. Every request has a time limit. Writes use connections of their own
+(`http`), unless the way to the server leads through a proxy. The client belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -24,6 +25,8 @@ from tutti.client.access.cluster_access import ClusterAccess
 from tutti.client.access.credentials import Credentials, Identity
 from tutti.client.access.tls import tls_context
 from tutti.client.backoff import Backoff
+from tutti.client.http.answer_parser import HttpAnswer
+from tutti.client.http.write_connections import Address, WriteConnections, header_line, request_target
 from tutti.client.server_clock import ServerClock
 from tutti.client.sockets import keep_alive_socket
 from tutti.exceptions import ApiError
@@ -79,9 +82,18 @@ class ApiClient:
         self._proxy = access.proxy or _proxy_of_environment(access.server)
         self._session: aiohttp.ClientSession | None = None
         self._session_pair = (b"", b"")
+        url = urlsplit(access.server)
+        self._host, self._base_path = url.netloc.rpartition("@")[2], url.path.rstrip("/")
+        self._writes: WriteConnections | None = None
+        self._writes_pair = (b"", b"")
+        self._heads: dict[str, tuple[str, bytes]] = {}
+        """The headers of writes by content type, with the Authorization that they have."""
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._writes is not None:
+            self._writes.close()
+            self._writes = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -98,6 +110,8 @@ class ApiClient:
         timeout: float = 30.0,
     ) -> bytes:
         """Send a request and return the body of the answer."""
+        if method != "GET" and not self._proxy:
+            return await self._write(method, path, body, query=query, content_type=content_type, timeout=timeout)
         limits = aiohttp.ClientTimeout(total=timeout)
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
         async with self._answer(method, path, query=query, body=body, headers=headers, limits=limits) as answer:
@@ -200,6 +214,75 @@ class ApiClient:
             except aiohttp.ClientError as error:
                 raise ApiError(f"{method} {path}: {connection_problem(error)}") from None
 
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        query: Mapping[str, str] | None,
+        content_type: str,
+        timeout: float,
+    ) -> bytes:
+        """Send a write; `timeout` covers credentials, connecting and the answer."""
+        target = f"{self._base_path}{path}?{urlencode(query)}" if query else self._base_path + path
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._send(method, target, body or b"", content_type)
+        except TimeoutError:
+            raise ApiError(f"{method} {path}: no answer in time") from None
+        except OSError as error:
+            raise ApiError(f"{method} {path}: {connection_problem(error)}") from None
+        if answer.status >= 300:
+            raise _error_of(answer, f"{method} {path}")
+        return answer.body
+
+    async def _send(self, method: str, target: str, body: bytes, content_type: str) -> HttpAnswer:
+        """Send a write, once more if the server does not accept the credentials and there may be others."""
+        for attempt in range(2):
+            identity = await self._credentials.identity()
+            head = self._write_head(identity, content_type)
+            request = b"%b %b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (
+                method.encode(),
+                request_target(target),
+                head,
+                len(body),
+                body,
+            )
+            sent = self._monotonic()
+            answer = await self._connections_for(identity).send(request)
+            if date := answer.headers.get(b"date"):
+                self.clock.observe(date.decode("latin-1"), sent, self._monotonic())
+            if answer.status != 401 or attempt or not self._credentials.reject(identity):
+                return answer
+        raise AssertionError("the last attempt returns")
+
+    def _write_head(self, identity: Identity, content_type: str) -> bytes:
+        """Return the headers of a write but for its length."""
+        known = self._heads.get(content_type)
+        if known is not None and known[0] == identity.authorization:
+            return known[1]
+        headers = self._with_identity({"Host": self._host, "Accept": JSON, "Content-Type": content_type}, identity)
+        head = b"".join(header_line(name, value) for name, value in headers.items())
+        self._heads[content_type] = identity.authorization, head
+        return head
+
+    def _connections_for(self, identity: Identity) -> WriteConnections:
+        """Return the connections for writes; new ones if the certificate has changed."""
+        pair = identity.certificate, identity.key
+        if self._writes is None or pair != self._writes_pair:
+            before, tls = self._writes, None
+            url = urlsplit(self.access.server)
+            if url.scheme == "https":
+                tls = tls_context(self.access, *pair)
+            port = url.port or (443 if tls is not None else 80)
+            address = Address(url.hostname or "", port, tls, self.access.tls_server_name or None)
+            self._writes = WriteConnections(address, limit=self._connections, monotonic=self._monotonic)
+            self._writes_pair = pair
+            if before is not None:
+                before.retire()
+        return self._writes
+
     def _with_identity(self, headers: Mapping[str, str], identity: Identity) -> CIMultiDict[str]:
         all_headers = CIMultiDict({**self._headers, **headers})
         if identity.authorization:
@@ -237,11 +320,19 @@ async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[by
 
 async def _error(answer: aiohttp.ClientResponse, method: str, path: str) -> ApiError:
     body = await answer.content.read(_MAX_ERROR_SIZE)
+    return api_error(_status(body), answer.status, f"{method} {path}", retry_after=answer.headers.get("Retry-After"))
+
+
+def _error_of(answer: HttpAnswer, where: str) -> ApiError:
+    retry_after = answer.headers.get(b"retry-after", b"").decode("latin-1")
+    return api_error(_status(answer.body), answer.status, where, retry_after=retry_after)
+
+
+def _status(body: bytes) -> Status:
     try:
-        status = _STATUS.decode(body)
+        return _STATUS.decode(body)
     except msgspec.DecodeError:
-        status = Status()
-    return api_error(status, answer.status, f"{method} {path}", retry_after=answer.headers.get("Retry-After"))
+        return Status()
 
 
 def api_error(status: Status, code: int, where: str, *, retry_after: str | None = None) -> ApiError:
