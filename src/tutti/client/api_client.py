@@ -82,6 +82,7 @@ class ApiClient:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._credentials.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
