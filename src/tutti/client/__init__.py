@@ -15,5 +15,5 @@
 - `access_reviews`  whose is a token, and what may that user do?
 - `lease_lock`      which of several processes leads?
 - `backoff`         how long does a failed request wait?
-- `sockets`         how does a connection notice a dead network?
+- `connections`     which connections do requests use, and how do they notice a dead network?
 """

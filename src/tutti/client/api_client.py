@@ -2,7 +2,9 @@
 
 Contract: bodies are bytes of JSON, in and out. `request` sends a request once, or once more with new credentials after
 a 401; `read` repeats a GET that the server was too busy for, or that got no answer. Writes are never repeated here:
-only the caller knows what a lost answer means. Every request has a time limit. The client belongs to one event loop.
+only the caller knows what a lost answer means. The time limit of `request` covers everything: new credentials, the wait
+for a connection, both times that it is sent, and the answer; nothing leaves after it. The client belongs to one event
+loop.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import asyncio
 import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -22,10 +24,9 @@ from multidict import CIMultiDict
 
 from tutti.client.access.cluster_access import ClusterAccess
 from tutti.client.access.credentials import Credentials, Identity
-from tutti.client.access.tls import tls_context
 from tutti.client.backoff import Backoff
+from tutti.client.connections import Connections
 from tutti.client.server_clock import ServerClock
-from tutti.client.sockets import keep_alive_socket
 from tutti.exceptions import ApiError
 
 JSON = "application/json"
@@ -35,6 +36,8 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _READ_ATTEMPTS = 5
 _BUSY = frozenset((429, 500, 502, 503, 504))
 _MAX_ERROR_SIZE = 64 << 10
+_UNLIMITED = aiohttp.ClientTimeout()
+"""aiohttp's own limit is only whole seconds, and begins anew when a request is sent again."""
 
 
 class _Cause(msgspec.Struct, frozen=True):
@@ -74,18 +77,15 @@ class ApiClient:
         self.access = access
         self.clock = ServerClock(monotonic=monotonic, wall=wall)
         self._credentials = Credentials(access, monotonic=monotonic, wall=wall)
-        self._monotonic, self._draw, self._connections = monotonic, draw, connections
+        self._monotonic, self._draw = monotonic, draw
         self._headers = {"User-Agent": user_agent, "Accept": JSON}
         self._proxy = access.proxy or _proxy_of_environment(access.server)
-        self._session: aiohttp.ClientSession | None = None
-        self._session_pair = (b"", b"")
+        self._connections = Connections(access, limit=connections)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._credentials.close()
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._connections.close()
 
     async def request(
         self,
@@ -99,10 +99,17 @@ class ApiClient:
         timeout: float = 30.0,
     ) -> bytes:
         """Send a request and return the body of the answer."""
-        limits = aiohttp.ClientTimeout(total=timeout)
+        if timeout <= 0:
+            raise ApiError(f"{method} {path}: there is no time left for it")
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
-        async with self._answer(method, path, query=query, body=body, headers=headers, limits=limits) as answer:
-            return await answer.read()
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._answer(method, path, query=query, body=body, headers=headers, limits=_UNLIMITED) as answer,
+            ):
+                return await answer.read()
+        except TimeoutError:
+            raise ApiError(f"{method} {path}: no answer in time") from None
 
     async def read(self, path: str, *, query: Mapping[str, str] | None = None, timeout: float = 60.0) -> bytes:
         """Send a GET, and repeat it if the server is too busy or does not answer."""
@@ -133,7 +140,7 @@ class ApiClient:
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Open a WebSocket; raise `ApiError` if the server refuses it or does not know the protocol."""
         identity = await self._credentials.identity()
-        session = await self._session_for(identity)
+        session = self._connections.session(identity)
         try:
             async with session.ws_connect(
                 self.access.server + path,
@@ -174,7 +181,7 @@ class ApiClient:
         """Give a successful answer; raise `ApiError` for any other."""
         for attempt in range(2):
             identity = await self._credentials.identity()
-            session = await self._session_for(identity)
+            session = self._connections.session(identity)
             sent = self._monotonic()
             try:
                 async with session.request(
@@ -210,21 +217,6 @@ class ApiClient:
                 all_headers.add(name, each)
         return all_headers
 
-    async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
-        """Return the session; a new one if the certificate has changed."""
-        pair = identity.certificate, identity.key
-        if self._session is None or pair != self._session_pair:
-            await self.close()
-            context = tls_context(self.access, *pair) if self.access.server.startswith("https://") else False
-            connector = aiohttp.TCPConnector(
-                limit=self._connections, ssl=context, keepalive_timeout=60, socket_factory=keep_alive_socket
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True, read_bufsize=1 << 18
-            )
-            self._session_pair = pair
-        return self._session
-
 
 async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[bytes]:
     try:
@@ -237,7 +229,10 @@ async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[by
 
 
 async def _error(answer: aiohttp.ClientResponse, method: str, path: str) -> ApiError:
-    body = await answer.content.read(_MAX_ERROR_SIZE)
+    body = b""
+    with suppress(aiohttp.ClientError):  # the status is known even if the rest is cut off
+        while len(body) < _MAX_ERROR_SIZE and (piece := await answer.content.read(_MAX_ERROR_SIZE - len(body))):
+            body += piece
     try:
         status = _STATUS.decode(body)
     except msgspec.DecodeError:
