@@ -1,8 +1,9 @@
 """The Kubernetes API: credentials, lists, watches and writes.
 
 - `access`          where is the API server, whom do we trust, and who are we?
-- `http`            how are thousands of small writes sent at a low cost?
-- `api_client`      how is one request sent, and what does an error answer say?
+- `http`            which connections do requests use, and how do thousands of small writes stay cheap?
+- `api_client`      how is one request sent?
+- `api_errors`      what does an error answer, or a connection that fails, say?
 - `server_clock`    what time is it on the API server?
 - `resources`       what is the path of an object?
 - `discovery`       which kinds does the server have?
@@ -16,5 +17,4 @@
 - `access_reviews`  whose is a token, and what may that user do?
 - `lease_lock`      which of several processes leads?
 - `backoff`         how long does a failed request wait?
-- `sockets`         how does a connection notice a dead network?
 """

@@ -2,33 +2,32 @@
 
 Contract: bodies are bytes of JSON, in and out. `request` sends a request once, or once more with new credentials after
 a 401; `read` repeats a GET that the server was too busy for, or that got no answer. Writes are never repeated here:
-only the caller knows what a lost answer means. Every request has a time limit. Writes use connections of their own
-(`http`), unless the way to the server leads through a proxy. The client belongs to one event loop.
+only the caller knows what a lost answer means. The time limit of `request` covers everything: new credentials, the wait
+for a connection, both times that it is sent, and the answer; nothing leaves after it. Writes use connections of their
+own (`http`), unless the way to the server leads through a proxy. The client belongs to one event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import msgspec
 from multidict import CIMultiDict
 
 from tutti.client.access.cluster_access import ClusterAccess
 from tutti.client.access.credentials import Credentials, Identity
-from tutti.client.access.tls import tls_context
+from tutti.client.api_errors import connection_problem, error_of_answer
 from tutti.client.backoff import Backoff
 from tutti.client.http.answer_parser import HttpAnswer
-from tutti.client.http.write_connections import Address, WriteConnections, header_line, request_target
+from tutti.client.http.connections import Connections
+from tutti.client.http.write_connections import header_line, request_target
 from tutti.client.server_clock import ServerClock
-from tutti.client.sockets import keep_alive_socket
 from tutti.exceptions import ApiError
 
 JSON = "application/json"
@@ -38,27 +37,8 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _READ_ATTEMPTS = 5
 _BUSY = frozenset((429, 500, 502, 503, 504))
 _MAX_ERROR_SIZE = 64 << 10
-
-
-class _Cause(msgspec.Struct, frozen=True):
-    reason: str = ""
-
-
-class _Details(msgspec.Struct, rename="camel", frozen=True):
-    causes: list[_Cause] | None = None
-    retry_after_seconds: float | None = None
-
-
-class Status(msgspec.Struct, frozen=True):
-    """The error object of the API."""
-
-    message: str = ""
-    reason: str = ""
-    code: int = 0
-    details: _Details | None = None
-
-
-_STATUS = msgspec.json.Decoder(Status)
+_UNLIMITED = aiohttp.ClientTimeout()
+"""aiohttp's own limit is only whole seconds, and begins anew when a request is sent again."""
 
 
 class ApiClient:
@@ -77,26 +57,19 @@ class ApiClient:
         self.access = access
         self.clock = ServerClock(monotonic=monotonic, wall=wall)
         self._credentials = Credentials(access, monotonic=monotonic, wall=wall)
-        self._monotonic, self._draw, self._connections = monotonic, draw, connections
+        self._monotonic, self._draw = monotonic, draw
         self._headers = {"User-Agent": user_agent, "Accept": JSON}
         self._proxy = access.proxy or _proxy_of_environment(access.server)
-        self._session: aiohttp.ClientSession | None = None
-        self._session_pair = (b"", b"")
         url = urlsplit(access.server)
         self._host, self._base_path = url.netloc.rpartition("@")[2], url.path.rstrip("/")
-        self._writes: WriteConnections | None = None
-        self._writes_pair = (b"", b"")
+        self._connections = Connections(access, limit=connections, monotonic=monotonic)
         self._heads: dict[str, tuple[str, bytes]] = {}
         """The headers of writes by content type, with the Authorization that they have."""
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._writes is not None:
-            self._writes.close()
-            self._writes = None
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._credentials.close()
+        await self._connections.close()
 
     async def request(
         self,
@@ -110,12 +83,19 @@ class ApiClient:
         timeout: float = 30.0,
     ) -> bytes:
         """Send a request and return the body of the answer."""
+        if timeout <= 0:
+            raise ApiError(f"{method} {path}: there is no time left for it")
         if method != "GET" and not self._proxy:
             return await self._write(method, path, body, query=query, content_type=content_type, timeout=timeout)
-        limits = aiohttp.ClientTimeout(total=timeout)
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
-        async with self._answer(method, path, query=query, body=body, headers=headers, limits=limits) as answer:
-            return await answer.read()
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._answer(method, path, query=query, body=body, headers=headers, limits=_UNLIMITED) as answer,
+            ):
+                return await answer.read()
+        except TimeoutError:
+            raise ApiError(f"{method} {path}: no answer in time") from None
 
     async def read(self, path: str, *, query: Mapping[str, str] | None = None, timeout: float = 60.0) -> bytes:
         """Send a GET, and repeat it if the server is too busy or does not answer."""
@@ -146,7 +126,7 @@ class ApiClient:
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Open a WebSocket; raise `ApiError` if the server refuses it or does not know the protocol."""
         identity = await self._credentials.identity()
-        session = await self._session_for(identity)
+        session = self._connections.session(identity)
         try:
             async with session.ws_connect(
                 self.access.server + path,
@@ -187,7 +167,7 @@ class ApiClient:
         """Give a successful answer; raise `ApiError` for any other."""
         for attempt in range(2):
             identity = await self._credentials.identity()
-            session = await self._session_for(identity)
+            session = self._connections.session(identity)
             sent = self._monotonic()
             try:
                 async with session.request(
@@ -234,7 +214,8 @@ class ApiClient:
         except OSError as error:
             raise ApiError(f"{method} {path}: {connection_problem(error)}") from None
         if answer.status >= 300:
-            raise _error_of(answer, f"{method} {path}")
+            retry_after = answer.headers.get(b"retry-after", b"").decode("latin-1")
+            raise error_of_answer(answer.body, answer.status, f"{method} {path}", retry_after=retry_after)
         return answer.body
 
     async def _send(self, method: str, target: str, body: bytes, content_type: str) -> HttpAnswer:
@@ -250,7 +231,7 @@ class ApiClient:
                 body,
             )
             sent = self._monotonic()
-            answer = await self._connections_for(identity).send(request)
+            answer = await self._connections.writes(identity).send(request)
             if date := answer.headers.get(b"date"):
                 self.clock.observe(date.decode("latin-1"), sent, self._monotonic())
             if answer.status != 401 or attempt or not self._credentials.reject(identity):
@@ -267,22 +248,6 @@ class ApiClient:
         self._heads[content_type] = identity.authorization, head
         return head
 
-    def _connections_for(self, identity: Identity) -> WriteConnections:
-        """Return the connections for writes; new ones if the certificate has changed."""
-        pair = identity.certificate, identity.key
-        if self._writes is None or pair != self._writes_pair:
-            before, tls = self._writes, None
-            url = urlsplit(self.access.server)
-            if url.scheme == "https":
-                tls = tls_context(self.access, *pair)
-            port = url.port or (443 if tls is not None else 80)
-            address = Address(url.hostname or "", port, tls, self.access.tls_server_name or None)
-            self._writes = WriteConnections(address, limit=self._connections, monotonic=self._monotonic)
-            self._writes_pair = pair
-            if before is not None:
-                before.retire()
-        return self._writes
-
     def _with_identity(self, headers: Mapping[str, str], identity: Identity) -> CIMultiDict[str]:
         all_headers = CIMultiDict({**self._headers, **headers})
         if identity.authorization:
@@ -291,21 +256,6 @@ class ApiClient:
             for each in (value,) if isinstance(value, str) else value:
                 all_headers.add(name, each)
         return all_headers
-
-    async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
-        """Return the session; a new one if the certificate has changed."""
-        pair = identity.certificate, identity.key
-        if self._session is None or pair != self._session_pair:
-            await self.close()
-            context = tls_context(self.access, *pair) if self.access.server.startswith("https://") else False
-            connector = aiohttp.TCPConnector(
-                limit=self._connections, ssl=context, keepalive_timeout=60, socket_factory=keep_alive_socket
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True, read_bufsize=1 << 18
-            )
-            self._session_pair = pair
-        return self._session
 
 
 async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[bytes]:
@@ -319,44 +269,12 @@ async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[by
 
 
 async def _error(answer: aiohttp.ClientResponse, method: str, path: str) -> ApiError:
-    body = await answer.content.read(_MAX_ERROR_SIZE)
-    return api_error(_status(body), answer.status, f"{method} {path}", retry_after=answer.headers.get("Retry-After"))
-
-
-def _error_of(answer: HttpAnswer, where: str) -> ApiError:
-    retry_after = answer.headers.get(b"retry-after", b"").decode("latin-1")
-    return api_error(_status(answer.body), answer.status, where, retry_after=retry_after)
-
-
-def _status(body: bytes) -> Status:
-    try:
-        return _STATUS.decode(body)
-    except msgspec.DecodeError:
-        return Status()
-
-
-def api_error(status: Status, code: int, where: str, *, retry_after: str | None = None) -> ApiError:
-    """Return the error that a Status object of the API describes."""
-    details = status.details or _Details()
-    seconds = details.retry_after_seconds
-    if retry_after is not None and retry_after.isdigit():
-        seconds = float(retry_after)
-    text = status.message or f"status {code}"
-    return ApiError(
-        f"{where}: {text}",
-        status=code,
-        reason=status.reason,
-        retry_after=seconds,
-        causes=tuple(cause.reason for cause in details.causes or ()),
-    )
-
-
-def connection_problem(error: Exception) -> str:
-    """Return what went wrong with a connection, in one line."""
-    if type(error) is aiohttp.ClientConnectorError and (error.os_error.errno or 0) > 0:
-        return f"Cannot connect to host {error.host}:{error.port}: {os.strerror(error.os_error.errno or 0)}"
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0]
+    body = b""
+    with suppress(aiohttp.ClientError):  # the status is known even if the rest is cut off
+        while len(body) < _MAX_ERROR_SIZE and (piece := await answer.content.read(_MAX_ERROR_SIZE - len(body))):
+            body += piece
+    retry_after = answer.headers.get("Retry-After", "")
+    return error_of_answer(body, answer.status, f"{method} {path}", retry_after=retry_after)
 
 
 def _proxy_of_environment(server: str) -> str:

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from tutti.client.api_client import ApiClient, Status, api_error
+from tutti.client.api_client import ApiClient
+from tutti.client.api_errors import Status, api_error
 from tutti.client.backoff import Backoff
 from tutti.client.lines import split_lines
 from tutti.client.resources import Resource

@@ -70,6 +70,18 @@ def test_a_body_without_a_length_ends_with_the_connection() -> None:
     assert (answer.body, answer.keeps_alive) == (b"something", False)
 
 
+def test_an_error_is_known_by_its_status_if_its_body_is_cut_off() -> None:
+    for whole in (CHUNKED, PLAIN.replace(b"201 Created", b"409 Conflict")):
+        parser = AnswerParser()
+        assert parser.feed(whole[:-10]) is None
+        answer = parser.end()
+        assert answer is not None
+        assert (answer.status, answer.keeps_alive) == (409, False)
+    parser = AnswerParser()
+    assert parser.feed(PLAIN[:-1]) is None
+    assert parser.end() is None
+
+
 def test_an_answer_without_a_body() -> None:
     answer = parse(b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n")
     assert answer is not None

@@ -16,7 +16,8 @@ import aiohttp
 import msgspec
 
 from tutti.cli.inspect.leader_pod import LeaderPod
-from tutti.client.api_client import ApiClient, connection_problem
+from tutti.client.api_client import ApiClient
+from tutti.client.api_errors import connection_problem
 from tutti.client.port_forward import PortForward
 from tutti.exceptions import TuttiError
 from tutti.wire.scheduler_state import SchedulerState

@@ -1,13 +1,12 @@
 """Credentials: which token or certificate proves who we are now.
 
 Contract: `identity` is cheap unless something must be read again: a token file after a minute, certificate files when
-they have changed, a program's answer when it expires or the server has rejected it. If reading fails and an older
-identity is known, the older one stays. Only one request at a time runs the program.
+they have changed, a program's answer when it expires or the server has rejected it. If a file cannot be read and an
+older identity is known, the older one stays; `exec_credentials` says what holds for programs.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +14,11 @@ from pathlib import Path
 import msgspec
 
 from tutti.client.access.cluster_access import ClusterAccess
-from tutti.client.access.exec_plugin import ExecCredential, run_exec_plugin
+from tutti.client.access.exec_credentials import ExecCredentials
 from tutti.exceptions import InputError
 
 _READ_AFTER = 60.0
 """Seconds after which a token file is read again."""
-_EXPIRY_MARGIN = 10_000_000
-"""Microseconds before the expiry at which a program is asked again."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -42,19 +39,25 @@ class Credentials:
     """See the module's docstring; `monotonic` returns seconds, `wall` microseconds since 1970."""
 
     def __init__(self, access: ClusterAccess, *, monotonic: Callable[[], float], wall: Callable[[], int]) -> None:
-        self._access, self._user = access, access.user
-        self._monotonic, self._wall = monotonic, wall
+        self._user, self._monotonic = access.user, monotonic
         self._token = self._user.token
         self._read_token_at = float("-inf")
         self._pair = self._user.certificate, self._user.key
         self._pair_changed_at = (-1, -1)
-        self._given: ExecCredential | None = None
-        self._lock = asyncio.Lock()
+        command = self._user.command
+        self._program = (
+            ExecCredentials(command, access, monotonic=monotonic, wall=wall) if command is not None else None
+        )
+
+    async def close(self) -> None:
+        """End a program that still runs."""
+        if self._program is not None:
+            await self._program.close()
 
     async def identity(self) -> Identity:
         """Return the identity for the next request."""
-        if self._user.command is not None:
-            given = await self._exec_credential()
+        if self._program is not None:
+            given = await self._program.credential()
             return Identity(_bearer(given.token), given.certificate, given.key)
         self._read_certificate()
         if self._user.token_file is not None:
@@ -70,23 +73,15 @@ class Credentials:
 
     def reject(self, identity: Identity) -> bool:
         """Note that the server does not accept an identity; return whether the next one may be another."""
-        if self._user.command is not None:
-            if self._given is not None and _bearer(self._given.token) == identity.authorization:
-                self._given = None
-            return True
+        if self._program is not None:
+            given = self._program.given
+            is_latest = given is not None and Identity(_bearer(given.token), given.certificate, given.key) == identity
+            return self._program.reject() if is_latest else True
         if self._user.token_file is not None:
             self._read_token_at = float("-inf")
             self._read_token(self._user.token_file)
             return _bearer(self._token) != identity.authorization
         return False
-
-    async def _exec_credential(self) -> ExecCredential:
-        assert self._user.command is not None
-        async with self._lock:
-            given = self._given
-            if given is None or (given.expires is not None and given.expires - _EXPIRY_MARGIN <= self._wall()):
-                given = self._given = await run_exec_plugin(self._user.command, self._access)
-            return given
 
     def _read_token(self, file: Path) -> None:
         if self._monotonic() - self._read_token_at < _READ_AFTER:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 import msgspec
 
@@ -84,7 +85,7 @@ def _exec_info(command: ExecCommand, access: ClusterAccess) -> str:
             cluster["insecure-skip-tls-verify"] = True
         authority = access.authority
         if not authority and access.authority_file is not None:
-            authority = access.authority_file.read_bytes()
+            authority = _read(access.authority_file)
         if authority:
             cluster["certificate-authority-data"] = authority  # msgspec writes bytes as base64
         if access.proxy:
@@ -92,6 +93,14 @@ def _exec_info(command: ExecCommand, access: ClusterAccess) -> str:
         spec["cluster"] = cluster
     info = {"apiVersion": command.api_version, "kind": "ExecCredential", "spec": spec}
     return msgspec.json.encode(info).decode()
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        problem = (error.strerror or "cannot be read").lower()
+        raise InputError(problem, file=str(file), field="certificate-authority") from None
 
 
 def _read_answer(output: bytes, command: ExecCommand, name: str) -> ExecCredential:

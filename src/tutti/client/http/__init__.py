@@ -1,5 +1,7 @@
-"""HTTP/1.1 for writes, which are many and small; lists and watches go through aiohttp (docs/decisions/0032).
+"""Connections to the API server: aiohttp for lists and watches, own ones for writes (docs/decisions/0032).
 
-- `write_connections`  how is a request sent on a kept connection?
+- `connections`        which connections does a client certificate have?
+- `write_connections`  how is a small request sent on a kept connection?
 - `answer_parser`      which answer do the bytes of a connection have?
+- `sockets`            how does a connection notice a dead network?
 """

@@ -69,12 +69,12 @@ class AnswerParser:
         return self._answer(body)
 
     def end(self) -> HttpAnswer | None:
-        """Return the answer that the end of the connection completes."""
+        """Return the answer that the end of the connection completes: an error is known even if its body is cut off."""
         head = self._head
-        if head is None or head.is_chunked or head.length is not None:
+        if head is None or (head.status < 300 and (head.is_chunked or head.length is not None)):
             return None
-        body, self._buffer = self._buffer, b""
-        return self._answer(body)
+        body, self._buffer = b"".join((*self._chunks, self._buffer)), b""
+        return self._answer(body)._replace(keeps_alive=False)
 
     def _answer(self, body: bytes) -> HttpAnswer:
         head, self._head = self._head, None

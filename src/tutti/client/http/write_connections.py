@@ -12,13 +12,16 @@ idle for `_IDLE_FOR` is not used again.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from aiohappyeyeballs import start_connection
+
 from tutti.client.http.answer_parser import AnswerParser, HttpAnswer
-from tutti.client.sockets import keep_alive
+from tutti.client.http.sockets import keep_alive_socket
 
 _IDLE_FOR = 60.0
 """Seconds after which an idle connection is not used again: the server may be about to close it."""
@@ -71,13 +74,10 @@ class _Connection(asyncio.Protocol):
             if not answer.keeps_alive:
                 self.close()
 
-    def eof_received(self) -> bool:
+    def connection_lost(self, error: Exception | None) -> None:
         answer = self._parser.end()
         if answer is not None and self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
-        return False
-
-    def connection_lost(self, error: Exception | None) -> None:
         self._fail(error or ConnectionError("the server closed the connection"))
 
     def _fail(self, error: Exception) -> None:
@@ -175,16 +175,11 @@ class WriteConnections:
     async def _connect(self) -> _Connection:
         address, loop = self._address, asyncio.get_running_loop()
         hostname = (address.server_hostname or address.host) if address.tls is not None else None
-        connection: _Connection
-        transport, connection = await loop.create_connection(
-            _Connection,
-            address.host,
-            address.port,
-            ssl=address.tls,
-            server_hostname=hostname,
-            happy_eyeballs_delay=_NEXT_ADDRESS_AFTER,
+        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        made = await start_connection(
+            found, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER, interleave=1, socket_factory=keep_alive_socket
         )
-        keep_alive(transport.get_extra_info("socket"))
+        _, connection = await loop.create_connection(_Connection, sock=made, ssl=address.tls, server_hostname=hostname)
         return connection
 
     def _give_back(self, connection: _Connection) -> None:

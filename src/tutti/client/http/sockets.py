@@ -18,14 +18,9 @@ def keep_alive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     """Return a socket with keep-alive for an address."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family=family, type=kind, proto=protocol)
-    keep_alive(made)
-    return made
-
-
-def keep_alive(connected: socket.socket) -> None:
-    """Let the kernel ask the peer of a socket whether it is still there."""
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for name, value in (("TCP_KEEPIDLE", _IDLE), ("TCP_KEEPINTVL", _INTERVAL), ("TCP_KEEPCNT", _PROBES)):
         if hasattr(socket, name):
-            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
