@@ -39,6 +39,7 @@ class Cluster:
         self.forbids_everything = False
         self.holder = "tutti-0_ab"
         self.arguments = ["scheduler"]
+        self.sidecars: list[dict[str, Any]] = []
 
     async def state(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(dict(request.query))
@@ -54,9 +55,15 @@ class Cluster:
         name = request.query["fieldSelector"].removeprefix("metadata.name=")
         pod = {
             "metadata": {"name": name, "namespace": "kube-system"},
-            "spec": {"containers": [{"name": "tutti", "args": self.arguments}]},
+            "spec": {"containers": [*self.sidecars, {"name": "tutti", "args": self.arguments}]},
         }
         return web.json_response({"items": [pod] if name == "tutti-0" else []})
+
+    async def tenant_pods(self, request: web.Request) -> web.StreamResponse:
+        """Return a pod of any name: a tenant may name a pod as the scheduler's."""
+        name = request.query["fieldSelector"].removeprefix("metadata.name=")
+        pod = {"metadata": {"name": name, "namespace": "tenant"}, "spec": {"containers": [{"args": ["--port=6666"]}]}}
+        return web.json_response({"items": [pod]})
 
     async def port_forward(self, request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse(protocols=(PROTOCOL,))
@@ -94,7 +101,7 @@ def running(cluster: Cluster) -> Iterator[None]:
         app.router.add_get("/debug/state", cluster.state)
         app.router.add_get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{name}", cluster.lease)
         app.router.add_get("/api/v1/namespaces/kube-system/pods", cluster.pods)
-        app.router.add_get("/api/v1/pods", cluster.pods)
+        app.router.add_get("/api/v1/pods", cluster.tenant_pods)
         app.router.add_get("/api/v1/namespaces/kube-system/pods/tutti-0/portforward", cluster.port_forward)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
@@ -183,9 +190,22 @@ def test_the_port_comes_from_the_pod_s_arguments(tutti: Tutti, cluster: Cluster,
     assert tutti("inspect", "--kubeconfig", kubeconfig, "--port", "10271").code == 0
 
 
+@pytest.mark.parametrize("sidecar", [{"args": ["proxy", "--port=1234", "--tls-cert=x"]}, {"command": ["--port", "1"]}])
+def test_the_port_of_a_sidecar_does_not_count(
+    tutti: Tutti, cluster: Cluster, kubeconfig: str, sidecar: dict[str, Any]
+) -> None:
+    cluster.sidecars = [sidecar]
+    assert tutti("inspect", "--kubeconfig", kubeconfig).code == 0
+    cluster.arguments = ["--port=1234"]  # neither container says that it runs the scheduler
+    assert tutti("inspect", "--kubeconfig", kubeconfig).code == 0
+
+
 @pytest.mark.parametrize(
     ("holder", "words"),
-    [("", "nobody holds the Lease"), ("laptop_12", "laptop_12, does not run in a pod that you may see: give --url")],
+    [
+        ("", "nobody holds the Lease"),
+        ("laptop_12", "laptop_12, does not run in a pod of namespace kube-system: give --url with its address"),
+    ],
 )
 def test_no_leader_in_a_pod(tutti: Tutti, cluster: Cluster, kubeconfig: str, holder: str, words: str) -> None:
     cluster.holder = holder
