@@ -160,9 +160,12 @@ class LiveScheduler:
         )
 
     def _new_recorder(self) -> SessionRecorder | None:
-        if self.options.record is None:
+        options = self.options
+        if options.record is None:
             return None
-        return SessionRecorder(self.options.record, scheduler_name=self.options.scheduler_name, now=self._wall)
+        return SessionRecorder(
+            options.record, scheduler_name=options.scheduler_name, now=self._wall, profile=options.profile_name
+        )
 
     def _new_leadership(self) -> Leadership | AlwaysLeads:
         if self.options.lease is None or self.options.dry_run:

@@ -128,6 +128,7 @@ def command(
         lease=LeaseOptions.of_duration(namespace, name, lease_duration) if leader_elect else None,
         max_qps=max_qps,
         record=record,
+        profile_name=scheduler_name if profile_path is not None else None,
         http=HttpOptions(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key),
     )
     rules = VictimRules(
