@@ -121,7 +121,7 @@ class LiveScheduler:
         self.binder = self._new_binder()
         self.victims = self._new_victim_requests()
         self.groups = self._new_group_writers()
-        self._shadow = ShadowExecutor(self.inbox, monotonic=monotonic)
+        self._shadow = ShadowExecutor(self.inbox, on_bound=self.metrics.note_bound, monotonic=monotonic)
         self._executor = PlanExecutor(
             self.binder,
             self.victims,

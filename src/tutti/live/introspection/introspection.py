@@ -151,7 +151,7 @@ class Introspection:
         binder, victims, statuses = scheduler.binder, scheduler.victims, scheduler.statuses
         reflectors = scheduler.watches.reflectors
         return LiveNumbers(
-            leads=scheduler.leadership.may_write,
+            leads=scheduler.leadership.may_write and not scheduler.options.dry_run,
             ready=scheduler.is_ready,
             inbox=len(scheduler.inbox),
             in_flight=len(binder.in_flight),
@@ -186,7 +186,7 @@ class Introspection:
             version=__version__,
             scheduler_name=scheduler.options.scheduler_name,
             identity=scheduler.options.identity,
-            leads=live.leads,
+            leads=leadership.may_write,
             holder=leadership.holder if isinstance(leadership, Leadership) else scheduler.options.identity,
             ready=live.ready,
             dry_run=scheduler.options.dry_run,
