@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import quote
 
 import aiohttp
 import pytest
@@ -124,6 +125,15 @@ def test_the_state_needs_a_token_and_is_cut_to_the_namespace() -> None:
     serve(ask)
 
 
+@pytest.mark.parametrize("name", ["train", "My_Gang", "my gang/1", "g\u00e4ng"])
+def test_a_gang_may_have_any_name(name: str) -> None:
+    async def ask(url: str, source: Source) -> None:
+        status, _ = await get(f"{url}/debug/state?namespace=a&gang={quote(name, safe='')}", Authorization="Bearer all")
+        assert (status, source.queries[0].gang) == (200, name)
+
+    serve(ask)
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -134,6 +144,7 @@ def test_the_state_needs_a_token_and_is_cut_to_the_namespace() -> None:
         "namespace=A",
         "pod=x",
         "namespace=a&pod=x&gang=y",
+        "namespace=a&gang=" + "x" * 1_001,
         "names=x",
     ],
 )
