@@ -8,7 +8,7 @@ Contract: reads the Lease and the pod, both in the same namespace; an absent one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from tutti.exceptions import ApiError, TuttiError
 _DEFAULT_PORT = 10271
 _COMMAND = "scheduler"
 """The word that tells the scheduler's container from sidecars."""
+
+_Kind = TypeVar("_Kind")
 
 
 class LeaderPod(NamedTuple):
@@ -70,7 +72,7 @@ async def find_leader_pod(client: ApiClient, lease: str) -> LeaderPod:
             raise
         problem = f"there is no Lease {lease}: no scheduler runs, or it uses another one"
         raise TuttiError(f"{problem}; give --lease, or --url with the scheduler's address") from None
-    holder = msgspec.json.decode(data, type=_LeaseObject).spec.holder_identity or ""
+    holder = _decoded(data, _LeaseObject).spec.holder_identity or ""
     if not holder:
         raise TuttiError(f"nobody holds the Lease {lease}: no scheduler leads at the moment")
     return await _pod_of(client, holder, namespace)
@@ -84,11 +86,19 @@ async def _pod_of(client: ApiClient, holder: str, namespace: str) -> LeaderPod:
     name = holder.rpartition("_")[0] or holder
     query = {"fieldSelector": f"metadata.name={name}", "limit": "2"}
     data = await client.read(PODS.path(namespace), query=query, timeout=10.0)
-    found = msgspec.json.decode(data, type=_Pods).items or []
+    found = _decoded(data, _Pods).items or []
     if not found:
         problem = f"the scheduler that leads, {holder}, does not run in a pod of namespace {namespace}"
         raise TuttiError(f"{problem}: give --url with its address")
     return _leader_pod(found[0])
+
+
+def _decoded(data: bytes, kind: type[_Kind]) -> _Kind:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError:
+        problem = "the server of the kubeconfig does not answer as a Kubernetes API server"
+        raise TuttiError(f"{problem}: check --kubeconfig and --context") from None
 
 
 def _leader_pod(pod: _PodObject) -> LeaderPod:
