@@ -7,6 +7,7 @@ the cluster of a kubeconfig context. `-f` and the options of a context exclude e
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -15,6 +16,9 @@ import click
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PATH = click.Path(allow_dash=True)
 """A path that click does not check, because the loader has better messages; the type enables shell completion."""
+
+_DNS_NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
+_LEASE = re.compile(rf"{_DNS_NAME}/{_DNS_NAME}")
 
 ALL = ""
 """The namespace that means all namespaces."""
@@ -71,6 +75,24 @@ def context(command: _Command) -> _Command:
     ):
         decorated = option(decorated)
     return cast("_Command", decorated)
+
+
+def _checked_lease(context: click.Context, option: click.Parameter, text: str) -> str:
+    if not _LEASE.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is not NAMESPACE/NAME.", context, option)
+    return text
+
+
+def lease(help_text: str) -> Callable[[_Command], _Command]:
+    """Add `--lease`, the namespace and name of the scheduler's Lease; other texts are refused."""
+    return click.option(
+        "--lease",
+        default="kube-system/tutti-scheduler",
+        show_default=True,
+        metavar="NAMESPACE/NAME",
+        callback=_checked_lease,
+        help=help_text,
+    )
 
 
 def profile(command: _Command) -> _Command:

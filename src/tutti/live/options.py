@@ -76,6 +76,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum number of writes per second."""
     record: Path | None = None
     """The folder for recordings."""
+    profile_name: str | None = None
+    """The name of the profile in recordings; None is the default profile."""
     rediscover_every: float = 30.0
     max_in_flight: int = 64
     """The maximum number of bindings at once."""

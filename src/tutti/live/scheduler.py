@@ -121,7 +121,7 @@ class LiveScheduler:
         self.binder = self._new_binder()
         self.victims = self._new_victim_requests()
         self.groups = self._new_group_writers()
-        self._shadow = ShadowExecutor(self.inbox, monotonic=monotonic)
+        self._shadow = ShadowExecutor(self.inbox, on_bound=self.metrics.note_bound, monotonic=monotonic)
         self._executor = PlanExecutor(
             self.binder,
             self.victims,
@@ -160,9 +160,12 @@ class LiveScheduler:
         )
 
     def _new_recorder(self) -> SessionRecorder | None:
-        if self.options.record is None:
+        options = self.options
+        if options.record is None:
             return None
-        return SessionRecorder(self.options.record, scheduler_name=self.options.scheduler_name, now=self._wall)
+        return SessionRecorder(
+            options.record, scheduler_name=options.scheduler_name, now=self._wall, profile=options.profile_name
+        )
 
     def _new_leadership(self) -> Leadership | AlwaysLeads:
         if self.options.lease is None or self.options.dry_run:

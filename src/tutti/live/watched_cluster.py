@@ -76,7 +76,7 @@ class WatchedCluster:
             recorder.begin_session(self.cluster, self.queue)
         plan = session(self.engine, self.queue, now, self.policy)
         if recorder is not None:
-            recorder.session(now, self.policy, plan, profile=None)
+            recorder.session(now, self.policy, plan)
         self.cluster.collect()
         return SessionResult(plan, self.queue.wake, self.queue.resume is not None)
 

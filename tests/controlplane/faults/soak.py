@@ -2,7 +2,8 @@
 
 Starts the control plane, the proxy, the recorder, the workload and the replicas of any scheduler; disturbs until the
 wanted numbers of faults, kills and changes of leader are reached; lets the cluster come to rest without faults; checks
-the invariants (`checks`) and prints a table. The exit code is 1 if an invariant is broken.
+the invariants (`checks`) and prints a table. The exit code is 1 if an invariant is broken, or a wanted number was not
+reached within --longest.
 
     python -m tests.controlplane.faults.soak --peer --replicas 2 --faults 1000 --kills 100 --leader-changes 20
     python -m tests.controlplane.faults.soak --scheduler-command 'tutti scheduler --kubeconfig {kubeconfig}'
@@ -21,6 +22,8 @@ from contextlib import AsyncExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tests.controlplane.component_flags import ControlPlaneOptions
 from tests.controlplane.control_plane import ControlPlane
@@ -41,7 +44,7 @@ from tests.controlplane.faults.disturbances import Disturbances
 from tests.controlplane.faults.proxy_process import ProxyProcess
 from tests.controlplane.faults.replicas import Replicas
 from tests.controlplane.faults.soak_options import SoakOptions, parse_options
-from tests.controlplane.faults.soak_report import Findings, find_violations, report_lines
+from tests.controlplane.faults.soak_report import Findings, find_violations, missed_numbers, report_lines
 from tests.controlplane.faults.watch_recorder import WatchRecorder
 from tests.controlplane.faults.workload import Workload
 
@@ -201,7 +204,16 @@ def soak(options: SoakOptions) -> tuple[History, Findings]:
     history = saved_history(options.check) if options.check is not None else asyncio.run(_run(options))
     if not any(isinstance(gang, GangChange) for gang in history.gangs):
         raise SystemExit("soak: the run ended before the first gang was created")
-    return history, find_violations(history, limit=options.partial_limit)
+    findings = find_violations(history, limit=options.partial_limit)
+    if options.check is not None:
+        return history, findings  # the numbers that were wanted are not known
+    missed = missed_numbers(
+        history,
+        faults=options.faults,
+        kills=options.kills,
+        leader_changes=options.leader_changes if options.replicas > 1 else 0,
+    )
+    return history, replace(findings, missed=missed)
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ class SoakOptions(msgspec.Struct, frozen=True, kw_only=True):
     leader_changes: int = 20
     seed: int = 1
     longest: float = 5400.0
-    """Seconds after which the run ends, whatever it has reached."""
+    """Seconds after which the run ends; a number that it has not reached by then counts as broken."""
     rest: float = 120.0
     partial_limit: float = 5.0
     rates: FaultRates = FaultRates()

@@ -1,6 +1,7 @@
 """The report of a soak run: a table of what was injected and what it broke.
 
-Contract: pure; `Findings.broken` names each broken invariant, and is empty if all hold.
+Contract: pure; `Findings.broken` names each broken invariant and each number that was not reached, and is empty if all
+hold and the run was long enough.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections import Counter
 
 import msgspec
 
-from tests.controlplane.faults.checks.availability import able_intervals, leader_changes, refused_intervals
+from tests.controlplane.faults.checks.availability import able_intervals, refused_intervals
+from tests.controlplane.faults.checks.availability import leader_changes as count_leader_changes
 from tests.controlplane.faults.checks.evictions import UselessEviction, preempted_pods, useless_evictions
 from tests.controlplane.faults.checks.history import History
 from tests.controlplane.faults.checks.intervals import total
@@ -39,10 +41,12 @@ class Findings(msgspec.Struct, frozen=True):
     useless: list[UselessEviction]
     able_share: float
     """The share of the run in which the scheduler could act."""
+    missed: list[str] = []
+    """Wanted numbers that the run did not reach."""
 
     @property
     def broken(self) -> list[str]:
-        """Return the names of the broken invariants."""
+        """Return the names of the broken invariants, and the numbers that were not reached."""
         checks = {
             "gangs partial too long": [each for each in self.partial if each.able > self.limit],
             "gangs partial at the end": [each for each in self.partial if each.is_open],
@@ -51,7 +55,7 @@ class Findings(msgspec.Struct, frozen=True):
             "pods lost": self.lost,
             "evictions without beneficiary": self.useless,
         }
-        return [name for name, found in checks.items() if found]
+        return [*(name for name, found in checks.items() if found), *self.missed]
 
 
 def find_violations(history: History, *, limit: float) -> Findings:
@@ -69,6 +73,16 @@ def find_violations(history: History, *, limit: float) -> Findings:
     )
 
 
+def missed_numbers(history: History, *, faults: int, kills: int, leader_changes: int) -> list[str]:
+    """Return which of the wanted numbers a run did not reach."""
+    wanted = {
+        "faults": (sum(fault.request != "event" for fault in history.faults), faults),
+        "kills": (sum(change.event == "kill" for change in history.processes), kills),
+        "changes of leader": (count_leader_changes(history), leader_changes),
+    }
+    return [f"only {found} of {least} {name}" for name, (found, least) in wanted.items() if found < least]
+
+
 def report_lines(history: History, findings: Findings) -> list[str]:
     """Return the report, line by line."""
     gangs = {gang.name for gang in history.gangs}
@@ -81,7 +95,7 @@ def report_lines(history: History, findings: Findings) -> list[str]:
         ("faults", f"{_counted(Counter(f.kind for f in history.faults if f.request != 'event'))}"),
         ("faults by request", f"{_counted(Counter(f.request for f in history.faults))}"),
         ("kill -9", f"{events['kill']}, own exits {events['exit']}, freezes {events['freeze']}"),
-        ("changes of leader", f"{leader_changes(history)}"),
+        ("changes of leader", f"{count_leader_changes(history)}"),
         ("writes", _counted(writes)),
         ("gangs", f"{len(gangs)}, deleted {len({gang.name for gang in history.gangs if gang.ended})}"),
         ("pods", f"{len({pod.uid for pod in history.pods})}, preempted {preempted_pods(history)}"),

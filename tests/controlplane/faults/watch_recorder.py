@@ -124,6 +124,7 @@ def pod_change(now: float, item: dict[str, Any], *, gone: bool) -> PodChange:
     metadata, spec, status = item["metadata"], item["spec"], item.get("status", {})
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled", {})
+    disruption = conditions.get("DisruptionTarget", {})
     waits = scheduled.get("status") == "False"
     requests = [each.get("resources", {}).get("requests", {}) for each in spec["containers"]]
     labels = metadata.get("labels") or {}
@@ -145,5 +146,6 @@ def pod_change(now: float, item: dict[str, Any], *, gone: bool) -> PodChange:
         nominated=status.get("nominatedNodeName") or "",
         reason=scheduled.get("reason", "") if waits else "",
         message=scheduled.get("message", "") if waits else "",
-        disruption=conditions.get("DisruptionTarget", {}).get("reason", ""),
+        disruption=disruption.get("reason", ""),
+        disruption_message=disruption.get("message", ""),
     )

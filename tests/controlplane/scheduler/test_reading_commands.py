@@ -80,7 +80,7 @@ async def test_inspect_asks_the_scheduler(
     assert everything.code != 0
     assert "/debug/state" in everything.err
 
-    (role,) = example_objects("inspect-rbac.yaml")
+    role, _ = example_objects("inspect-rbac.yaml")
     user = await make_service_account(
         cluster.client,
         "inspector",

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import quote
 
 import aiohttp
 import pytest
 
 from tutti.exceptions import InputError, TuttiError
-from tutti.live.introspection import http_server
+from tutti.live.introspection import http_connections
 from tutti.live.introspection.debug_access import DebugAccess, Refused
 from tutti.live.introspection.http_routes import HttpRoutes
 from tutti.live.introspection.http_server import HttpServer, is_private
@@ -30,6 +33,8 @@ class Source:
         self.missing: list[str] = []
         self.queries: list[StateQuery] = []
         self.error: Exception | None = None
+        self.is_asked, self.answers = asyncio.Event(), asyncio.Event()
+        self.answers.set()
 
     def health_problems(self) -> list[str]:
         return self.health
@@ -41,6 +46,8 @@ class Source:
         return ["services cannot be read"]
 
     async def metrics_text(self) -> str:
+        self.is_asked.set()
+        await self.answers.wait()
         return "a 1\n"
 
     async def state(self, query: StateQuery) -> SchedulerState:
@@ -118,6 +125,15 @@ def test_the_state_needs_a_token_and_is_cut_to_the_namespace() -> None:
     serve(ask)
 
 
+@pytest.mark.parametrize("name", ["train", "My_Gang", "my gang/1", "g\u00e4ng"])
+def test_a_gang_may_have_any_name(name: str) -> None:
+    async def ask(url: str, source: Source) -> None:
+        status, _ = await get(f"{url}/debug/state?namespace=a&gang={quote(name, safe='')}", Authorization="Bearer all")
+        assert (status, source.queries[0].gang) == (200, name)
+
+    serve(ask)
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -128,6 +144,7 @@ def test_the_state_needs_a_token_and_is_cut_to_the_namespace() -> None:
         "namespace=A",
         "pod=x",
         "namespace=a&pod=x&gang=y",
+        "namespace=a&gang=" + "x" * 1_001,
         "names=x",
     ],
 )
@@ -158,32 +175,108 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-def test_connections_are_limited_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 2)
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+@pytest.fixture
+def tls_options(tmp_path: Path) -> HttpOptions:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-keyout", key, "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return HttpOptions(port=0, tls_cert=str(cert), tls_key=str(key))
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+def test_idle_connections_keep_no_probe_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tls_options: HttpOptions, has_tls: bool
+) -> None:
+    """The oldest idle connection makes room; with TLS, connections without a handshake count, too."""
+    monkeypatch.setattr(http_connections, "_MOST_CONNECTIONS", 2)
 
     async def ask(url: str, _source: Source) -> None:
-        port = int(url.rpartition(":")[2])
-        streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-        done, _ = await asyncio.wait(
-            [asyncio.create_task(is_closed(reader)) for reader, _ in streams], return_when=asyncio.FIRST_COMPLETED
-        )
-        assert len(done) == 1
+        streams = [await asyncio.open_connection("127.0.0.1", port_of(url)) for _ in range(3)]
+        readers = [asyncio.create_task(is_closed(reader)) for reader, _ in streams]
+        assert await readers[0]
+        assert not readers[2].done()
+        assert await get(f"{url}/healthz") == (200, "ok\n")
+        assert await readers[1]
+        for reader in readers:
+            reader.cancel()
         for _, writer in streams:
             writer.close()
+
+    serve(ask, tls_options if has_tls else None)
+    assert not caplog.records
+
+
+def test_a_connection_is_refused_while_all_others_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connections, "_MOST_CONNECTIONS", 1)
+
+    async def ask(url: str, source: Source) -> None:
+        source.answers.clear()
+        first = asyncio.create_task(get(f"{url}/metrics"))
+        await source.is_asked.wait()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url))
+        assert await is_closed(reader)
+        writer.close()
+        source.answers.set()
+        assert await first == (200, "a 1\n")
 
     serve(ask)
 
 
 def test_a_connection_ends_although_its_client_never_sends_its_headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "_LIFETIME", 0.1)
+    monkeypatch.setattr(http_connections, "_HEADERS_WITHIN", 0.1)
 
     async def ask(url: str, _source: Source) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url))
         writer.write(b"GET /healthz HTTP/1.1\r\n")
         assert await is_closed(reader)
         writer.close()
 
     serve(ask)
+
+
+def test_a_connection_ends_although_its_answer_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connections, "_LIFETIME", 0.1)
+
+    async def ask(url: str, source: Source) -> None:
+        source.answers.clear()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url))
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await is_closed(reader)
+        writer.close()
+
+    serve(ask)
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET /debug/state HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer SECRET\x01\r\n\r\n",
+        b"GET /" + b"SECRET" * 10_000 + b" HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01 SECRET\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_neither_logged_nor_sent_back(
+    caplog: pytest.LogCaptureFixture, request_bytes: bytes
+) -> None:
+    async def ask(url: str, _source: Source) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url))
+        writer.write(request_bytes)
+        answer = await reader.read()
+        assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
+        assert answer.endswith(b"\r\n\r\nbad request\n")
+        writer.close()
+
+    serve(ask)
+    assert not caplog.records
 
 
 def test_an_address_in_use_is_one_clear_line() -> None:

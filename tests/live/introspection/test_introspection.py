@@ -71,6 +71,16 @@ def test_a_tenant_sees_no_watches_and_no_notes() -> None:
     with_scheduler(ask)
 
 
+def test_a_dry_run_counts_what_it_would_bind() -> None:
+    async def ask(scheduler: LiveScheduler) -> None:
+        lines = (await scheduler.introspection.metrics_text()).splitlines()
+        assert 'scheduler_schedule_attempts_total{profile="tutti",result="scheduled"} 1' in lines
+        assert 'scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1' in lines
+        assert "tutti_is_leader 0" in lines
+
+    with_scheduler(ask)
+
+
 def test_a_scrape_does_not_wait_for_a_long_session() -> None:
     async def ask(scheduler: LiveScheduler) -> None:
         page = await scheduler.introspection.metrics_text()

@@ -1,10 +1,7 @@
-"""Nodes over their room, pods bound twice, pods lost, evictions without a beneficiary: each check fails and passes."""
+"""Nodes over their room, pods bound twice, pods lost: each check fails and passes."""
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from tests.controlplane.faults.checks.evictions import PREEMPTED, preempted_pods, useless_evictions
 from tests.controlplane.faults.checks.history import (
     AuditedWrite,
     GangChange,
@@ -34,10 +31,6 @@ def bind(time: float, name: str, node: str = "n", replica: int = 0) -> AuditedWr
 
 def lost(*records: Record) -> list[str]:
     return [each.problem for each in pods_lost(history_of([NODE, GangChange(0, "g", 2, 100), *records], end=100))]
-
-
-def useless(*records: Record) -> list[str]:
-    return [each.problem for each in useless_evictions(history_of([NODE, *records], end=100))]
 
 
 # Room -----------------------------------------------------------------------------------------------------------------
@@ -116,79 +109,3 @@ def test_gangs_that_are_gone_are_not_lost() -> None:
 def test_pods_that_wait_silently_are_found() -> None:
     told = pod(1, "b", reason="Unschedulable", message="0/1 nodes")
     assert [each.name for each in silent_pods(history_of([pod(1, "a"), told, pod(1, "c", "n")]))] == ["a"]
-
-
-# Evictions ------------------------------------------------------------------------------------------------------------
-
-VICTIM = [
-    pod(1, "v", "n", gang="low", priority=100),
-    pod(9, "v", "n", gang="low", priority=100, disruption=PREEMPTED),
-    pod(10, "v", "n", gang="low", priority=100, disruption=PREEMPTED, deleting=True),
-]
-DELETE = AuditedWrite(10, 0, "delete", "v", "v")
-WAITS = pod(5, "p", gang="high", priority=200, nominated="n")
-
-
-def test_an_eviction_for_a_pod_that_starts_is_useful() -> None:
-    assert not useless(*VICTIM, DELETE, WAITS, replace(WAITS, time=11, node="n"))
-    assert preempted_pods(history_of(VICTIM)) == 1
-
-
-def test_a_late_eviction_for_a_pod_that_has_started_is_useful() -> None:
-    assert not useless(*VICTIM, DELETE, WAITS, replace(WAITS, time=9, node="n"))
-    early = [replace(WAITS, time=-9.0), replace(WAITS, time=-5.0, node="n")]
-    assert useless(*VICTIM, DELETE, *early) == ["no pod of a higher priority waited"]
-
-
-def test_an_eviction_for_a_pod_that_knows_why_it_waits_is_useful() -> None:
-    assert not useless(*VICTIM, DELETE, WAITS, replace(WAITS, time=11, reason="Unschedulable", message="no room"))
-
-
-def test_an_eviction_for_a_pod_that_is_deleted_is_useful() -> None:
-    assert not useless(*VICTIM, DELETE, WAITS, replace(WAITS, time=11, gone=True))
-    assert not useless(*VICTIM, DELETE, WAITS, GangChange(11, "high", 1, 200, ended=True))
-
-
-def test_an_eviction_for_nobody_is_useless() -> None:
-    assert useless(*VICTIM, DELETE) == ["no pod of a higher priority waited"]
-    assert useless(*VICTIM, DELETE, replace(WAITS, priority=100)) == ["no pod of a higher priority waited"]
-
-
-def test_an_eviction_for_a_pod_that_waits_silently_is_useless() -> None:
-    assert useless(*VICTIM, DELETE, WAITS) == ["no beneficiary has started or knows why it waits"]
-
-
-def test_a_nomination_names_the_beneficiary() -> None:
-    other = pod(5, "q", gang="other", priority=200)
-    starts = replace(other, time=11, node="m")
-    assert useless(*VICTIM, DELETE, WAITS, other, starts)
-    assert not useless(*VICTIM, DELETE, replace(WAITS, nominated=""), other, starts)
-
-
-def test_an_undone_member_is_replaced_or_explained() -> None:
-    undone = [pod(1, "v", "n"), pod(10, "v", "n", deleting=True), pod(11, "v", "n", gone=True)]
-    by_name = replace(DELETE, uid="")
-    assert useless(*undone, by_name, pod(12, "w")) == ["no beneficiary has started or knows why it waits"]
-    assert not useless(*undone, by_name, pod(12, "w"), pod(13, "w", "n"))
-    assert not useless(*undone, by_name, pod(12, "w", message="waits for 2 more members"))
-    assert not useless(*undone, by_name, GangChange(12, "g", 2, ended=True))
-
-
-def test_a_partial_gang_may_be_undone_as_a_preemption() -> None:
-    """The gang was partial before its pod was told of a preemption, so nobody else need wait."""
-    gang = GangChange(0, "low", 2, 100)
-    assert not useless(gang, *VICTIM, DELETE, pod(12, "w", gang="low", message="waits for a member"))
-    assert useless(gang, *VICTIM, DELETE, pod(12, "w", gang="low"))
-
-
-def test_a_preempted_gang_is_not_undone() -> None:
-    """The gang became partial because its first pod was evicted."""
-    gang, other = GangChange(0, "low", 2, 100), [replace(each, uid="u", name="u") for each in VICTIM[:2]]
-    late = [pod(11, "u", "n", gang="low", priority=100, disruption=PREEMPTED, deleting=True)]
-    deletes = [replace(DELETE, time=9.9), AuditedWrite(10.9, 0, "delete", "u", "u")]
-    told = pod(12, "w", gang="low", message="waits for a member")
-    assert useless(gang, *VICTIM, *other, *late, *deletes, told) == ["no pod of a higher priority waited"] * 2
-
-
-def test_a_deleted_pod_without_a_node_is_no_eviction() -> None:
-    assert not useless(pod(1, "v"), pod(10, "v", gone=True), DELETE)

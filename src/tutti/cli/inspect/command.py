@@ -1,7 +1,8 @@
 """`tutti inspect`: print what a running scheduler has in mind.
 
-Contract: one request to the scheduler, through a port-forward of its own or to --url; nothing is changed. Without -n
-and -A it shows all namespaces that the user may see: all of them, or the context's namespace with a note.
+Contract: one request to the scheduler, through a port-forward of its own or to --url; nothing is changed. Without an
+answer there is one line on standard error, and the exit code is 2. Without -n and -A it shows all namespaces that the
+user may see: all of them, or the context's namespace with a note.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import click
 from tutti.cli import options
 from tutti.cli.options import ClusterInput
 from tutti.cli.printing import print_data, print_text
-from tutti.exceptions import TuttiError
+from tutti.exceptions import ApiError, TuttiError
 
 if TYPE_CHECKING:
     from tutti.cli.inspect.leader_pod import LeaderPod
@@ -32,10 +33,14 @@ _TABLES = ("gangs", "queue", "holds", "plans", "watches")
 @options.output("table", "wide", "json", "yaml")
 @click.option("--limit", type=click.IntRange(1, 5000), default=500, show_default=True, help="Entries of each list.")
 @click.option("--url", metavar="URL", help="The scheduler's address; without it a port-forward to the leader's pod.")
-@click.option("--certificate-authority", metavar="FILE", help="Whom to trust with --url https://...; else the system.")
+@click.option(
+    "--certificate-authority",
+    metavar="FILE",
+    help="Trust only the certificates in this file (PEM) with --url https://...; without it those of the system.",
+)
 @click.option("--token-file", metavar="FILE", help="The bearer token; without it that of the kubeconfig.")
 @options.context
-@click.option("--lease", default="kube-system/tutti-scheduler", show_default=True, metavar="NAMESPACE/NAME")
+@options.lease("The Lease whose holder is asked; the scheduler has the same option.")
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="The port in the pod; else that of its arguments, or 10271."
 )
@@ -127,7 +132,8 @@ class _Request:
             query["namespace"] = default
         client = _client(access) if access is not None else None
         try:
-            token, pod = await self._token(client), await self._pod(client)
+            token = await self._token(client)
+            pod = await self._pod(client)
             try:
                 return await self._ask(client, pod, token, query)
             except ForbiddenError:
@@ -144,7 +150,7 @@ class _Request:
                 await client.close()
 
     async def _token(self, client: ApiClient | None) -> str:
-        from tutti.cli.inspect.state_request import read_token
+        from tutti.cli.inspect.state_request import checked_token, read_token
 
         if self._token_file:
             return read_token(self._token_file)
@@ -152,14 +158,19 @@ class _Request:
         if not token:
             problem = "the kubeconfig has no bearer token, only a certificate or a password"
             raise TuttiError(f"{problem}: give --token-file (kubectl create token NAME > FILE)")
-        return token
+        return checked_token(token, "the kubeconfig")
 
     async def _pod(self, client: ApiClient | None) -> LeaderPod | None:
         from tutti.cli.inspect.leader_pod import find_leader_pod
 
         if self._url or client is None:
             return None
-        pod = await find_leader_pod(client, self._lease)
+        try:
+            pod = await find_leader_pod(client, self._lease)
+        except ApiError as error:
+            raise TuttiError(
+                f"cannot find the scheduler that leads: {error}; with --url it need not be found"
+            ) from None
         return pod if self._port is None else pod._replace(port=self._port)
 
     async def _ask(

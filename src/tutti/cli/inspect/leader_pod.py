@@ -1,14 +1,14 @@
 """The pod of the scheduler that leads: the holder of its Lease, whose identity begins with the pod's name.
 
-The arguments of its containers say on which port it serves, and whether with TLS.
+The arguments of its container say on which port it serves, and whether with TLS.
 
-Contract: reads the Lease and the pod; an absent one is a `TuttiError` that says what to do.
+Contract: reads the Lease and the pod, both in the same namespace; an absent one is a `TuttiError` that says what to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,6 +17,10 @@ from tutti.client.resources import LEASES, PODS
 from tutti.exceptions import ApiError, TuttiError
 
 _DEFAULT_PORT = 10271
+_COMMAND = "scheduler"
+"""The word that tells the scheduler's container from sidecars."""
+
+_Kind = TypeVar("_Kind")
 
 
 class LeaderPod(NamedTuple):
@@ -68,38 +72,50 @@ async def find_leader_pod(client: ApiClient, lease: str) -> LeaderPod:
             raise
         problem = f"there is no Lease {lease}: no scheduler runs, or it uses another one"
         raise TuttiError(f"{problem}; give --lease, or --url with the scheduler's address") from None
-    holder = msgspec.json.decode(data, type=_LeaseObject).spec.holder_identity or ""
+    holder = _decoded(data, _LeaseObject).spec.holder_identity or ""
     if not holder:
         raise TuttiError(f"nobody holds the Lease {lease}: no scheduler leads at the moment")
     return await _pod_of(client, holder, namespace)
 
 
 async def _pod_of(client: ApiClient, holder: str, namespace: str) -> LeaderPod:
-    """Return the pod of a holder: in the lease's namespace, else anywhere if this user may list all pods."""
+    """Return the pod of a holder, which must be in the namespace of the lease.
+
+    A pod of this name in another namespace may belong to anybody, and would be sent the user's token.
+    """
     name = holder.rpartition("_")[0] or holder
     query = {"fieldSelector": f"metadata.name={name}", "limit": "2"}
-    for path in (PODS.path(namespace), PODS.path()):
-        try:
-            data = await client.read(path, query=query, timeout=10.0)
-        except ApiError as error:
-            if error.status == 403:
-                continue
-            raise
-        found = msgspec.json.decode(data, type=_Pods).items or []
-        if found:
-            return _leader_pod(found[0])
-    problem = f"the scheduler that leads, {holder}, does not run in a pod that you may see"
-    raise TuttiError(f"{problem}: give --url with its address")
+    data = await client.read(PODS.path(namespace), query=query, timeout=10.0)
+    found = _decoded(data, _Pods).items or []
+    if not found:
+        problem = f"the scheduler that leads, {holder}, does not run in a pod of namespace {namespace}"
+        raise TuttiError(f"{problem}: give --url with its address")
+    return _leader_pod(found[0])
+
+
+def _decoded(data: bytes, kind: type[_Kind]) -> _Kind:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError:
+        problem = "the server of the kubeconfig does not answer as a Kubernetes API server"
+        raise TuttiError(f"{problem}: check --kubeconfig and --context") from None
 
 
 def _leader_pod(pod: _PodObject) -> LeaderPod:
-    words = [word for each in pod.spec.containers for word in (*(each.command or ()), *(each.args or ()))]
+    words = _words_of_scheduler(pod.spec.containers)
     port = _option(words, "--port")
     return LeaderPod(
         f"{pod.metadata.namespace}/{pod.metadata.name}",
         int(port) if port.isdigit() else _DEFAULT_PORT,
         bool(_option(words, "--tls-cert")),
     )
+
+
+def _words_of_scheduler(containers: Sequence[_Container]) -> Sequence[str]:
+    """Return the command line of the container that runs `scheduler`; that of the only container otherwise."""
+    command_lines = [[*(each.command or ()), *(each.args or ())] for each in containers]
+    found = [words for words in command_lines if _COMMAND in words] or command_lines
+    return found[0] if len(found) == 1 else ()
 
 
 def _option(words: Sequence[str], name: str) -> str:

@@ -1,12 +1,14 @@
 """One request to a scheduler's /debug/state.
 
 Contract: a token is only sent over TLS, to a loopback address, or through a port-forward. A refusal is a `TuttiError`
-with the scheduler's own sentence; `ForbiddenError` if another namespace could be asked for.
+of one line, with the scheduler's own sentence if it was the scheduler; `ForbiddenError` if another namespace could be
+asked for.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,38 +25,48 @@ from tutti.exceptions import TuttiError
 from tutti.wire.scheduler_state import SchedulerState
 
 _PATH = "/debug/state"
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=:-]+")
+_LONGEST_SENTENCE = 500
 _TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=10.0)
 
 
 class ForbiddenError(TuttiError):
     """The user may not see what was asked for."""
 
-    exit_code = 1
-
 
 class _UnansweredError(TuttiError):
     """Nobody answered in HTTP."""
-
-    exit_code = 1
 
 
 async def request_by_url(
     url: str, token: str, query: Mapping[str, str], *, authority: str | None = None
 ) -> SchedulerState:
-    """Ask the scheduler at an address."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise TuttiError(f"--url {url}: want http://HOST:PORT or https://HOST:PORT")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    """Ask the scheduler at an address; with an authority, trust only certificates of this file."""
+    address = _checked_address(url)
+    try:
+        context = ssl.create_default_context(cafile=authority)
+    except OSError as error:
+        problem = "not a certificate (PEM)" if isinstance(error, ssl.SSLError) else "cannot be read"
+        raise TuttiError(f"--certificate-authority {authority}: {problem}") from None
+    return await _request(address, token, query, context=context)
+
+
+def _checked_address(url: str) -> str:
+    """Return the address of --url, to which a token may be sent."""
+    shape = "want http://HOST:PORT or https://HOST:PORT"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise TuttiError(f"--url {url!r}: {shape}") from None
+    if "@" in parts.netloc:  # not shown, because it may have a password
+        raise TuttiError(f"--url: leave out the user: the bearer token says who you are; {shape}")
+    is_complete = parts.scheme in ("http", "https") and parts.hostname and port != 0
+    if not is_complete or parts.query or parts.fragment or not url.isprintable():
+        raise TuttiError(f"--url {url!r}: {shape}")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
         raise TuttiError(f"--url {url}: your token would be readable on the way: use https, or leave out --url")
-    context = ssl.create_default_context()
-    if authority is not None:
-        try:
-            context.load_verify_locations(cafile=authority)
-        except OSError as error:
-            problem = "not a certificate (PEM)" if isinstance(error, ssl.SSLError) else "cannot be read"
-            raise TuttiError(f"--certificate-authority {authority}: {problem}") from None
-    return await _request(url.rstrip("/"), token, query, context=context)
+    return url.rstrip("/")
 
 
 async def request_by_port_forward(
@@ -82,6 +94,13 @@ def read_token(path: str) -> str:
         raise TuttiError(f"--token-file {path}: cannot be read") from None
     if not token:
         raise TuttiError(f"--token-file {path}: the file has no token")
+    return checked_token(token, f"--token-file {path}")
+
+
+def checked_token(token: str, source: str) -> str:
+    """Return a token that can be sent in a header."""
+    if not _TOKEN.fullmatch(token):
+        raise TuttiError(f"{source}: the token has spaces, line breaks or characters that no token has")
     return token
 
 
@@ -92,20 +111,22 @@ async def _request(url: str, token: str, query: Mapping[str, str], *, context: s
             aiohttp.ClientSession(timeout=_TIMEOUT) as session,
             session.get(f"{url}{_PATH}", params=query, headers=headers, ssl=context, allow_redirects=False) as answer,
         ):
-            body, status = await answer.read(), answer.status
+            body, status, is_text = await answer.read(), answer.status, answer.content_type == "text/plain"
     except TimeoutError:
         raise _UnansweredError(f"{url}: no answer in time") from None
-    except aiohttp.ClientError as error:
+    except (aiohttp.ClientError, ValueError) as error:  # ValueError: a host that is no name
         raise _UnansweredError(f"{url}: {connection_problem(error)}") from None
     if status == 200:
         try:
             return msgspec.json.decode(body, type=SchedulerState)
         except msgspec.DecodeError:
             raise TuttiError(f"{url}: this is no scheduler of Tutti, or one of another version") from None
-    sentence = body.decode("utf-8", "replace").strip()[:500] or f"status {status}"
-    if status == 403:
-        raise ForbiddenError(sentence)
-    raise TuttiError(f"{url}: {sentence}")
+    text = body.decode("utf-8", "replace").strip()
+    if is_text and len(text) <= _LONGEST_SENTENCE and text.isprintable():
+        if status == 403:
+            raise ForbiddenError(text)
+        raise TuttiError(f"{url}: {text}")
+    raise TuttiError(f"{url}: status {status}: this is no scheduler of Tutti")
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,12 +1,14 @@
 """`tutti scheduler`: schedule the pods of a running cluster.
 
-Contract: logs go to standard error, one line each. SIGTERM and Ctrl-C end the scheduler in order; a lost lease ends it
-with exit code 1.
+Contract: logs go to standard error, one line each. SIGTERM and Ctrl-C end the scheduler in order. A lost lease ends it
+with exit code 1, and whatever keeps it from starting with 2, so that a supervisor knows that a restart helps.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -28,11 +30,47 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _SWITCH_INTERVAL = 0.0005
 """Seconds after which a session yields to the event loop: with Python's 5 ms each request would wait for that long."""
+_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_./]{0,251}[A-Za-z0-9])?")
+
+
+class LostLeaseError(TuttiError):
+    """The process led, and does so no more: a restart makes it a standby."""
+
+    exit_code = 1
+
+
+def _checked_name(context: click.Context, option: click.Parameter, text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is not the name of a scheduler.", context, option)
+    return text
+
+
+def _checked_number(context: click.Context, option: click.Parameter, number: float | None) -> float | None:
+    if number is not None and not math.isfinite(number):
+        raise click.BadParameter(f"{number} is not a number of bindings.", context, option)
+    return number
+
+
+def _checked_taint(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, str] | None:
+    """Return key and value of a taint."""
+    if text is None:
+        return None
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE.", context, option)
+    return key, value
 
 
 @click.command("scheduler")
 @options.context
-@click.option("--scheduler-name", default="tutti", show_default=True, help="Schedule pods with this schedulerName.")
+@click.option(
+    "--scheduler-name",
+    default="tutti",
+    show_default=True,
+    metavar="NAME",
+    callback=_checked_name,
+    help="Schedule pods with this schedulerName.",
+)
 @click.option(
     "--profile",
     "profile_path",
@@ -41,8 +79,13 @@ _SWITCH_INTERVAL = 0.0005
     help="A KubeSchedulerConfiguration; without it the default profile of kube-scheduler 1.37.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing: plan, explain and count only.")
-@click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Ask for a Lease first.")
-@click.option("--lease", default="kube-system/tutti-scheduler", show_default=True, metavar="NAMESPACE/NAME")
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=True,
+    show_default=True,
+    help="Schedule only while this process holds the Lease.",
+)
+@options.lease("The Lease that decides which process leads.")
 @click.option(
     "--lease-duration",
     type=click.IntRange(3, 3600),
@@ -51,7 +94,13 @@ _SWITCH_INTERVAL = 0.0005
     metavar="SECONDS",
     help="Time until a standby takes over from a leader that is gone.",
 )
-@click.option("--max-qps", type=click.FloatRange(min=0, min_open=True), help="Maximum bindings per second.")
+@click.option(
+    "--max-qps",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    callback=_checked_number,
+    help="Maximum bindings per second.",
+)
 @click.option("--no-preemption", is_flag=True, help="Never evict pods for others.")
 @click.option("--preempt-own-only", is_flag=True, help="Evict only pods of this scheduler.")
 @click.option("--preempt-daemons", is_flag=True, help="Evict pods of DaemonSets too.")
@@ -59,17 +108,26 @@ _SWITCH_INTERVAL = 0.0005
 @click.option(
     "--own-nodes",
     metavar="KEY=VALUE",
+    callback=_checked_taint,
     help="The taint of nodes that no other scheduler uses: preemption there is not limited by lost races.",
 )
 @click.option("--record", type=click.Path(path_type=Path), metavar="DIR", help="Write recordings for tutti replay.")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to serve health and metrics."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address on which health, metrics and state are served.",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=10271, show_default=True, help="Its port; 0 means any free port."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=10271,
+    show_default=True,
+    help="The port on that address; 0 means any free port.",
 )
-@click.option("--tls-cert", default="", metavar="FILE", help="A certificate chain (PEM): HTTPS.")
-@click.option("--tls-key", default="", metavar="FILE", help="Its private key.")
+@click.option("--tls-cert", default="", metavar="FILE", help="Serve HTTPS with this certificate chain (PEM).")
+@click.option("--tls-key", default="", metavar="FILE", help="The private key of --tls-cert (PEM).")
 @click.option("-v", "--verbose", is_flag=True, help="Log every session.")
 def command(
     given: ClusterInput,
@@ -84,7 +142,7 @@ def command(
     preempt_own_only: bool,
     preempt_daemons: bool,
     respect_budgets: bool,
-    own_nodes: str | None,
+    own_nodes: tuple[str, str] | None,
     record: Path | None,
     host: str,
     port: int,
@@ -115,9 +173,7 @@ def command(
     handler = logging.StreamHandler()
     handler.setFormatter(form)
     logging.basicConfig(handlers=[handler], level=logging.INFO if verbose or dry_run else logging.WARNING)
-    namespace, _, name = lease.rpartition("/")
-    if not namespace:
-        raise click.UsageError("--lease wants NAMESPACE/NAME.")
+    namespace, _, name = lease.partition("/")
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key go together.")
     draw = random.Random()
@@ -128,6 +184,7 @@ def command(
         lease=LeaseOptions.of_duration(namespace, name, lease_duration) if leader_elect else None,
         max_qps=max_qps,
         record=record,
+        profile_name=scheduler_name if profile_path is not None else None,
         http=HttpOptions(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key),
     )
     rules = VictimRules(
@@ -136,14 +193,11 @@ def command(
         other_schedulers=not preempt_own_only,
         hard_budgets=respect_budgets,
     )
-    key, _, value = (own_nodes or "").partition("=")
-    if own_nodes is not None and not key:
-        raise click.UsageError("--own-nodes wants KEY=VALUE.")
     policy = replace(
         settings.policy,
         preemption=not no_preemption,
         victims_allowed=rules,
-        own_nodes=(key, value) if own_nodes is not None else None,
+        own_nodes=own_nodes,
     )
     settings = replace(settings, policy=policy)
     access = current_access(os.environ, kubeconfig=given.kubeconfig, context=given.context, takes_files=False)
@@ -180,6 +234,6 @@ def _run(access: ClusterAccess, settings: SchedulerOptions, profile: Profile, dr
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     if not asyncio.run(main()):
-        raise TuttiError("the lease was lost: another process leads, or the API server could not be reached")
+        raise LostLeaseError("the lease was lost: another process leads, or the API server could not be reached")
     if received and received[0] == signal.SIGINT:
         sys.exit(_INTERRUPTED)

@@ -9,6 +9,7 @@
 - `queue_reader`       which turns wait, in which order, and when are they tried again? (worker thread)
 - `gang_summaries`     how far has each gang come? (worker thread)
 - `debug_access`       who may see which part of the state?
-- `http_server`        how are connections accepted and limited?
+- `http_server`        on which address, and with which certificate, are requests served?
+- `http_connections`   how are connections accepted and limited?
 - `http_routes`        what does each path answer?
 """

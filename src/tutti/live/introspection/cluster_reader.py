@@ -58,8 +58,6 @@ class ClusterPart(NamedTuple):
     reservation: ReservedRoom | None
     gangs: list[GangSummary]
     left_out: dict[str, int]
-    namespaces: frozenset[str]
-    """All namespaces that have pods, if the query hides some."""
 
 
 class ClusterReader:
@@ -109,7 +107,6 @@ class ClusterReader:
             reservation=self._reservation(query),
             gangs=[self._gang(key) for key in heapq.nsmallest(query.limit, gangs, key=self._gang_place)],
             left_out={name: count for name, count in left_out.items() if count > 0},
-            namespaces=self._namespaces() if query.hides_others else frozenset(),
         )
 
     def _summaries(self) -> GangSummaries:
@@ -117,9 +114,6 @@ class ClusterReader:
             self._gangs = GangSummaries(self._cluster)
         self._gangs.sync()
         return self._gangs
-
-    def _namespaces(self) -> frozenset[str]:
-        return frozenset(key.partition("/")[0] for key in self._cluster.pods.row_of)
 
     # One pod or one gang ----------------------------------------------------------------------------------------------
 

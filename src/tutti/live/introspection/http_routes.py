@@ -24,6 +24,8 @@ from tutti.wire.scheduler_state import SchedulerState
 
 _LOG = logging.getLogger("tutti.live")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_LONGEST_GANG = 1_000
+"""Names of gangs are values of annotations, which may have any characters."""
 _STATE_TIMEOUT = 15.0
 _MOST_WAITING = 8
 """How many requests may wait for the state; it is read for one after the other."""
@@ -116,9 +118,11 @@ def _query(request: web.BaseRequest) -> StateQuery:
     if unknown:
         raise Refused(400, f"unknown parameters: {', '.join(sorted(unknown))[:100]}")
     namespace, pod, gang = (given.get(name, "") for name in ("namespace", "pod", "gang"))
-    for value in filter(None, (namespace, pod, gang)):
+    for value in filter(None, (namespace, pod)):
         if not _NAME.fullmatch(value):
             raise Refused(400, f"{value[:100]!r} is not the name of an object")
+    if len(gang) > _LONGEST_GANG:
+        raise Refused(400, f"the name of the gang has more than {_LONGEST_GANG} characters")
     if (pod or gang) and not namespace:
         raise Refused(400, "a pod or a gang needs its namespace")
     if pod and gang:

@@ -1,9 +1,8 @@
-"""The HTTP server inside the scheduler's event loop: listens, limits connections, and serves one request on each.
+"""The HTTP server inside the scheduler's event loop: listens, with TLS or without, and serves one request a connection.
 
-Contract: a connection lasts at most some seconds, whatever its client does, and only so many exist at once; request
-bodies are never read, and headers have a maximum size. So no client can hold memory or connections for long. An error
-in a handler is an answer with status 500, never an error of the scheduler. An address that cannot be used raises a
-`TuttiError` from `start`.
+Contract: connections are limited in number and age (`http_connections`), request bodies are never read, and headers
+have a maximum size. So no client can hold memory or connections for long. An error in a handler is an answer with
+status 500, never an error of the scheduler. An address that cannot be used raises a `TuttiError` from `start`.
 """
 
 from __future__ import annotations
@@ -13,25 +12,21 @@ import contextlib
 import errno
 import ipaddress
 import logging
+import socket
 import ssl
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
 
 from tutti.exceptions import TuttiError
+from tutti.live.introspection.http_connections import Handler, HttpConnections
 from tutti.live.options import HttpOptions
 from tutti.tls_files import tls_error
 
 _LOG = logging.getLogger("tutti.live")
-_LIFETIME = 20.0
-"""Seconds after which a connection is closed."""
-_MOST_CONNECTIONS = 64
+_BACKLOG = 100
 _RELOAD_EVERY = 60.0
 """Seconds between two looks at the files of the certificate."""
-
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class HttpServer:
@@ -39,8 +34,7 @@ class HttpServer:
 
     def __init__(self, options: HttpOptions, handler: Handler) -> None:
         self._options, self._handler = options, handler
-        self._connections: _LimitedServer | None = None
-        self._listening: asyncio.Server | None = None
+        self._connections: HttpConnections | None = None
         self._reloading: asyncio.Task[None] | None = None
         self.url = ""
         """The address once the server listens."""
@@ -48,15 +42,14 @@ class HttpServer:
     async def start(self) -> None:
         """Listen; raise `TuttiError` if that is not possible."""
         options, context = self._options, self._tls_context()
-        self._connections = _LimitedServer(self._handler, access_log=None, lingering_time=0.0, keepalive_timeout=0.0)
-        timeout = 5.0 if context is not None else None
         try:
-            self._listening = await asyncio.get_running_loop().create_server(
-                self._connections, options.host, options.port, ssl=context, ssl_handshake_timeout=timeout
-            )
+            listening = await _listening_sockets(options)
         except OSError as error:
             raise TuttiError(_problem(error, options)) from None
-        port = self._listening.sockets[0].getsockname()[1]
+        self._connections = HttpConnections(self._handler, context)
+        for each in listening:
+            self._connections.accept_from(each)
+        port = listening[0].getsockname()[1]
         host = f"[{options.host}]" if ":" in options.host else options.host
         self.url = f"{'https' if context is not None else 'http'}://{host}:{port}"
         if context is not None:
@@ -68,10 +61,8 @@ class HttpServer:
             self._reloading.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._reloading
-        if self._listening is not None:
-            self._listening.close()
         if self._connections is not None:
-            self._connections.abort_all()
+            await self._connections.close()
 
     def _tls_context(self) -> ssl.SSLContext | None:
         if not self._options.tls_cert:
@@ -109,21 +100,6 @@ class HttpServer:
         return times
 
 
-class _LimitedServer(web.Server):
-    """aiohttp's server with a maximum number and a maximum age of connections."""
-
-    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        if len(self.connections) > _MOST_CONNECTIONS:
-            transport.abort()
-            return
-        asyncio.get_running_loop().call_later(_LIFETIME, transport.abort)
-
-    def abort_all(self) -> None:
-        for transport in list(self._connections.values()):
-            transport.abort()
-
-
 def is_private(request: web.BaseRequest) -> bool:
     """Return whether nobody else can read the answer: the connection has TLS, or does not leave this machine."""
     transport = request.transport
@@ -135,6 +111,22 @@ def is_private(request: web.BaseRequest) -> bool:
     address = ipaddress.ip_address(own[0].partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
+
+
+async def _listening_sockets(options: HttpOptions) -> list[socket.socket]:
+    """Return sockets that listen on all addresses of the host."""
+    # asyncio's server resolves and binds the addresses; it cannot limit connections at their acceptance.
+    server = await asyncio.get_running_loop().create_server(
+        asyncio.Protocol, options.host, options.port, start_serving=False
+    )
+    try:
+        sockets = [each.dup() for each in server.sockets]
+    finally:
+        server.close()
+    for each in sockets:
+        each.setblocking(False)
+        each.listen(_BACKLOG)
+    return sockets
 
 
 def _problem(error: OSError, options: HttpOptions) -> str:

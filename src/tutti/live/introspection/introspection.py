@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tutti import __version__
 from tutti.engine.session.plan import Plan
 from tutti.kube.times import timestamp
-from tutti.live.introspection.cluster_reader import ClusterNumbers, ClusterPart, ClusterReader
+from tutti.live.introspection.cluster_reader import ClusterNumbers, ClusterReader
 from tutti.live.introspection.debug_access import DebugAccess
 from tutti.live.introspection.http_routes import HttpRoutes
 from tutti.live.introspection.http_server import HttpServer
@@ -151,7 +151,7 @@ class Introspection:
         binder, victims, statuses = scheduler.binder, scheduler.victims, scheduler.statuses
         reflectors = scheduler.watches.reflectors
         return LiveNumbers(
-            leads=scheduler.leadership.may_write,
+            leads=scheduler.leadership.may_write and not scheduler.options.dry_run,
             ready=scheduler.is_ready,
             inbox=len(scheduler.inbox),
             in_flight=len(binder.in_flight),
@@ -186,7 +186,7 @@ class Introspection:
             version=__version__,
             scheduler_name=scheduler.options.scheduler_name,
             identity=scheduler.options.identity,
-            leads=live.leads,
+            leads=leadership.may_write,
             holder=leadership.holder if isinstance(leadership, Leadership) else scheduler.options.identity,
             ready=live.ready,
             dry_run=scheduler.options.dry_run,
@@ -202,21 +202,21 @@ class Introspection:
                 **{f"{name}Pods": count for name, count in numbers.pending.items()},
                 **{f"{name}Gangs": count for name, count in numbers.gangs.items()},
             },
-            queue=tuple(self._with_cause(turn, pod, query, part) for turn, pod in part.queue),
+            queue=tuple(self._with_cause(turn, pod, query) for turn, pod in part.queue),
             pods=tuple(part.pods),
             holds=tuple(part.holds),
             assumed=tuple(replace(each, in_flight=each.pod in scheduler.binder.in_flight) for each in part.assumed),
             reservation=part.reservation,
-            gangs=tuple(replace(gang, message=query.shown_text(gang.message, part.namespaces)) for gang in part.gangs),
+            gangs=tuple(replace(gang, message=query.shown_text(gang.message)) for gang in part.gangs),
             plans=() if query.pod or query.gang else self._plans.shown(query),
             watches=() if query.hides_others else tuple(self._watches()),
             notes=() if query.hides_others else tuple(self.notes()),
             left_out=part.left_out,
         )
 
-    def _with_cause(self, turn: QueuedTurn, pod: str, query: StateQuery, part: ClusterPart) -> QueuedTurn:
+    def _with_cause(self, turn: QueuedTurn, pod: str, query: StateQuery) -> QueuedTurn:
         cause = self._metrics.arrivals.waits_for(pod) if turn.attempts else None
-        return replace(turn, waits_for=cause or "", message=query.shown_text(turn.message, part.namespaces))
+        return replace(turn, waits_for=cause or "", message=query.shown_text(turn.message))
 
     def _watches(self) -> list[WatchState]:
         now = self._monotonic()

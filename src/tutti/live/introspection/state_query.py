@@ -1,19 +1,21 @@
 """A question about the state: a namespace, a pod or a gang, and how many entries each list may have.
 
-Contract: frozen. Names of other namespaces' pods do not leave the scheduler if `hides_others` is set.
+Contract: frozen. Names of other namespaces' objects do not leave the scheduler if `hides_others` is set: a message ends
+before the first word that may be such a name, because the names of gangs may have any characters.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import NamedTuple
 
 DEFAULT_LIMIT, LARGEST_LIMIT = 500, 5_000
-_KEY = re.compile(r"\b([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)/([a-z0-9][a-z0-9.-]*[a-z0-9]|[a-z0-9])")
-"""Text that may be the key of a pod or a gang."""
-_OTHER = "a pod of another namespace"
-_OTHERS = re.compile(rf"{_OTHER}(?:, {_OTHER})+")
+_WITH_SLASH = re.compile(r"\S*/\S*")
+_COUNT = re.compile(r"[0-9]+/[0-9]+")
+_DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
+"""The first part of a qualified name, such as nvidia.com/gpu; a namespace has no dots."""
+_PUNCTUATION = "()[]{}<>,.:;'\"`"
+_REST = "(the rest names objects of other namespaces)"
 
 
 class StateQuery(NamedTuple):
@@ -37,13 +39,20 @@ class StateQuery(NamedTuple):
         """Return a key, or a text for a key that must not be shown."""
         return key if not self.hides_others or self.has(key) else "another namespace"
 
-    def shown_text(self, text: str, namespaces: Collection[str]) -> str:
-        """Return a message without the names of other namespaces' objects."""
-        if not self.hides_others or "/" not in text:
+    def shown_text(self, text: str) -> str:
+        """Return a message up to the first name of another namespace's object."""
+        if not self.hides_others:
             return text
+        for found in _WITH_SLASH.finditer(text):
+            if self._may_be_foreign(found[0].strip(_PUNCTUATION)):
+                return f"{text[: found.start()]}{_REST}"
+        return text
 
-        def replacement(found: re.Match[str]) -> str:
-            is_other = found[1] in namespaces and found[1] != self.namespace
-            return _OTHER if is_other else found[0]
-
-        return _OTHERS.sub("pods of other namespaces", _KEY.sub(replacement, text))
+    def _may_be_foreign(self, word: str) -> bool:
+        """Return whether a word with a slash may be a key of another namespace, or have one in it."""
+        if _COUNT.fullmatch(word):
+            return False
+        namespace, _, name = word.partition("/")
+        if namespace == "gang" and "/" in name:
+            namespace = name.partition("/")[0]
+        return namespace != self.namespace and not _DOMAIN.fullmatch(namespace)

@@ -5,5 +5,6 @@
 - `availability`   when could the scheduler act?
 - `partial_gangs`  when did a gang have some pods, and too few?
 - `evictions`      was each pod evicted for somebody?
+- `beneficiaries`  for whom was a pod evicted, and did that pod or gang start?
 - `invariants`     was a node over its room, a pod bound twice or lost?
 """

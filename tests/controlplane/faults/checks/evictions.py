@@ -1,32 +1,30 @@
-"""Evictions: was each pod that the scheduler evicted evicted for somebody?
+"""Evictions: was each pod that the scheduler evicted told so, and evicted for somebody?
 
-A victim of preemption has a beneficiary: a gang of a higher priority that waited at that moment or shortly before; if
-pods were nominated to the victim's node, they are the candidates. A pod whose gang was partial before the first of its
-evictions is a member that the scheduler undoes, and so is a pod that was not told of a preemption; then the beneficiary
-is the victim's own gang, whose replacements wait again. A beneficiary must start, be told why it waits, or have been
-deleted by its user.
+Every victim has the condition DisruptionTarget. A victim of preemption has a beneficiary (`beneficiaries`). A pod whose
+gang was partial before the first of its evictions is a member that the scheduler undoes, and so is a pod whose
+condition has another reason or names its own gang; then the beneficiary is the victim's own gang, whose replacements
+wait again. A beneficiary must start, be told after the eviction why it waits, or have been deleted by its user; and
+until it starts, only so many pods are evicted for it.
 
 Contract: pure functions of a history.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 
 import msgspec
 
+from tests.controlplane.faults.checks.beneficiaries import NOTICE, Beneficiaries
 from tests.controlplane.faults.checks.history import AuditedWrite, History, PodChange
 from tests.controlplane.faults.checks.intervals import Interval
 from tests.controlplane.faults.checks.partial_gangs import partial_gangs
 
 PREEMPTED = "PreemptionByScheduler"
-_NOTICE = 1.0
-"""Seconds in which the recorder sees the effect of an eviction."""
-_LATE = 10.0
-"""Seconds by which faults may delay the last eviction for a gang."""
-_NOMINATION_WINDOW = 5.0
-"""Seconds around an eviction in which a nomination to the victim's node names the beneficiary."""
+_MOST_EVICTIONS = 32
+"""How many pods may be evicted for a beneficiary that has not started since: four times the largest gangs."""
 
 
 class UselessEviction(msgspec.Struct, frozen=True):
@@ -39,28 +37,8 @@ class UselessEviction(msgspec.Struct, frozen=True):
 
 
 def useless_evictions(history: History) -> list[UselessEviction]:
-    """Return the evictions of which nobody had a benefit."""
-    lives: dict[str, list[PodChange]] = defaultdict(list)
-    names: dict[str, str] = {}
-    for pod in history.pods:
-        lives[pod.uid].append(pod)
-        names[pod.name] = pod.uid
-    ended = {gang.name for gang in history.gangs if gang.ended}
-    evictions = [
-        (write, victim)
-        for write in history.writes
-        if write.verb in ("evict", "delete")
-        and (victim := _victim(lives.get(write.uid or names.get(write.name, ""), []))) is not None
-        and victim.node
-    ]
-    undone = _undone_times(history, evictions)
-    found = []
-    for write, victim in evictions:
-        is_undone = victim.disruption != PREEMPTED or _is_within(write.time, undone.get(victim.gang, ()))
-        problem = _problem(write, victim, lives, ended, is_undone=is_undone)
-        if problem:
-            found.append(UselessEviction(write.time, victim.name, victim.gang, problem))
-    return found
+    """Return the evictions of which nobody had a benefit, or not enough."""
+    return _Evictions(history).useless()
 
 
 def preempted_pods(history: History) -> int:
@@ -68,11 +46,65 @@ def preempted_pods(history: History) -> int:
     return len({pod.uid for pod in history.pods if pod.disruption == PREEMPTED})
 
 
+class _Evictions:
+    """All evictions of a history."""
+
+    def __init__(self, history: History) -> None:
+        self._beneficiaries = Beneficiaries(history)
+        self._evictions = [
+            (write, victim)
+            for write in history.writes
+            if write.verb in ("evict", "delete")
+            and (victim := _victim(self._beneficiaries.life(write.uid, write.name))) is not None
+            and victim.node
+        ]
+        self._undone = _undone_times(history, self._evictions)
+        self._times: dict[str, list[float]] = defaultdict(list)
+        """When pods were evicted, by beneficiary."""
+
+    def useless(self) -> list[UselessEviction]:
+        problems = ((write, victim, self._problem(write, victim)) for write, victim in self._evictions)
+        return [UselessEviction(write.time, victim.name, victim.gang, text) for write, victim, text in problems if text]
+
+    def _problem(self, write: AuditedWrite, victim: PodChange) -> str:
+        if not victim.disruption:
+            return "it has no condition DisruptionTarget"
+        if self._is_undone(write, victim):
+            gang = self._beneficiaries.gang(victim.gang, without=victim.uid)
+            if not victim.gang or self._beneficiaries.is_served(gang, write.time):
+                return ""
+            return "its gang has neither started nor been told why it waits"
+        beneficiary = self._beneficiaries.of(victim, write.time)
+        if not beneficiary.pods:
+            return "no pod of a higher priority waited"
+        if not self._beneficiaries.is_served(beneficiary, write.time):
+            return f"{beneficiary.name or 'each pod that waited'} has neither started nor been told why it waits"
+        return self._excess(beneficiary.name, self._beneficiaries.starts(beneficiary), write.time)
+
+    def _is_undone(self, write: AuditedWrite, victim: PodChange) -> bool:
+        if victim.disruption != PREEMPTED:
+            return True
+        named = self._beneficiaries.named(victim.disruption_message)
+        if named is not None:
+            return named.name == victim.gang
+        return _is_within(write.time, self._undone.get(victim.gang, ()))
+
+    def _excess(self, name: str, starts: list[float], time: float) -> str:
+        """Return a problem if too many pods were evicted for a known beneficiary since its last start."""
+        if not name:
+            return ""
+        times = self._times[name]
+        times.append(time)
+        started = starts[: bisect_left(starts, time)]
+        count = sum(each > started[-1] for each in times) if started else len(times)
+        return f"{count} pods were evicted for {name}, which has not started" if count > _MOST_EVICTIONS else ""
+
+
 def _undone_times(history: History, evictions: list[tuple[AuditedWrite, PodChange]]) -> dict[str, list[Interval]]:
     """Return the periods in which gangs were partial, if no eviction of their pods had begun them."""
     times: dict[str, list[Interval]] = defaultdict(list)
     for period in partial_gangs(history, [], {}):
-        earlier = (period.start - _NOTICE, period.start)
+        earlier = (period.start - NOTICE, period.start)
         if not any(victim.gang == period.gang and _is_within(write.time, [earlier]) for write, victim in evictions):
             times[period.gang].append((period.start, period.end))
     return times
@@ -87,44 +119,5 @@ def _victim(life: list[PodChange]) -> PodChange | None:
     before = [pod for pod in life if not pod.deleting and not pod.gone]
     if not before:
         return None
-    disruption = next((pod.disruption for pod in reversed(life) if pod.disruption), "")
-    return msgspec.structs.replace(before[-1], disruption=disruption)
-
-
-def _problem(
-    write: AuditedWrite, victim: PodChange, lives: dict[str, list[PodChange]], ended: set[str], *, is_undone: bool
-) -> str:
-    if not is_undone:
-        waiting = {
-            uid for uid, life in lives.items() if life[0].priority > victim.priority and _waited(life, write.time)
-        }
-        nominated = {uid for uid in waiting if _is_nominated(lives[uid], victim.node, write.time)}
-        candidates = nominated or waiting
-        if not candidates:
-            return "no pod of a higher priority waited"
-    else:
-        candidates = {uid for uid, life in lives.items() if life[0].gang == victim.gang and uid != victim.uid}
-        if victim.gang in ended or not victim.gang:
-            return ""
-    if any(_is_served(lives[uid], write.time, ended) for uid in candidates):
-        return ""
-    return "no beneficiary has started or knows why it waits"
-
-
-def _waited(life: list[PodChange], time: float) -> bool:
-    """Return whether a pod waited at a time, or shortly before: an eviction may be late because it was refused."""
-    before = [pod for pod in life if pod.time <= time]
-    first = next((index for index, pod in enumerate(before) if pod.time > time - _LATE), len(before))
-    return any(pod.is_pending for pod in before[max(first - 1, 0) :])
-
-
-def _is_nominated(life: list[PodChange], node: str, time: float) -> bool:
-    return any(pod.nominated == node and abs(pod.time - time) <= _NOMINATION_WINDOW for pod in life)
-
-
-def _is_served(life: list[PodChange], time: float, ended: set[str]) -> bool:
-    """Return whether a pod started or left after a time, or says at the end why it waits."""
-    last = life[-1]
-    if last.gang in ended or last.gone or last.deleting:
-        return last.time >= time or last.gang in ended
-    return bool(last.node) or bool(last.message)
+    told = next((pod for pod in reversed(life) if pod.disruption), before[-1])
+    return msgspec.structs.replace(before[-1], disruption=told.disruption, disruption_message=told.disruption_message)

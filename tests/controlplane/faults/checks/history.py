@@ -37,6 +37,7 @@ class PodChange(msgspec.Struct, frozen=True, omit_defaults=True, tag="pod"):
     message: str = ""
     disruption: str = ""
     """The reason of DisruptionTarget."""
+    disruption_message: str = ""
 
     @property
     def is_running(self) -> bool:
