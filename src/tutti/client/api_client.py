@@ -14,9 +14,6 @@ import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
@@ -24,6 +21,7 @@ from multidict import CIMultiDict
 
 from tutti.client.access.cluster_access import ClusterAccess
 from tutti.client.access.credentials import Credentials, Identity
+from tutti.client.access.proxy import environment_proxy
 from tutti.client.backoff import Backoff
 from tutti.client.connections import Connections
 from tutti.client.server_clock import ServerClock
@@ -79,7 +77,7 @@ class ApiClient:
         self._credentials = Credentials(access, monotonic=monotonic, wall=wall)
         self._monotonic, self._draw = monotonic, draw
         self._headers = {"User-Agent": user_agent, "Accept": JSON}
-        self._proxy = access.proxy or _proxy_of_environment(access.server)
+        self._proxy = access.proxy or environment_proxy(access.server, os.environ)
         self._connections = Connections(access, limit=connections)
 
     async def close(self) -> None:
@@ -262,11 +260,3 @@ def connection_problem(error: Exception) -> str:
         return f"Cannot connect to host {error.host}:{error.port}: {os.strerror(error.os_error.errno or 0)}"
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0]
-
-
-def _proxy_of_environment(server: str) -> str:
-    """Return the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY give for a server."""
-    parts: Any = urlsplit(server)
-    if proxy_bypass(parts.hostname or ""):
-        return ""
-    return getproxies().get(parts.scheme, "")
