@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from tests.support.moved_clock import MovedClock
@@ -14,6 +15,7 @@ from tests.support.scripted_api_server import ScriptedApiServer
 from tutti.client.access.cluster_access import ClusterAccess
 from tutti.client.api_client import ApiClient
 from tutti.client.lease_lock import LeaseLock
+from tutti.exceptions import ApiError
 
 
 class LeaseServer(ScriptedApiServer):
@@ -23,8 +25,25 @@ class LeaseServer(ScriptedApiServer):
         super().__init__()
         self.lease: dict[str, Any] | None = None
         self.version = 10
+        self.on_write: list[Callable[[], None]] = []
+        """What happens just before the next writes are looked at."""
+        self.lost_replies = 0
+        """How many writes are carried out and then answered as if a proxy had sent them twice."""
+        self.garbage = b""
+        """The answer to a GET, if not empty."""
+
+    def touch(self, **spec: Any) -> None:
+        """Change the lease as another client would."""
+        assert self.lease is not None
+        self.version += 1
+        metadata = {**self.lease["metadata"], "resourceVersion": str(self.version)}
+        self.lease = {**self.lease, "metadata": metadata, "spec": {**self.lease["spec"], **spec}}
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if request.method != "GET" and self.on_write:
+            self.on_write.pop(0)()
+        if request.method == "GET" and self.garbage:
+            return web.Response(body=self.garbage, content_type="text/html")
         if request.method == "GET":
             return web.json_response(self.lease) if self.lease is not None else _refusal(404, "NotFound")
         body = await request.json()
@@ -35,6 +54,9 @@ class LeaseServer(ScriptedApiServer):
             return _refusal(409, "Conflict")
         self.version += 1
         self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        if self.lost_replies:
+            self.lost_replies -= 1
+            return _refusal(409, "Conflict")
         return web.json_response(self.lease)
 
 
@@ -138,5 +160,56 @@ def test_of_two_that_try_at_once_one_succeeds() -> None:
         assert not any([await each.try_to_hold(5) for each in locks])
         clock.seconds += 16
         assert sum(await asyncio.gather(*(each.try_to_hold(5) for each in locks))) == 1
+
+    run(scene)
+
+
+def test_a_lease_that_was_changed_by_the_way_is_not_lost() -> None:
+    async def scene(server: LeaseServer, lock: Callable[[str], LeaseLock], _clock: MovedClock) -> None:
+        one = lock("one")
+        assert await one.try_to_hold(5)
+        server.on_write = [server.touch]
+        assert await one.try_to_hold(5)
+        server.on_write = [lambda: server.touch(holderIdentity="two")]
+        assert not await one.try_to_hold(5)
+        assert one.holder == "two"
+
+    run(scene)
+
+
+def test_a_renewal_that_is_sent_twice_is_no_loss() -> None:
+    """A proxy that lost the answer to the first sends it again; the second meets the version of the first."""
+
+    async def scene(server: LeaseServer, lock: Callable[[str], LeaseLock], _clock: MovedClock) -> None:
+        one = lock("one")
+        for _ in range(2):  # taken, then renewed
+            server.lost_replies = 1
+            assert await one.try_to_hold(5)
+        server.lost_replies = 1
+        await one.release(5)
+        assert server.lease is not None
+        assert server.lease["spec"]["holderIdentity"] == ""
+
+    run(scene)
+
+
+def test_a_lease_that_is_always_changed_says_nothing() -> None:
+    async def scene(server: LeaseServer, lock: Callable[[str], LeaseLock], _clock: MovedClock) -> None:
+        one = lock("one")
+        assert await one.try_to_hold(5)
+        server.on_write = [server.touch] * 2
+        with pytest.raises(ApiError) as caught:
+            await one.try_to_hold(5)
+        assert caught.value.status == 409
+        assert await one.try_to_hold(5)
+
+    run(scene)
+
+
+def test_an_answer_that_is_no_lease() -> None:
+    async def scene(server: LeaseServer, lock: Callable[[str], LeaseLock], _clock: MovedClock) -> None:
+        server.garbage = b"<html>log in</html>"
+        with pytest.raises(ApiError, match="not a Lease"):
+            await lock("one").try_to_hold(5)
 
     run(scene)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.support.scripted_api_server import (
     ScriptedApiServer,
@@ -37,24 +38,47 @@ def pod(name: str, version: int, *, uid: str = "", **annotations: str) -> dict[s
     return {"kind": "Pod", "apiVersion": "v1", "metadata": {**metadata, "annotations": annotations}}
 
 
-def follow(*steps: Step, streams_lists: bool = True, seconds: float = 10) -> tuple[list[Change], ScriptedApiServer]:
+class NotedBackoff(Backoff):
+    """Does not wait, and notes how many failures there were before each wait."""
+
+    def __init__(self) -> None:
+        super().__init__(random.Random(1))
+        self.failures: list[int] = []
+
+    def next(self, at_least: float | None = None) -> float:
+        self.failures.append(self._failures)
+        super().next(at_least)
+        return 0.0
+
+
+def follow(
+    *steps: Step,
+    streams_lists: bool = True,
+    seconds: float = 10,
+    backoff: Backoff | None = None,
+    on_report: Callable[[], None] = lambda: None,
+) -> tuple[list[Change], ScriptedApiServer]:
     """Run a reflector until the script has ended; return the changes that it reported."""
 
     async def run() -> tuple[list[Change], ScriptedApiServer]:
         changes: list[Change] = []
         draw = random.Random(1)
+
+        def report(new: list[Change]) -> None:
+            changes.extend(new)
+            on_report()
+
         async with ScriptedApiServer(*steps) as server:
             access = ClusterAccess(server=server.url)
             client = ApiClient(access, user_agent="test", monotonic=time.monotonic, wall=lambda: 0, draw=draw)
-            backoff = Backoff(draw, first=0.02)
             reflector = Reflector(
                 client,
                 PODS,
-                changes.extend,
+                report,
                 monotonic=time.monotonic,
                 draw=draw,
                 streams_lists=streams_lists,
-                backoff=backoff,
+                backoff=backoff or Backoff(draw, first=0.02),
             )
             task = asyncio.create_task(reflector.run())
             try:
@@ -245,3 +269,86 @@ def test_errors_are_tried_again(status: int) -> None:
 def test_garbage_in_the_stream_is_an_error() -> None:
     changes, _ = follow(lists(version="5", streams=True), watch(b"<html>"), watch(event("ADDED", pod("a", 6))))
     assert told(changes) == ["+a@6"]
+
+
+@both
+def test_watches_that_end_at_once_are_asked_for_more_and_more_rarely(streams: bool) -> None:
+    backoff = NotedBackoff()
+    follow(lists(version="5", streams=streams), *[watch()] * 4, streams_lists=streams, backoff=backoff)
+    assert backoff.failures == list(range(5 if streams else 4))
+
+
+def test_an_event_makes_the_waits_short_again() -> None:
+    backoff = NotedBackoff()
+    follow(
+        lists(version="5", streams=True), watch(), watch(event("ADDED", pod("a", 6))), watch(), watch(), backoff=backoff
+    )
+    assert backoff.failures == [0, 1, 0, 1, 2]
+
+
+@both
+def test_a_version_that_is_too_old_after_each_list(streams: bool) -> None:
+    """The first time it is listed again at once, then more and more rarely."""
+    backoff = NotedBackoff()
+    steps = [lists(version="5", streams=streams), watch(expired())]
+    if streams:
+        steps = [watch(bookmark("5", ends_list=True), expired())]
+    follow(*steps * 5, streams_lists=streams, backoff=backoff)
+    assert backoff.failures == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("status", [500, 429])
+def test_error_events_again_and_again(status: int) -> None:
+    backoff, error = NotedBackoff(), event("ERROR", {"kind": "Status", "code": status, "message": "no"})
+    follow(lists(version="5", streams=True), *[watch(error)] * 4, backoff=backoff)
+    assert backoff.failures == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "BOOKMARK", "DELETED", "ERROR"])
+@pytest.mark.parametrize("obj", [5, {"metadata": {"name": 7}, "code": "x"}], ids=["number", "object"])
+def test_garbage_in_an_event_loses_nothing(kind: str, obj: Any) -> None:
+    changes, server = follow(
+        lists(version="5", streams=True),
+        watch(event("ADDED", pod("a", 6)), event(kind, obj)),
+        watch(event("ADDED", pod("b", 7))),
+    )
+    assert told(changes) == ["+a@6", "+b@7"]
+    assert server.requests[2]["resourceVersion"] == "6"
+
+
+def test_garbage_in_a_page_loses_nothing() -> None:
+    changes, _ = follow(
+        page(pod("a", 6), {"metadata": {"name": 7}}, version="7"),
+        page(pod("a", 6), pod("b", 8), version="9"),
+        watch(),
+        streams_lists=False,
+    )
+    assert told(changes) == ["+a@6", "+b@8"]
+
+
+def test_a_list_may_take_long_if_it_goes_on() -> None:
+    reported = asyncio.Event()
+
+    async def slow_list(request: web.Request) -> web.StreamResponse:
+        loop = asyncio.get_running_loop()
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for number in range(4):
+            await answer.write(event("ADDED", pod(f"p-{number}", number + 1)) + b"\n")
+            await reported.wait()
+            reported.clear()
+            ahead = loop.time() + 40 - time.monotonic()
+            loop.time = lambda ahead=ahead: time.monotonic() + ahead  # type: ignore[method-assign]
+        await answer.write(bookmark("5", ends_list=True) + b"\n")
+        return answer
+
+    changes, server = follow(slow_list, watch(), on_report=reported.set, seconds=1_000)
+    assert told(changes) == ["+p-0@1", "+p-1@2", "+p-2@3", "+p-3@4"]
+    assert server.requests[1]["resourceVersion"] == "5"
+
+
+def test_a_list_that_outlasts_a_stream_is_read_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tutti.client.reflector._WATCH_SECONDS", (0, 0))
+    changes, server = follow(watch(event("ADDED", pod("a", 1))), page(pod("a", 1), pod("b", 2), version="5"), watch())
+    assert told(changes) == ["+a@1", "+b@2"]
+    assert server.requests[1]["limit"] == "500"

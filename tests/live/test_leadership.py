@@ -6,11 +6,14 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from tests.support.api_faults import Fault, refused
+import pytest
+
+from tests.support.api_faults import ApiRequest, Fault, faults, refused
 from tests.support.live_runs import PATIENCE
 from tests.support.memory_api_server import MemoryApiServer
 from tests.support.moved_clock import MovedClock
 from tutti.client.api_client import ApiClient
+from tutti.client.lease_lock import LeaseLock
 from tutti.live.leadership import AlwaysLeads, Leadership
 from tutti.live.options import LeaseOptions
 
@@ -21,11 +24,11 @@ KEY = "kube-system/tutti-scheduler"
 class LeaseRun:
     """A server, a clock that a test moves, and one process that asks for the lease."""
 
-    def __init__(self, server: MemoryApiServer) -> None:
+    def __init__(self, server: MemoryApiServer, options: LeaseOptions) -> None:
         self.server, self.clock, self.heart = server, MovedClock(), MovedClock()
         self.leadership = Leadership(
             self._client,
-            OPTIONS,
+            options,
             identity="one",
             heartbeat=self.heart.monotonic,
             monotonic=self.clock.monotonic,
@@ -61,12 +64,12 @@ class LeaseRun:
         await self.until(lambda: len(self.server.sent("Lease", method="PUT")) >= count + 2)
 
 
-def play(scene: Callable[[LeaseRun], Awaitable[None]], *, holder: str = "") -> None:
+def play(scene: Callable[[LeaseRun], Awaitable[None]], *, holder: str = "", options: LeaseOptions = OPTIONS) -> None:
     """Run a scene; `holder` is the process that has the lease before."""
 
     async def run() -> None:
         async with MemoryApiServer() as server:
-            lease_run = LeaseRun(server)
+            lease_run = LeaseRun(server, options)
             if holder:
                 metadata = {"name": "tutti-scheduler", "namespace": "kube-system"}
                 spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "x"}
@@ -98,20 +101,26 @@ def test_it_leads_renews_and_gives_the_lease_back() -> None:
 
 
 def test_no_write_leaves_after_the_renew_deadline() -> None:
-    """A write may then take as long as is left of the lease."""
+    """Not even one that was begun before: all writes have ended then, and the rest of the lease is the server's."""
 
     async def scene(run: LeaseRun) -> None:
         await run.until(lambda: run.leadership.may_write)
         await run.renewed()
         run.server.find_fault = lambda each: Fault(drop="before")
         await run.until(lambda: run.leadership.problem is not None)
-        run.move(9.5)
-        assert run.leadership.may_write
+        most = OPTIONS.duration - OPTIONS.renew_deadline
+        renewed_at = run.clock.seconds
+        for moved, timeout in ((0, most), (5, most), (4, 1.0), (0.5, 0.5)):
+            run.move(moved)
+            assert run.leadership.may_write
+            assert run.leadership.write_timeout == pytest.approx(timeout)
+            assert run.clock.seconds + run.leadership.write_timeout <= renewed_at + OPTIONS.renew_deadline
         run.move(1)
         assert not run.leadership.may_write
+        assert run.leadership.write_timeout <= 0
         await run.until(lambda: run.leadership.is_lost)
+        assert run.leadership.write_timeout <= 0
         run.server.find_fault = lambda each: None
-        assert run.leadership.write_timeout == OPTIONS.duration - OPTIONS.renew_deadline
 
     play(scene)
 
@@ -176,6 +185,110 @@ def test_errors_of_the_server_are_no_loss() -> None:
         assert run.leadership.may_write
 
     play(scene)
+
+
+def test_a_lost_reply_is_no_loss() -> None:
+    async def scene(run: LeaseRun) -> None:
+        await run.until(lambda: run.leadership.may_write)
+        given = Fault(drop="after"), refused(409, "Conflict"), Fault(drop="after")
+        run.server.find_fault = faults(lambda each: each.method == "PUT", *given)
+        count = len(run.server.sent("Lease", method="PUT"))
+        await run.until(lambda: len(run.server.sent("Lease", method="PUT")) >= count + 5)
+        assert run.leadership.may_write
+        assert not run.leadership.is_lost
+
+    play(scene)
+
+
+def test_a_renewal_after_the_deadline_comes_too_late() -> None:
+    """The process was frozen: others may have held the lease and given it back."""
+
+    async def scene(run: LeaseRun) -> None:
+        await run.until(lambda: run.leadership.may_write)
+        may_answer = asyncio.Event()
+        run.server.find_fault = faults(lambda each: each.method == "PUT", Fault(wait=may_answer))
+        count = len(run.server.sent("Lease", method="PUT"))
+        await run.until(lambda: len(run.server.sent("Lease", method="PUT")) > count)
+        run.move(11)
+        may_answer.set()
+        await run.until(lambda: run.leadership.is_lost)
+        assert not run.leadership.may_write
+
+    play(scene, options=LeaseOptions(duration=15, renew_deadline=10.0, retry_period=0.6))
+
+
+def test_any_error_is_a_problem_and_no_end(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    try_to_hold = LeaseLock.try_to_hold
+    is_broken, attempts = True, 0
+
+    async def fail_at_times(self: LeaseLock, timeout: float) -> bool:
+        nonlocal attempts
+        attempts += 1
+        if is_broken:
+            raise ValueError("the server answers in verse")
+        return await try_to_hold(self, timeout)
+
+    monkeypatch.setattr(LeaseLock, "try_to_hold", fail_at_times)
+
+    async def scene(run: LeaseRun) -> None:
+        nonlocal is_broken
+        await run.until(lambda: run.leadership.note)
+        note = f"the lease {KEY} cannot be held: the server answers in verse"
+        assert run.leadership.note == note
+        await run.until(lambda: attempts >= 3)
+        assert [record.message for record in caplog.records].count(note) == 1
+        is_broken = False
+        await run.until(lambda: run.leadership.may_write)
+        assert run.leadership.note == ""
+
+    play(scene)
+
+
+def test_a_missing_right_is_noted() -> None:
+    async def scene(run: LeaseRun) -> None:
+        run.server.forbidden.add("Lease")
+        await run.until(lambda: run.leadership.note)
+        assert "is forbidden" in run.leadership.note
+
+    play(scene)
+
+
+def test_a_thread_that_ends_has_lost_the_lease() -> None:
+    async def scene(run: LeaseRun) -> None:
+        await run.until(lambda: run.leadership.may_write)
+
+        def fail() -> float:
+            raise ValueError("a defect")
+
+        run.leadership._heartbeat = fail
+        await run.until(lambda: run.leadership.is_lost)
+        assert not run.leadership.may_write
+
+    play(scene)
+
+
+@pytest.mark.parametrize("is_applied", [True, False])
+def test_the_end_interrupts_an_attempt(is_applied: bool) -> None:
+    """And the lease is given back, also if it was just taken and the answer was lost."""
+
+    async def scene(run: LeaseRun) -> None:
+        await run.until(lambda: run.server.sent("Lease", method="POST"))
+        assert not run.leadership.may_write
+        await asyncio.to_thread(run.leadership.stop)
+        assert not run.leadership._thread.is_alive()
+        assert run.holder() == ""
+        assert len(run.server.sent("Lease", method="PUT")) == is_applied
+
+    def hang(each: ApiRequest) -> Fault | None:
+        if each.method != "POST":
+            return None
+        return Fault(wait_after=asyncio.Event()) if is_applied else Fault(wait=asyncio.Event())
+
+    async def with_fault(run: LeaseRun) -> None:
+        run.server.find_fault = hang
+        await scene(run)
+
+    play(with_fault, options=LeaseOptions(duration=3_600, renew_deadline=2_400.0, retry_period=600.0))
 
 
 def test_a_process_without_a_lease_always_leads() -> None:

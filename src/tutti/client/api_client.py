@@ -10,18 +10,18 @@ own (`http`), unless the way to the server leads through a proxy. The client bel
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 from urllib.parse import urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from multidict import CIMultiDict
 
 from tutti.client.access.cluster_access import ClusterAccess
 from tutti.client.access.credentials import Credentials, Identity
+from tutti.client.access.proxy import environment_proxy
 from tutti.client.api_errors import connection_problem, error_of_answer
 from tutti.client.backoff import Backoff
 from tutti.client.http.answer_parser import HttpAnswer
@@ -59,7 +59,7 @@ class ApiClient:
         self._credentials = Credentials(access, monotonic=monotonic, wall=wall)
         self._monotonic, self._draw = monotonic, draw
         self._headers = {"User-Agent": user_agent, "Accept": JSON}
-        self._proxy = access.proxy or _proxy_of_environment(access.server)
+        self._proxy = access.proxy or environment_proxy(access.server, os.environ)
         url = urlsplit(access.server)
         self._host, self._base_path = url.netloc.rpartition("@")[2], url.path.rstrip("/")
         self._connections = Connections(access, limit=connections, monotonic=monotonic)
@@ -275,11 +275,3 @@ async def _error(answer: aiohttp.ClientResponse, method: str, path: str) -> ApiE
             body += piece
     retry_after = answer.headers.get("Retry-After", "")
     return error_of_answer(body, answer.status, f"{method} {path}", retry_after=retry_after)
-
-
-def _proxy_of_environment(server: str) -> str:
-    """Return the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY give for a server."""
-    parts: Any = urlsplit(server)
-    if proxy_bypass(parts.hostname or ""):
-        return ""
-    return getproxies().get(parts.scheme, "")

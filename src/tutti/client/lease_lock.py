@@ -4,8 +4,10 @@ As in client-go, a process compares no clocks with others: it takes over when it
 duration by its own monotonic clock. Each write carries the version that was read, so that two processes cannot both
 succeed.
 
-Contract: `try_to_hold` reads and writes once and says whether this process holds the lock; `ApiError` passes through,
-and says nothing about the lock. `release` gives it back at once.
+Contract: `try_to_hold` returns True when it has written this process as the holder, and False when it has seen another
+holder. A write that the server refuses, because the lease has changed since it was read, says nothing about the holder:
+the lease is read and written once more. `ApiError` passes through: then nobody knows whether the lease was written.
+`release` gives the lock back at once.
 """
 
 from __future__ import annotations
@@ -60,9 +62,27 @@ class LeaseLock:
 
     async def try_to_hold(self, timeout: float) -> bool:
         """Take or renew the lock if nobody else holds it; return whether this process holds it."""
+        try:
+            return await self._try_once(timeout)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+        return await self._try_once(timeout)
+
+    async def release(self, timeout: float) -> None:
+        """Give the lock back if this process holds it."""
+        try:
+            await self._release_once(timeout)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            await self._release_once(timeout)
+
+    async def _try_once(self, timeout: float) -> bool:
         found = await self._read(timeout)
         if found is None:
-            return await self._write(None, _Spec(), timeout)
+            await self._write(None, _Spec(), timeout)
+            return True
         spec = found.spec
         if self._seen is None or self._seen[0] != spec:
             self._seen = spec, self._monotonic()
@@ -71,10 +91,10 @@ class LeaseLock:
             duration = max(spec.lease_duration_seconds or 0, self._duration)
             if self._monotonic() < self._seen[1] + duration:
                 return False
-        return await self._write(found.metadata.resource_version, spec, timeout)
+        await self._write(found.metadata.resource_version, spec, timeout)
+        return True
 
-    async def release(self, timeout: float) -> None:
-        """Give the lock back if this process holds it."""
+    async def _release_once(self, timeout: float) -> None:
         found = await self._read(timeout)
         if found is not None and found.spec.holder_identity == self._identity:
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": found.spec.lease_transitions}
@@ -88,10 +108,13 @@ class LeaseLock:
             if error.status == 404:
                 return None
             raise
-        return msgspec.json.decode(data, type=_Lease)
+        try:
+            return msgspec.json.decode(data, type=_Lease)
+        except msgspec.DecodeError as error:
+            raise ApiError(f"{self._lease}: not a Lease: {error}") from None
 
-    async def _write(self, version: str | None, spec: _Spec, timeout: float) -> bool:
-        """Write this process as the holder; return False if another process was faster."""
+    async def _write(self, version: str | None, spec: _Spec, timeout: float) -> None:
+        """Write this process as the holder."""
         now = self._wall()
         is_ours = spec.holder_identity == self._identity
         transitions = spec.lease_transitions or 0
@@ -102,14 +125,8 @@ class LeaseLock:
             "renewTime": micro_time(now),
             "leaseTransitions": transitions if is_ours or version is None else transitions + 1,
         }
-        try:
-            await self._put(version, new, timeout)
-        except ApiError as error:
-            if error.status == 409:
-                return False
-            raise
+        await self._put(version, new, timeout)
         self.holder = self._identity
-        return True
 
     async def _put(self, version: str | None, spec: dict[str, Any], timeout: float) -> None:
         namespace, _, name = self._lease.partition("/")

@@ -7,7 +7,9 @@ what it knows.
 
 Contract: changes are `Put`, `Remove` and `Unreadable`, in the order in which they happened. Nothing is reported twice;
 an object that was created again under its name is removed first; no `Put` follows a `Remove` of the same uid. `run`
-ends only by cancellation; errors of the server and of the network lead to another attempt after a growing, random wait.
+ends only by cancellation. Errors of the server and of the network, watches that end at once, and versions that are too
+old again and again lead to another attempt after a growing, random wait; it is short again after an event of a watch,
+or when a stream has lasted for some seconds.
 """
 
 from __future__ import annotations
@@ -34,10 +36,16 @@ from tutti.kube.reading.sources import Source
 PAGE_SIZE = 500
 _WATCH_SECONDS = (240, 300)
 """The shortest and longest time after which the server ends a watch."""
-_LIST_SECONDS = 75
-"""Seconds that a list may take."""
+_LIST_SILENCE = 75
+"""Seconds for which a list that is not complete may be silent."""
 _GRACE = 15
 """Seconds that a watch may last longer than the server was asked for."""
+_SHORT = 1.0
+"""Seconds within which a server does not end a watch as long as all is well."""
+_SETTLED = 5.0
+"""Seconds after which a stream counts as a success, whatever ends it."""
+_EXPIRED_AGAIN = 60.0
+"""Seconds within which a second version that is too old is no accident."""
 _INITIAL_END = "k8s.io/initial-events-end"
 _MAX_REMOVED = 10_000
 """How many removed uids are remembered."""
@@ -110,6 +118,10 @@ class Reflector:
         """The version from which the watch goes on; empty if a list is needed."""
         self._backoff = backoff or Backoff(draw)
         self._began = float("-inf")
+        self._opened_at = float("inf")
+        """When the server began to answer with a stream, in this attempt."""
+        self._expired_at = float("-inf")
+        """When a version was last too old."""
         self.synced = asyncio.Event()
         """Whether all objects have been reported once."""
         self.heard_at = float("-inf")
@@ -137,37 +149,45 @@ class Reflector:
     async def run(self) -> None:
         """Follow the kind until cancelled."""
         while True:
+            self._opened_at = float("inf")
             try:
                 await self._follow()
-                self.problem = None
+                if self._stream_age() >= _SHORT:
+                    continue
+                problem = ApiError(f"{self.resource.name}: the server ended the watch at once")
             except ApiError as error:
-                if error.status == 410 or error.reason == "Expired":
-                    self._version = ""
-                    if self.problem is None or self.problem.status != 410:
-                        self.problem = error
-                        continue  # at once, unless the list itself was too old
-                self.problem = error
-                await asyncio.sleep(self._backoff.next(error.retry_after))
+                problem = error
+            self.problem = problem
+            if self._stream_age() >= _SETTLED:
+                self._backoff.reset()
+            if not self._is_first_expiry(problem):
+                await asyncio.sleep(self._backoff.next(problem.retry_after))
 
-    def _note_life(self) -> None:
-        self.heard_at, self.problem = self._monotonic(), None
-        self._backoff.reset()
+    def _stream_age(self) -> float:
+        return self._monotonic() - self._opened_at
+
+    def _is_first_expiry(self, problem: ApiError) -> bool:
+        """Return whether the version was too old, for the first time in a while; then list at once."""
+        if problem.status != 410 and problem.reason != "Expired":
+            return False
+        self._version = ""
+        last, self._expired_at = self._expired_at, self._monotonic()
+        return self._expired_at - last > _EXPIRED_AGAIN
 
     async def _follow(self) -> None:
         """Go on from the known version, or list everything."""
-        if self._version:
-            await self._watch(lists=False)
-            return
-        self._began = self._monotonic()
-        if self._streams_lists:
-            try:
-                await self._watch(lists=True)
-                return
-            except ApiError as error:
-                if error.status not in (400, 422):
-                    raise
-                self._streams_lists = False  # this server has no lists as streams
-        await self._page_list()
+        if not self._version:
+            self._began = self._monotonic()
+            if self._streams_lists:
+                try:
+                    await self._watch(lists=True)
+                    return
+                except ApiError as error:
+                    if error.status not in (400, 422):
+                        raise
+                    self._streams_lists = False  # this server has no lists as streams
+            await self._page_list()
+        await self._watch(lists=False)
 
     # Lists ------------------------------------------------------------------------------------------------------------
 
@@ -188,18 +208,21 @@ class Reflector:
                 continue
             except msgspec.DecodeError as error:
                 raise ApiError(f"{self.resource.name}: not a list: {error}") from None
-            self._note_life()
+            self.heard_at, self.problem = self._monotonic(), None
             changes: list[Change] = []
-            for item in page.items or ():
-                self._put(item, changes, seen)
+            try:
+                for item in page.items or ():
+                    self._put(item, changes, seen)
+            finally:
+                self._send(changes)
             token = page.metadata.continue_token
             if not token:
-                self._end_list(seen, page.metadata.resource_version, changes)
+                self._end_list(seen, page.metadata.resource_version)
                 return
-            self._send(changes)
 
-    def _end_list(self, seen: dict[str, _Known], version: str, changes: list[Change]) -> None:
+    def _end_list(self, seen: dict[str, _Known], version: str) -> None:
         """Report objects that are gone, and go on from the version of the list."""
+        changes: list[Change] = []
         for key in [key for key in self._known if key not in seen]:
             self._forget(key, changes)
         self._version = version
@@ -219,45 +242,58 @@ class Reflector:
             query["resourceVersion"] = self._version
         seen: dict[str, _Known] | None = {} if lists else None
         """What the list has reported; None when the list is complete."""
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(_LIST_SECONDS if lists else None) as limit:
+            async with asyncio.timeout(_LIST_SILENCE if lists else None) as limit:
                 async for events in self._events(query, timeout=seconds + _GRACE):
+                    was_listed = seen is None
                     seen = self._report_events(events, seen)
-                    if seen is None:
-                        limit.reschedule(None)
+                    if not was_listed:
+                        self.problem = None
+                        limit.reschedule(None if seen is None else loop.time() + _LIST_SILENCE)
+                    elif events:
+                        self.problem = None
+                        self._backoff.reset()
         except TimeoutError:
-            raise ApiError(f"{self.resource.name}: the list was not complete after {_LIST_SECONDS} s") from None
+            raise ApiError(f"{self.resource.name}: the list was silent for {_LIST_SILENCE} s") from None
         if seen is not None:
+            if self._stream_age() >= seconds:
+                self._streams_lists = False  # a stream does not last long enough; pages go on where they were
             raise ApiError(f"{self.resource.name}: the list ended before it was complete")
 
     def _report_events(self, events: list[_Event], seen: dict[str, _Known] | None) -> dict[str, _Known] | None:
         """Report some events of a watch; return what its list has reported, None when that is complete."""
         changes: list[Change] = []
-        for event in events:
-            if event.type == "BOOKMARK":
-                metadata = _HEADER.decode(event.object).metadata
-                version = metadata.resource_version
-                if seen is not None and (metadata.annotations or {}).get(_INITIAL_END) == "true":
-                    self._end_list(seen, version, changes)
-                    seen, changes = None, []
-            elif event.type == "DELETED":
-                if seen is not None:
-                    seen.pop(self._identity(event.object)[0], None)
-                version = self._delete(event.object, changes)
-            else:
-                version = self._put(event.object, changes, seen)
-            if seen is None:
-                self._version = version or self._version
-        self._send(changes)
+        try:
+            for event in events:
+                if event.type == "BOOKMARK":
+                    metadata = _metadata(event.object)
+                    version = metadata.resource_version
+                    if seen is not None and (metadata.annotations or {}).get(_INITIAL_END) == "true":
+                        self._send(changes)
+                        self._end_list(seen, version)
+                        seen, changes = None, []
+                elif event.type == "DELETED":
+                    if seen is not None:
+                        seen.pop(_identity(event.object)[0], None)
+                    version = self._delete(event.object, changes)
+                else:
+                    version = self._put(event.object, changes, seen)
+                if seen is None:
+                    self._version = version or self._version
+        finally:
+            self._send(changes)  # what is known was reported, also if a later event cannot be read
         return seen
 
     async def _events(self, query: dict[str, str], *, timeout: float) -> AsyncIterator[list[_Event]]:
         """Yield the events of a watch; raise `ApiError` for an error event."""
         path = self.resource.path()
         async with self._client.stream(path, query=query, timeout=timeout, silence=timeout) as pieces:
-            self._note_life()
+            self.heard_at = self._opened_at = self._monotonic()
+            if self._version:
+                self.problem = None  # a list has to bring something first
             async for lines in split_lines(pieces):
-                self._note_life()
+                self.heard_at = self._monotonic()
                 try:
                     events = [_EVENT.decode(line) for line in lines]
                 except msgspec.DecodeError as error:
@@ -267,15 +303,10 @@ class Reflector:
                     yield events
                     continue
                 yield events[:end]
-                status = _STATUS.decode(events[end].object)
+                status = _status(events[end].object)
                 raise api_error(status, status.code, f"watch of {self.resource.name}")
 
     # Objects ----------------------------------------------------------------------------------------------------------
-
-    def _identity(self, raw: msgspec.Raw) -> tuple[str, _Known]:
-        metadata = _HEADER.decode(raw).metadata
-        key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-        return key, _Known(metadata.uid, metadata.resource_version)
 
     def _put(self, raw: msgspec.Raw, changes: list[Change], seen: dict[str, _Known] | None = None) -> str:
         """Report an object as it is now, if that is new; return its version."""
@@ -287,7 +318,7 @@ class Reflector:
             key, found = obj.key, _Known(metadata.uid or "", metadata.resource_version or "")
         except InputError as error:
             problem = str(error)
-            key, found = self._identity(raw)
+            key, found = _identity(raw)
         if seen is not None:
             seen[key] = found
         known = self._known.get(key)
@@ -302,7 +333,7 @@ class Reflector:
 
     def _delete(self, raw: msgspec.Raw, changes: list[Change]) -> str:
         """Report that an object is gone, unless it was created again meanwhile; return the version."""
-        key, found = self._identity(raw)
+        key, found = _identity(raw)
         known = self._known.get(key)
         if known is not None and known.uid == found.uid:
             self._forget(key, changes)
@@ -319,3 +350,23 @@ class Reflector:
     def _send(self, changes: list[Change]) -> None:
         if changes:
             self._report(changes)
+
+
+def _metadata(raw: msgspec.Raw) -> _Meta:
+    try:
+        return _HEADER.decode(raw).metadata
+    except msgspec.DecodeError as error:
+        raise ApiError(f"not an object of the API: {error}") from None
+
+
+def _identity(raw: msgspec.Raw) -> tuple[str, _Known]:
+    metadata = _metadata(raw)
+    key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+    return key, _Known(metadata.uid, metadata.resource_version)
+
+
+def _status(raw: msgspec.Raw) -> Status:
+    try:
+        return _STATUS.decode(raw)
+    except msgspec.DecodeError:
+        return Status(message="an error that cannot be read")

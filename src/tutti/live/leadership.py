@@ -1,12 +1,22 @@
 """Leadership: a Lease decides which of several processes schedules.
 
-The API server does not check who sends a Binding, so time does: a write leaves at most `renew_deadline` after the last
-renewal of the lease, and takes at most `write_timeout`; another process takes over `duration` after that renewal at the
-earliest. The lease is renewed on a thread of its own, so that no session delays it. That thread stops renewing when the
-event loop has made no progress for some seconds: a process that hangs must not lead.
+The API server does not check who sends a Binding, so time does. With the default times, counted from the last renewal:
 
-Contract: `may_write` is true only while this process leads; once lost, the lease is not taken again, because the plans
-of this process are out of date: `lost` is set, and the process should end.
+| seconds | what |
+|---|---|
+| 0 | the renewal begins: the lease counts from before it was written |
+| 10 | `renew_deadline`: every write has been answered or given up, and none is sent any more |
+| 15 | `duration`: the earliest time at which another process can take over |
+
+A write may take `write_timeout`: `duration` less `renew_deadline`, and never longer than until the renew deadline,
+however long credentials and a connection take. What the API server has taken in, it has five more seconds to carry out.
+
+The lease is renewed on a thread of its own, so that no session delays it. That thread stops renewing when the event
+loop has made no progress for some seconds: a process that hangs must not lead.
+
+Contract: `may_write` is true only while this process leads. An error, of whatever kind, is a `problem` and not yet a
+loss: the lease is tried again until the renew deadline. Once lost, the lease is not taken again, because the plans of
+this process are out of date: `is_lost` is set, also if the thread ends unexpectedly, and the process should end.
 """
 
 from __future__ import annotations
@@ -15,15 +25,18 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from tutti.client.api_client import ApiClient
 from tutti.client.lease_lock import LeaseLock
-from tutti.exceptions import ApiError
+from tutti.exceptions import TuttiError
 from tutti.live.options import LeaseOptions
 
 _LOG = logging.getLogger("tutti.live")
 _MAX_SILENCE = 10.0
 """Seconds without progress of the event loop after which the lease is no longer renewed."""
+_RELEASE_WITHIN = 4.0
+"""Seconds in which the lease is given back."""
 
 
 class AlwaysLeads:
@@ -33,6 +46,7 @@ class AlwaysLeads:
     may_write = True
     is_lost = False
     leads_since = float("-inf")
+    note = ""
 
 
 class Leadership:
@@ -53,20 +67,37 @@ class Leadership:
         self._renewed_at = float("-inf")
         self._leads = False
         self._stop = threading.Event()
+        self._interrupt: Callable[[], object] = lambda: None
+        """Called after `_stop` is set: interrupts what the thread waits for."""
         self._thread: threading.Thread | None = None
+        self._logged: set[str] = set()
+        """Problems that were logged since the lease was last read."""
         self.leads_since = float("-inf")
         """The monotonic time since which no other process leads."""
         self.is_lost = False
         """Whether this process led and no longer does."""
         self.holder = ""
         """Who held the lease when it was last read."""
-        self.problem: ApiError | None = None
+        self.problem: Exception | None = None
         """Why the lease could not be read or written."""
 
     @property
+    def note(self) -> str:
+        """What users should know about the lease; empty while all is well."""
+        problem = self.problem
+        return f"the lease {self._name} cannot be held: {_text(problem)}" if problem is not None else ""
+
+    @property
+    def _name(self) -> str:
+        return f"{self._options.namespace}/{self._options.name}"
+
+    @property
     def write_timeout(self) -> float:
-        """The longest time that a write may take."""
-        return self._options.write_timeout
+        """The seconds that a write may take if it is sent now; 0 or less if it must not be sent."""
+        if not self._leads:
+            return 0.0
+        left = self._renewed_at + self._options.renew_deadline - self._monotonic()
+        return min(self._options.write_timeout, left)
 
     @property
     def may_write(self) -> bool:
@@ -86,57 +117,94 @@ class Leadership:
     def stop(self) -> None:
         """Give the lease back and end; call this when no write is under way."""
         self._stop.set()
+        with suppress(RuntimeError):  # the thread has ended
+            self._interrupt()
         if self._thread is not None:
-            self._thread.join(timeout=5)
+            self._thread.join(timeout=_RELEASE_WITHIN + 2)
 
     def _run(self) -> None:
-        asyncio.run(self._hold())
+        try:
+            asyncio.run(self._hold())
+        except Exception:
+            _LOG.exception("the lease thread has failed")
+        finally:
+            if not self._stop.is_set() and not self.is_lost:
+                self._lose("its thread has ended")
 
     async def _hold(self) -> None:
+        """Ask for the lease and renew it until `stop` is called; then give it back."""
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        self._interrupt = lambda: loop.call_soon_threadsafe(stopped.set)
+        if self._stop.is_set():
+            stopped.set()
         client = self._new_client()
-        options = self._options
         lock = LeaseLock(
             client,
-            f"{options.namespace}/{options.name}",
+            self._name,
             identity=self._identity,
-            duration=options.duration,
+            duration=self._options.duration,
             monotonic=self._monotonic,
             wall=self._wall,
         )
+        renewing = asyncio.create_task(self._renew(lock))
+        stopping = asyncio.create_task(stopped.wait())
         try:
-            while not self._stop.is_set() and not self.is_lost:
-                started = self._monotonic()
-                if started - self._heartbeat() < _MAX_SILENCE:
-                    await self._try_to_hold(lock, started)
-                elif self._leads:
-                    _LOG.error("the event loop makes no progress: the lease is not renewed")
-                if self._leads and self._monotonic() >= self._renewed_at + options.renew_deadline:
-                    self._lose("it was not renewed in time")
-                pause = options.retry_period - (self._monotonic() - started)
-                await asyncio.to_thread(self._stop.wait, max(pause, 0.05))
-            if self._leads:
-                self._leads = False
+            await asyncio.wait((renewing, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if renewing.done() and not self.is_lost:
+                renewing.result()  # raises what ended it
+            await stopping
+            renewing.cancel()
+            await asyncio.wait((renewing,))
+            self._leads = False
+            async with asyncio.timeout(_RELEASE_WITHIN):
                 await lock.release(timeout=2.0)
-        except ApiError as error:
-            _LOG.warning("the lease was not released: %s", error)
+        except (TuttiError, TimeoutError) as error:
+            _LOG.warning("the lease was not given back: %s", _text(error))
         finally:
             await client.close()
+
+    async def _renew(self, lock: LeaseLock) -> None:
+        """Ask for the lease and renew it until it is lost."""
+        options = self._options
+        while not self.is_lost:
+            started = self._monotonic()
+            if started - self._heartbeat() < _MAX_SILENCE:
+                await self._try_to_hold(lock, started)
+            elif self._leads:
+                _LOG.error("the event loop makes no progress: the lease is not renewed")
+            if self._leads and self._is_late():
+                self._lose("it was not renewed in time")
+            pause = options.retry_period - (self._monotonic() - started)
+            await asyncio.sleep(max(pause, 0.05))
 
     async def _try_to_hold(self, lock: LeaseLock, started: float) -> None:
         try:
             holds = await lock.try_to_hold(timeout=min(self._options.retry_period, self._options.renew_deadline / 2))
-        except ApiError as error:
+        except Exception as error:  # the lease thread must go on
             self.problem = error
+            if self.note not in self._logged:
+                self._logged.add(self.note)
+                _LOG.warning("%s", self.note)
             return
         self.problem, self.holder = None, lock.holder
-        if holds:
-            self._renewed_at = started  # the lease counts from before it was written
+        self._logged.clear()
+        if self._leads and not holds:
+            self._lose(f"{lock.holder} has taken it")
+        elif self._leads and self._is_late():
+            self._lose("it was not renewed in time")  # another process may have held it meanwhile
+        elif holds:
+            self._renewed_at = started
             if not self._leads:
                 self.leads_since, self._leads = self._monotonic(), True
                 _LOG.info("%s leads", self._identity)
-        elif self._leads:
-            self._lose(f"{lock.holder} has taken it")
+
+    def _is_late(self) -> bool:
+        return self._monotonic() >= self._renewed_at + self._options.renew_deadline
 
     def _lose(self, why: str) -> None:
         self._leads, self.is_lost = False, True
         _LOG.error("the lease is lost: %s", why)
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__

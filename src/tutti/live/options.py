@@ -14,8 +14,8 @@ from tutti.engine.session.policy import SECOND, Patience, Policy
 class LeaseOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which Lease decides who leads, and how long it is valid; times are seconds.
 
-    A binding leaves at most `renew_deadline` after the last renewal and is given up at most `write_timeout` later, so
-    that none is under way when another process takes over after `duration`.
+    A binding is given up after `write_timeout`, and at the latest `renew_deadline` after the last renewal, so that none
+    is under way when another process takes over after `duration`.
     """
 
     namespace: str = "kube-system"

@@ -92,6 +92,16 @@ def test_impersonation(tmp_path: Path) -> None:
     assert access.user.headers == {"Impersonate-User": "jane", "Impersonate-Group": ("dev", "ops")}
 
 
+def test_keys_of_impersonation_are_escaped(tmp_path: Path) -> None:
+    user = 'as: jane, as-user-extra: {"example.com/a%b ü": [x, y], scopes: [view]}'
+    access = load_kubeconfig([write(tmp_path, config(user=user))])
+    assert access.user.headers == {
+        "Impersonate-User": "jane",
+        "Impersonate-Extra-example.com%2Fa%25b%20%C3%BC": ("x", "y"),
+        "Impersonate-Extra-scopes": ("view",),
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

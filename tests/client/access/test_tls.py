@@ -13,21 +13,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from tests.support.certificates import certificate
 from tutti.client.access.cluster_access import ClusterAccess, UserAccess
 from tutti.client.access.tls import tls_context
 from tutti.client.api_client import ApiClient
 from tutti.exceptions import ApiError, InputError
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is needed to make certificates")
-
-
-def certificate(folder: Path, name: str, *, host: str = "api.internal") -> tuple[Path, Path]:
-    """Make a self-signed certificate and its key."""
-    made, key = folder / f"{name}.crt", folder / f"{name}.key"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
-    command += ["-addext", f"subjectAltName=DNS:{host}", "-keyout", str(key), "-out", str(made)]
-    subprocess.run(command, check=True, capture_output=True)
-    return made, key
 
 
 def ask(folder: Path, *, clients: Path | None = None, **access: object) -> str:
@@ -104,3 +96,22 @@ def test_bad_files(tmp_path: Path) -> None:
         tls_context(ClusterAccess(server="https://x", authority_file=bad))
     with pytest.raises(InputError, match="client certificate and its key cannot be used"):
         tls_context(ClusterAccess(server="https://x", name="here"), b"hello", b"key")
+    bad.write_text("")
+    with pytest.raises(InputError, match=r"bad.crt: certificate-authority: .*PEM"):
+        tls_context(ClusterAccess(server="https://x", authority_file=bad))
+
+
+def test_comments_between_certificates(tmp_path: Path) -> None:
+    own, _ = certificate(tmp_path, "server")
+    own.write_text(f"\ufeff# Größe\n{own.read_text()}", "utf-8")
+    assert len(tls_context(ClusterAccess(server="https://x", authority_file=own)).get_ca_certs()) == 1
+
+
+def test_an_encrypted_key_is_refused(tmp_path: Path) -> None:
+    """Without a question on the terminal."""
+    own, key = certificate(tmp_path, "jane")
+    locked = tmp_path / "locked.key"
+    command = ["openssl", "rsa", "-aes256", "-passout", "pass:secret", "-in", str(key), "-out", str(locked)]
+    subprocess.run(command, check=True, capture_output=True)
+    with pytest.raises(InputError, match="here: the key of the client certificate is encrypted"):
+        tls_context(ClusterAccess(server="https://x", name="here"), own.read_bytes(), locked.read_bytes())

@@ -7,6 +7,7 @@
 - `credentials`       which token or certificate proves who we are now?
 - `exec_plugin`       how does a program of the user give credentials?
 - `exec_credentials`  when does that program run, and what holds while it fails?
+- `proxy`             through which proxy is a server reached?
 - `tls`               how is a connection verified?
 - `missing_rights`    which refusals mean that we have no right to a request?
 """

@@ -14,6 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -25,6 +26,8 @@ from tutti.kube.reading.yaml_text import parse_yaml
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MAX_SIZE = 16 << 20
+_HEADER_NAME_MARKS = "!#$&'*+-.^_`|~"
+"""What a header's name may have beside letters and digits; all else, and %, is escaped, as client-go does it."""
 
 
 class _Env(msgspec.Struct, frozen=True):
@@ -223,7 +226,7 @@ def _impersonation(user: _User) -> dict[str, str | tuple[str, ...]]:
     if user.impersonate_groups:
         headers["Impersonate-Group"] = tuple(user.impersonate_groups)
     for key, values in (user.impersonate_extra or {}).items():
-        headers[f"Impersonate-Extra-{key}"] = tuple(values)
+        headers[f"Impersonate-Extra-{quote(key, safe=_HEADER_NAME_MARKS)}"] = tuple(values)
     return headers
 
 

@@ -33,8 +33,9 @@ def _trust(context: ssl.SSLContext, access: ClusterAccess) -> None:
     file = str(access.authority_file) if access.authority_file is not None else access.name
     try:
         data = access.authority or (access.authority_file.read_bytes() if access.authority_file is not None else b"")
-        context.load_verify_locations(cadata=data.decode("ascii"))
-    except (ssl.SSLError, UnicodeDecodeError):
+        # Certificates are ASCII; comments between them may not be.
+        context.load_verify_locations(cadata=data.decode("ascii", "ignore"))
+    except (ssl.SSLError, ValueError):
         raise InputError("has no certificate in PEM format", file=file, field="certificate-authority") from None
     except OSError as error:
         problem = (error.strerror or "cannot be read").lower()
@@ -42,11 +43,14 @@ def _trust(context: ssl.SSLContext, access: ClusterAccess) -> None:
 
 
 def _load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes, name: str) -> None:
+    def refuse() -> str:
+        raise InputError("the key of the client certificate is encrypted: store it without a password", file=name)
+
     with tempfile.NamedTemporaryFile(prefix="tutti-", suffix=".pem") as file:  # mode 0600
         file.write(certificate + b"\n" + key)
         file.flush()
         try:
-            context.load_cert_chain(file.name)
+            context.load_cert_chain(file.name, password=refuse)
         except ssl.SSLError:
             problem = "the client certificate and its key cannot be used: not PEM, or not a pair"
             raise InputError(problem, file=name) from None
