@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.api_faults import ApiRequest, Fault
 from tests.support.live_runs import LEASE, LiveRun, ShiftedClock, play, quick_policy
+from tutti.live import scheduler
 from tutti.live.options import LeaseOptions
 
 LEASE_KEY = "kube-system/tutti-scheduler"
@@ -111,6 +112,49 @@ def test_a_stopped_leader_hands_over_at_once() -> None:
     play(scene)
 
 
+def test_a_lease_is_not_given_back_while_a_write_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part breaks, and a binding has no answer: the server may apply it later, so that the lease must expire."""
+    monkeypatch.setattr(scheduler, "_WRITES_GRACE", 0.05)
+
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        one = await run.started("one", lease=LEASE)
+        run.server.find_fault = lambda each: Fault(wait=asyncio.Event()) if each.is_binding else None
+        run.add_pods("a")
+        await run.until(lambda: run.server.sent(part="binding"))
+
+        def fail(*_arguments: object) -> None:
+            raise RuntimeError("a session that fails")
+
+        one.cluster.run_session = fail  # type: ignore[method-assign, assignment]
+        run.add_nodes("n2")
+        with pytest.raises(RuntimeError, match="a session that fails"):
+            await run.ended("one")
+        assert holder(run) == "one"
+
+    play(scene)
+
+
+def test_a_stopped_leader_waits_for_the_answers_to_its_evictions() -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        run.add_pods("victim", cpu="4", on="n1", priority=1)
+        hold = asyncio.Event()
+        one = await run.started("one", lease=LEASE)
+        run.server.find_fault = lambda each: Fault(wait=hold) if each.method == "DELETE" else None
+        run.add_pods("preemptor", cpu="4", priority=100)
+        await run.until(lambda: run.server.sent("Pod", method="DELETE"))
+        one.stop()
+        await run.until(lambda: not one.is_ready)
+        assert holder(run) == "one"
+        hold.set()
+        assert await run.ended("one")
+        assert holder(run) == ""
+        assert [each.status for each in run.server.sent("Pod", method="DELETE")] == [200]
+
+    play(scene)
+
+
 def test_a_lease_that_is_lost_in_the_middle_of_a_gang() -> None:
     """No binding leaves any more, the process ends, and the next leader completes the gang."""
 
@@ -204,9 +248,9 @@ def test_many_kills() -> None:
         run.add_nodes(*(f"n{n}" for n in range(5)), cpu="8")
         keys: list[str] = []
         for number in range(8):
-            scheduler = await run.started(f"s{number}")
+            live = await run.started(f"s{number}")
             keys += run.add_gang(f"g{number}", 5)
-            await run.until(lambda binder=scheduler.binder: binder.waiting or binder.bound_count)
+            await run.until(lambda binder=live.binder: binder.waiting or binder.bound_count)
             for _ in range(number):
                 await asyncio.sleep(0)
             await run.kill(f"s{number}")

@@ -52,7 +52,7 @@ class Leadership:
         self._heartbeat, self._monotonic, self._wall = heartbeat, monotonic, wall
         self._renewed_at = float("-inf")
         self._leads = False
-        self._stop = threading.Event()
+        self._stop, self._releases = threading.Event(), False
         self._thread: threading.Thread | None = None
         self.leads_since = float("-inf")
         """The monotonic time since which no other process leads."""
@@ -83,8 +83,9 @@ class Leadership:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Give the lease back and end; call this when no write is under way."""
+    def stop(self, *, releases: bool = True) -> None:
+        """End; give the lease back if `releases` is set, which it must not be while a write is under way."""
+        self._releases = releases
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
@@ -116,7 +117,8 @@ class Leadership:
                 await asyncio.to_thread(self._stop.wait, max(pause, 0.05))
             if self._leads:
                 self._leads = False
-                await lock.release(timeout=2.0)
+                if self._releases:
+                    await lock.release(timeout=2.0)
         except ApiError as error:
             _LOG.warning("the lease was not released: %s", error)
         finally:

@@ -1,8 +1,10 @@
 """The process of the live scheduler: starts all parts, and ends them in order.
 
 Contract: `run` returns when the scheduler has ended, with whether that was asked for. After `stop`, gangs that were
-begun are finished, events are written for a few seconds, and the lease is given back. A lost lease ends the process as
-well: whoever restarts it gets a new one that reads everything from the server. Nothing is kept anywhere else.
+begun are finished, events are written for a few seconds, and the lease is given back, all within 25 seconds. A lease is
+given back only if every write has its answer; otherwise it expires. A lost lease ends the process as well, and so does
+an unexpected error of any part, which `run` raises: whoever restarts the process gets a new one that reads everything
+from the server. Nothing is kept anywhere else.
 """
 
 from __future__ import annotations
@@ -56,8 +58,12 @@ from tutti.live.watches import Watches
 _LOG = logging.getLogger("tutti.live")
 _HEARTBEAT = 0.5
 """Seconds between two signs of life of the event loop."""
+_WRITES_GRACE = 10.0
+"""Seconds to finish gangs and to wait for answers before the process ends."""
 _EVENTS_GRACE = 5.0
 """Seconds to write events before the process ends."""
+_SESSION_GRACE = 2.0
+"""Seconds to wait for the session thread before the process ends."""
 
 
 class LiveScheduler:
@@ -274,7 +280,7 @@ class LiveScheduler:
         self._stopping.set()
 
     async def run(self) -> bool:
-        """Schedule until `stop` is called; return False if the lease was lost."""
+        """Schedule until `stop` is called; return False if the lease was lost, and raise what broke a part."""
         await self.introspection.start()
         parts = [self._beat(), self.watches.run(), self._begin(), self.sessions.run(), self.events.run()]
         parts.append(self._shadow.run() if self.options.dry_run else self.overdue.run())
@@ -282,14 +288,15 @@ class LiveScheduler:
         if isinstance(self.leadership, Leadership):
             self.leadership.start()
         stopping = asyncio.create_task(self._stopping.wait())
+        has_answers = False
         try:
             done, _ = await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
+            self._is_scheduling = False
+            has_answers = await self._finish_writes()
+            await self.events.drain(_EVENTS_GRACE)
             for task in done:
                 if task is not stopping:
                     task.result()  # raises what ended it
-            self._is_scheduling = False
-            await self.binder.finish()
-            await self.events.drain(_EVENTS_GRACE)
         finally:
             self._is_scheduling = False
             for task in (*tasks, stopping):
@@ -297,18 +304,31 @@ class LiveScheduler:
             await asyncio.gather(*tasks, stopping, return_exceptions=True)
             writers = (self.binder, self.victims, self.statuses, *self.groups)
             await asyncio.gather(*(writer.close() for writer in writers))
-            await self.introspection.stop()
             if isinstance(self.leadership, Leadership):
-                await asyncio.to_thread(self.leadership.stop)
-            self._worker.submit(self.cluster.close)
-            self._worker.shutdown()
+                await asyncio.to_thread(self.leadership.stop, releases=has_answers)
+            await self.introspection.stop()
+            last = asyncio.wrap_future(self._worker.submit(self.cluster.close))
+            await asyncio.wait([last], timeout=_SESSION_GRACE)
+            self._worker.shutdown(wait=False)
             await self.client.close()
         return not self.leadership.is_lost
 
+    async def _finish_writes(self) -> bool:
+        """Finish gangs that were begun, and wait for the answers to all writes; return whether they have come."""
+        try:
+            async with asyncio.timeout(_WRITES_GRACE):
+                await asyncio.gather(self.binder.finish(), self.victims.finish())
+                await self.statuses.finish()
+        except TimeoutError:
+            return False
+        return True
+
     async def _beat(self) -> None:
-        """Show that the event loop makes progress, and end the process when the lease is lost."""
+        """Show that the event loop makes progress; end the process when the lease is lost or a part has broken."""
         while True:
             self._heart = self._monotonic()
+            for part in (self.watches, self.binder, self.victims, self.statuses, *self.groups):
+                part.tasks.raise_failure()
             if self.leadership.is_lost:
                 self._stopping.set()
             await asyncio.sleep(_HEARTBEAT)

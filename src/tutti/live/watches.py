@@ -4,7 +4,8 @@ Kinds are discovered at the start and again from time to time, so that the Custo
 that is installed later is picked up, and one that is removed is forgotten. A kind that the server lacks, or that this
 process may not read, is a note; nodes and pods are required.
 
-Contract: `run` ends only by cancellation. `is_synced` is true once every kind that can be read has been listed.
+Contract: `run` ends only by cancellation; `tasks` has what broke a watch. `is_synced` is true once every kind that can
+be read has been listed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tutti.client.reflector import Change, Reflector
 from tutti.client.resources import Resource
 from tutti.cluster.edits import Remove
 from tutti.exceptions import ApiError
+from tutti.live.background_tasks import BackgroundTasks
 
 _LOG = logging.getLogger("tutti.live")
 _LISTED_WITHIN = 30.0
@@ -46,7 +48,8 @@ class Watches:
         self._rediscover_every = rediscover_every
         self._reflectors: dict[str, Reflector] = {}
         self._followed_since: dict[str, float] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.tasks = BackgroundTasks()
+        self._task_of: dict[str, asyncio.Task[None]] = {}
         self._is_discovered = False
         self._noted: set[str] = set()
         self.problem: ApiError | None = None
@@ -127,9 +130,7 @@ class Watches:
                 self._is_discovered = True
                 await self._note_problems()
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await self.tasks.cancel()
 
     async def _note_problems(self) -> None:
         """Log new notes until it is time to discover again."""
@@ -158,15 +159,15 @@ class Watches:
             self._restart(kind, reflector)
 
     def _restart(self, kind: str, reflector: Reflector) -> None:
-        task = self._tasks.pop(kind, None)
+        task = self._task_of.pop(kind, None)
         if task is not None:
             task.cancel()
-        self._tasks[kind] = asyncio.create_task(reflector.run(), name=f"watch {kind}")
+        self._task_of[kind] = self.tasks.start(reflector.run(), name=f"watch {kind}")
 
     def _forget(self, kinds: list[str]) -> None:
         """Stop following kinds that the server no longer has, or has in another version."""
         for kind in kinds:
-            self._tasks.pop(kind).cancel()
+            self._task_of.pop(kind).cancel()
             reflector = self._reflectors.pop(kind)
             # Without uids: the same objects come back if the kind does.
             removed: list[Change] = [Remove(kind, key) for key, _ in reflector.known_uids()]

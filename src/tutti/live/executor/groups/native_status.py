@@ -22,6 +22,7 @@ from tutti.engine.session.plan import Bound, Plan
 from tutti.exceptions import ApiError
 from tutti.kube.gangs.native import INITIALLY_SCHEDULED, Native, whole_since
 from tutti.kube.times import timestamp
+from tutti.live.background_tasks import BackgroundTasks
 from tutti.live.executor.groups.gang_completion import GangCompletion
 from tutti.live.newest_objects import NewestObjects
 
@@ -44,7 +45,7 @@ class NativeStatusWriter:
         self._client, self._newest, self._resource = client, newest, resource
         self._may_write, self._now = may_write, now
         self._completion = GangCompletion(Native.NAME)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks = BackgroundTasks()
 
     def expect(self, plan: Plan) -> None:
         """Note the gangs that a plan starts."""
@@ -54,15 +55,11 @@ class NativeStatusWriter:
         """Note that a pod is bound; write the status of its group if it was the last one."""
         gang = self._completion.note_bound(bound)
         if gang is not None:
-            task = asyncio.create_task(self._write(gang.gang))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self.tasks.start(self._write(gang.gang))
 
     async def close(self) -> None:
         """Give up all writes."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.tasks.cancel()
 
     async def _write(self, key: str) -> None:
         group, resource = self._newest.pod_group(key), self._resource()
