@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.api_faults import ApiRequest, Fault
 from tests.support.live_runs import LEASE, LiveRun, ShiftedClock, play, quick_policy
+from tutti.exceptions import ApiError
 from tutti.live import scheduler
 from tutti.live.options import LeaseOptions
 
@@ -66,32 +67,36 @@ def test_the_standby_writes_nothing_and_takes_over_from_a_killed_leader() -> Non
     play(scene)
 
 
-def test_a_new_leader_lists_pods_after_it_has_the_lease() -> None:
-    """Also if it gets the lease before its first lists are complete."""
+def test_a_process_that_cannot_list_pods_does_not_take_the_lease() -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        run.server.forbidden.add("Pod")
+        one = run.start("one", lease=LEASE)
+        await run.until(lambda: one.watches.notes() and run.server.sent("Lease"))
+        assert not run.server.sent("Lease", method="POST")
+        run.server.forbidden.clear()
+        await run.until_bound(run.add_pods("a"))
+        (lease,) = run.server.sent("Lease", method="POST")
+        assert lease.time > run.server.sent("Pod")[1].time
+
+    play(scene)
+
+
+def test_a_leader_that_cannot_read_pods_any_more_gives_the_lease_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "_BLIND_FOR", 5.0)
 
     async def scene(run: LiveRun) -> None:
         run.add_nodes("n1")
-        one = await run.started("one", lease=LEASE)
-        has_lease = asyncio.Event()
+        clock = ShiftedClock()
+        one = await run.started("one", lease=LEASE, clock=clock)
+        run.server.forbidden.add("Pod")
+        run.server.watches.cut("Pod")
+        await run.until(lambda: one.watches.reflectors["Pod"].problem)
 
-        def find(request: ApiRequest) -> Fault | None:
-            is_slow = request.kind == "Node" and request.is_watch and "(two)" in request.user_agent
-            return Fault(wait=has_lease) if is_slow and not has_lease.is_set() else None
-
-        run.server.find_fault = find
-        run.server.watches.hold("Pod", "(two)")
-        two = run.start("two", lease=LEASE)
-        await run.until(lambda: "Pod" in two.watches.reflectors and two.watches.reflectors["Pod"].synced.is_set())
-        await run.until_bound(run.add_pods("a", cpu="3"))
-        run.add_pods("b", cpu="3")
-        one.stop()
-        assert await run.ended("one")
-        await run.until(lambda: holder(run) == "two")
-        await run.until(lambda: two.leadership.may_write)
-        has_lease.set()
-        await run.until(lambda: run.condition("default/b"))
-        await run.until(lambda: two.sessions.sessions > 0)
-        assert not [each for each in writes(run, "two") if each.is_binding]
+        clock.ahead += 6
+        with pytest.raises(ApiError, match="pods cannot be read any more"):
+            await run.ended("one")
+        assert holder(run) == ""
 
     play(scene)
 

@@ -4,8 +4,8 @@ As in client-go, a process compares no clocks with others: it takes over when it
 duration by its own monotonic clock. Each write carries the version that was read, so that two processes cannot both
 succeed.
 
-Contract: `try_to_hold` reads and writes once and says whether this process holds the lock; `ApiError` passes through,
-and says nothing about the lock. `release` gives it back at once.
+Contract: `try_to_hold` reads and writes once and says whether this process holds the lock; `look` only reads.
+`ApiError` passes through, and says nothing about the lock. `release` gives it back at once.
 """
 
 from __future__ import annotations
@@ -57,21 +57,41 @@ class LeaseLock:
         """The lease as it was last seen to change, and when."""
         self.holder = ""
         """Who held the lock when it was last read."""
+        self._free: tuple[str | None, float] | None = None
+        """The version of the lease since which nobody has held it, and when that was first seen."""
+
+    @property
+    def free_since(self) -> float | None:
+        """Since when nobody has held the lock, or nobody did until this process; None if that is not known."""
+        return self._free[1] if self._free is not None else None
+
+    async def look(self, timeout: float) -> None:
+        """Read who holds the lock."""
+        self._note(await self._read(timeout))
 
     async def try_to_hold(self, timeout: float) -> bool:
         """Take or renew the lock if nobody else holds it; return whether this process holds it."""
         found = await self._read(timeout)
+        self._note(found)
         if found is None:
             return await self._write(None, _Spec(), timeout)
         spec = found.spec
         if self._seen is None or self._seen[0] != spec:
             self._seen = spec, self._monotonic()
-        self.holder = spec.holder_identity or ""
         if self.holder not in ("", self._identity):
             duration = max(spec.lease_duration_seconds or 0, self._duration)
             if self._monotonic() < self._seen[1] + duration:
                 return False
         return await self._write(found.metadata.resource_version, spec, timeout)
+
+    def _note(self, found: _Lease | None) -> None:
+        """Note who holds the lock."""
+        self.holder = (found.spec.holder_identity or "") if found is not None else ""
+        version = found.metadata.resource_version if found is not None else None
+        if self.holder:
+            self._free = None
+        elif self._free is None or self._free[0] != version:
+            self._free = version, self._monotonic()
 
     async def release(self, timeout: float) -> None:
         """Give the lock back if this process holds it."""

@@ -5,8 +5,9 @@ renewal of the lease, and takes at most `write_timeout`; another process takes o
 earliest. The lease is renewed on a thread of its own, so that no session delays it. That thread stops renewing when the
 event loop has made no progress for some seconds: a process that hangs must not lead.
 
-Contract: `may_write` is true only while this process leads; once lost, the lease is not taken again, because the plans
-of this process are out of date: `lost` is set, and the process should end.
+Contract: until `ask` is called the lease is only looked at. `may_write` is true only while this process leads; once
+lost, the lease is not taken again, because the plans of this process are out of date: `lost` is set, and the process
+should end.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Leadership:
         self._heartbeat, self._monotonic, self._wall = heartbeat, monotonic, wall
         self._renewed_at = float("-inf")
         self._leads = False
-        self._stop, self._releases = threading.Event(), False
+        self._stop, self._wake = threading.Event(), threading.Event()
+        self._asks = self._releases = False
         self._thread: threading.Thread | None = None
         self.leads_since = float("-inf")
         """The monotonic time since which no other process leads."""
@@ -79,14 +81,20 @@ class Leadership:
         return self._thread is None or self._thread.is_alive() or self._stop.is_set() or self.is_lost
 
     def start(self) -> None:
-        """Begin to ask for the lease."""
+        """Begin to look at the lease."""
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
+
+    def ask(self) -> None:
+        """Begin to ask for the lease; call this when everything is listed."""
+        self._asks = True
+        self._wake.set()
 
     def stop(self, *, releases: bool = True) -> None:
         """End; give the lease back if `releases` is set, which it must not be while a write is under way."""
         self._releases = releases
         self._stop.set()
+        self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
 
@@ -114,7 +122,8 @@ class Leadership:
                 if self._leads and self._monotonic() >= self._renewed_at + options.renew_deadline:
                     self._lose("it was not renewed in time")
                 pause = options.retry_period - (self._monotonic() - started)
-                await asyncio.to_thread(self._stop.wait, max(pause, 0.05))
+                if await asyncio.to_thread(self._wake.wait, max(pause, 0.05)):
+                    self._wake.clear()
             if self._leads:
                 self._leads = False
                 if self._releases:
@@ -125,8 +134,12 @@ class Leadership:
             await client.close()
 
     async def _try_to_hold(self, lock: LeaseLock, started: float) -> None:
+        timeout, holds = min(self._options.retry_period, self._options.renew_deadline / 2), False
         try:
-            holds = await lock.try_to_hold(timeout=min(self._options.retry_period, self._options.renew_deadline / 2))
+            if self._asks:
+                holds = await lock.try_to_hold(timeout)
+            else:
+                await lock.look(timeout)
         except ApiError as error:
             self.problem = error
             return
@@ -134,7 +147,8 @@ class Leadership:
         if holds:
             self._renewed_at = started  # the lease counts from before it was written
             if not self._leads:
-                self.leads_since, self._leads = self._monotonic(), True
+                since = lock.free_since
+                self.leads_since, self._leads = self._monotonic() if since is None else since, True
                 _LOG.info("%s leads", self._identity)
         elif self._leads:
             self._lose(f"{lock.holder} has taken it")

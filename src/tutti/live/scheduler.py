@@ -2,9 +2,9 @@
 
 Contract: `run` returns when the scheduler has ended, with whether that was asked for. After `stop`, gangs that were
 begun are finished, events are written for a few seconds, and the lease is given back, all within 25 seconds. A lease is
-given back only if every write has its answer; otherwise it expires. A lost lease ends the process as well, and so does
-an unexpected error of any part, which `run` raises: whoever restarts the process gets a new one that reads everything
-from the server. Nothing is kept anywhere else.
+given back only if every write has its answer; otherwise it expires. A lost lease ends the process as well. So does an
+unexpected error of any part, or a minute without news of pods or nodes, which `run` raises. Whoever restarts the
+process gets a new one that reads everything from the server. Nothing is kept anywhere else.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tutti.cluster.edits import Remove
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import Bound, Eviction
 from tutti.engine.session.policy import Patience
+from tutti.exceptions import ApiError
 from tutti.kube.objects import CoschedulingPodGroup, Pod, PodGroup
 from tutti.live.executor.binder import PodBinder
 from tutti.live.executor.evictions.overdue_victims import OverdueVictims
@@ -58,6 +59,8 @@ from tutti.live.watches import Watches
 _LOG = logging.getLogger("tutti.live")
 _HEARTBEAT = 0.5
 """Seconds between two signs of life of the event loop."""
+_BLIND_FOR = 60.0
+"""Seconds for which a process leads without news of pods or nodes."""
 _WRITES_GRACE = 10.0
 """Seconds to finish gangs and to wait for answers before the process ends."""
 _EVENTS_GRACE = 5.0
@@ -273,7 +276,7 @@ class LiveScheduler:
     @property
     def is_ready(self) -> bool:
         """Whether this process schedules, or could as soon as it leads."""
-        return self.watches.is_synced and not self._stopping.is_set()
+        return self.watches.is_synced and not self.watches.lost() and not self._stopping.is_set()
 
     def stop(self) -> None:
         """Ask the scheduler to end."""
@@ -331,6 +334,9 @@ class LiveScheduler:
                 part.tasks.raise_failure()
             if self.leadership.is_lost:
                 self._stopping.set()
+            lost = self.watches.lost(_BLIND_FOR)
+            if lost and isinstance(self.leadership, Leadership) and self.leadership.may_write:
+                raise ApiError(f"{' and '.join(lost)} cannot be read any more: this process gives the lease back")
             await asyncio.sleep(_HEARTBEAT)
 
     async def _begin(self) -> None:
@@ -341,6 +347,8 @@ class LiveScheduler:
         gc.freeze()  # the objects of the first lists live long
         gc.set_threshold(10_000, 20, 50)  # of requests cyclic garbage remains
         _LOG.info("all kinds are listed: %d nodes, %d objects wait", self.cluster.cluster.nodes.count, len(self.inbox))
+        if isinstance(self.leadership, Leadership):
+            self.leadership.ask()
         while not self.leadership.may_write:
             await asyncio.sleep(0.02)
         if self.watches.reflectors[Pod.KIND].list_began < self.leadership.leads_since:

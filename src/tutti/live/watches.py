@@ -5,7 +5,7 @@ that is installed later is picked up, and one that is removed is forgotten. A ki
 process may not read, is a note; nodes and pods are required.
 
 Contract: `run` ends only by cancellation; `tasks` has what broke a watch. `is_synced` is true once every kind that can
-be read has been listed.
+be read has been listed, and stays so; `lost` names the required kinds that cannot be followed any more.
 """
 
 from __future__ import annotations
@@ -28,8 +28,15 @@ from tutti.live.background_tasks import BackgroundTasks
 _LOG = logging.getLogger("tutti.live")
 _LISTED_WITHIN = 30.0
 """Seconds after which an optional kind that cannot be listed, as with a broken conversion webhook, is a note."""
-_UNREADABLE = (401, 403, 404, 405)
+_RIGHTS_WITHIN = 10.0
+"""Seconds after which an optional kind that this process may not list is a note: a server that has just started does
+not know the rights of its users yet."""
+_NO_RIGHT, _NOT_SERVED = (401, 403), (404, 405)
 """Statuses of a list that another attempt soon does not change."""
+_LOST_AFTER = 10.0
+"""Seconds without news after which a required kind counts as lost."""
+_LONGEST_SILENCE = 150.0
+"""Seconds within which the server says something about every kind: bookmarks come every minute."""
 
 
 class Watches:
@@ -50,7 +57,7 @@ class Watches:
         self._followed_since: dict[str, float] = {}
         self.tasks = BackgroundTasks()
         self._task_of: dict[str, asyncio.Task[None]] = {}
-        self._is_discovered = False
+        self._is_discovered = self._is_synced = False
         self._noted: set[str] = set()
         self.problem: ApiError | None = None
         """Why the last discovery failed."""
@@ -67,10 +74,20 @@ class Watches:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all kinds that can be read have been listed."""
-        if not self._is_discovered or any(kind not in self._reflectors for kind in REQUIRED):
-            return False
-        return all(self._is_listed(kind) for kind in self._reflectors)
+        """Whether all kinds that can be read have been listed; kinds that come later do not change that."""
+        if not self._is_synced and self._is_discovered and all(kind in self._reflectors for kind in REQUIRED):
+            self._is_synced = all(self._is_listed(kind) for kind in self._reflectors)
+        return self._is_synced
+
+    def lost(self, seconds: float = _LOST_AFTER) -> list[str]:
+        """Return the names of the required kinds that were listed and have not been heard of for that long."""
+        kinds = [self._reflectors[kind] for kind in REQUIRED if kind in self._reflectors]
+        return [each.resource.name for each in kinds if each.synced.is_set() and self._lost_for(each) > seconds]
+
+    def _lost_for(self, reflector: Reflector) -> float:
+        """Return for how many seconds a watch has been silent although it should have been heard."""
+        silence = self._monotonic() - reflector.heard_at
+        return silence if reflector.problem is not None else silence - _LONGEST_SILENCE
 
     def _is_listed(self, kind: str) -> bool:
         reflector = self._reflectors[kind]
@@ -79,7 +96,10 @@ class Watches:
         problem = reflector.problem
         if kind in REQUIRED or problem is None:
             return False
-        return problem.status in _UNREADABLE or self._monotonic() - self._followed_since[kind] > _LISTED_WITHIN
+        if problem.status in _NOT_SERVED:
+            return True
+        within = _RIGHTS_WITHIN if problem.status in _NO_RIGHT else _LISTED_WITHIN
+        return self._monotonic() - self._followed_since[kind] > within
 
     def unlisted(self) -> list[str]:
         """Return the names of the kinds that must be listed before this process can schedule."""
@@ -92,7 +112,7 @@ class Watches:
         notes = []
         for kind, reflector in self._reflectors.items():
             problem = reflector.problem
-            if problem is not None and (not reflector.synced.is_set() or problem.status in _UNREADABLE):
+            if problem is not None and (not reflector.synced.is_set() or problem.status in (*_NO_RIGHT, *_NOT_SERVED)):
                 notes.append(f"{reflector.resource.name} cannot be read: {_consequence(kind)}: {problem}")
         if self._is_discovered:
             missing = [kind for kind in REQUIRED if kind not in self._reflectors]
