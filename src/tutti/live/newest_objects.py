@@ -47,6 +47,10 @@ class NewestObjects:
             elif change.kind in _KEPT:
                 self._objects[change.kind].pop(change.key, None)
 
+    def find(self, kind: str, key: str) -> Object | None:
+        """Return an object of a kind that is kept."""
+        return self._objects.get(kind, {}).get(key)
+
     def pod(self, key: str) -> Pod | None:
         """Return a pod that has not finished."""
         return cast("Pod | None", self._objects[Pod.KIND].get(key))

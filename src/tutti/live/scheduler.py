@@ -207,10 +207,11 @@ class LiveScheduler:
             draw=self._draw,
         )
 
-    def _new_group_writers(self) -> tuple[NativeStatusWriter | CoschedulingStatusWriter, ...]:
+    def _new_group_writers(self) -> tuple[NativeStatusWriter, CoschedulingStatusWriter]:
         native = NativeStatusWriter(
             self.client,
             self.newest,
+            scheduler_name=self.options.scheduler_name,
             resource=lambda: self.watches.resource(PodGroup.KIND),
             may_write=lambda: self.leadership.may_write,
             now=self.now,
@@ -250,6 +251,8 @@ class LiveScheduler:
         for change in changes:
             if isinstance(change, Remove) and change.kind == Pod.KIND:
                 self.statuses.forget(change.uid or "")
+                for group in self.groups:
+                    group.note_gone(change.key)
 
     def _note_bound(self, bound: Bound) -> None:
         self.statuses.forget(bound.uid or "")
@@ -354,6 +357,8 @@ class LiveScheduler:
         if self.watches.reflectors[Pod.KIND].list_began < self.leadership.leads_since:
             # Bindings of the process that led before may not have reached this process: list once more.
             await self.watches.relist_pods()
+        if not self.options.dry_run:
+            self.groups[0].take_over()
         self._is_scheduling = True
         self.inbox.wake()
         await asyncio.Event().wait()

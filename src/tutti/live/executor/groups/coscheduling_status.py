@@ -107,6 +107,10 @@ class CoschedulingStatusWriter:
         if not self.tasks:
             self.tasks.start(self._write_all())
 
+    def note_gone(self, pod: str) -> None:
+        """Note that a pod is gone."""
+        self._completion.note_gone(pod)
+
     async def close(self) -> None:
         """Give up all writes."""
         await self.tasks.cancel()
