@@ -64,7 +64,13 @@ class LeaseRun:
         await self.until(lambda: len(self.server.sent("Lease", method="PUT")) >= count + 2)
 
 
-def play(scene: Callable[[LeaseRun], Awaitable[None]], *, holder: str = "", options: LeaseOptions = OPTIONS) -> None:
+def play(
+    scene: Callable[[LeaseRun], Awaitable[None]],
+    *,
+    holder: str = "",
+    options: LeaseOptions = OPTIONS,
+    asks: bool = True,
+) -> None:
     """Run a scene; `holder` is the process that has the lease before."""
 
     async def run() -> None:
@@ -75,6 +81,8 @@ def play(scene: Callable[[LeaseRun], Awaitable[None]], *, holder: str = "", opti
                 spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "x"}
                 server.objects.create({"metadata": metadata, "spec": spec}, "Lease")
             lease_run.leadership.start()
+            if asks:
+                lease_run.leadership.ask()
             try:
                 await scene(lease_run)
             finally:
@@ -137,6 +145,38 @@ def test_a_lost_lease_is_not_taken_again() -> None:
         assert run.holder() == ""
 
     play(scene)
+
+
+@pytest.mark.parametrize("holder", ["", "two"])
+def test_it_only_looks_at_the_lease_until_it_asks(holder: str) -> None:
+    """What was free since the first look had no other leader since then."""
+
+    async def scene(run: LeaseRun) -> None:
+        if holder:
+            run.server.objects.patch("Lease", KEY, {"spec": {"holderIdentity": ""}})
+        first = run.clock.seconds
+        await run.until(lambda: len(run.server.sent("Lease")) > 1)
+        run.move(5)
+        await run.until(lambda: len(run.server.sent("Lease")) > 3)
+        assert not [each for each in run.server.sent("Lease") if each.is_write]
+        run.leadership.ask()
+        await run.until(lambda: run.leadership.may_write)
+        assert run.leadership.leads_since == first
+
+    play(scene, holder=holder, asks=False)
+
+
+def test_a_lease_that_others_had_meanwhile_was_not_free() -> None:
+    async def scene(run: LeaseRun) -> None:
+        await run.until(lambda: len(run.server.sent("Lease")) > 1)
+        metadata = {"name": "tutti-scheduler", "namespace": "kube-system"}
+        run.server.objects.create({"metadata": metadata, "spec": {"holderIdentity": ""}}, "Lease")
+        run.move(5)
+        run.leadership.ask()
+        await run.until(lambda: run.leadership.may_write)
+        assert run.leadership.leads_since == run.clock.monotonic()
+
+    play(scene, asks=False)
 
 
 def test_it_waits_while_another_process_leads() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support import builders
 from tests.support.builders import node, pod, pod_group
 from tutti.client.reflector import Unreadable
 from tutti.cluster.edits import Put, Remove
@@ -14,6 +15,7 @@ from tutti.kube import objects as k
 from tutti.live.newest_objects import NewestObjects
 
 LATER = "2026-01-01T00:00:00Z"
+CORDONED, NOT_READY = "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready"
 
 
 def newest(*objects: k.Object) -> NewestObjects:
@@ -58,6 +60,14 @@ def test_pods_that_cannot_be_bound(known: k.Pod | None, problem: str | None) -> 
         (node("n", taint="node.kubernetes.io/not-ready"), {"tolerates": "node.kubernetes.io/not-ready"}, None),
         (node("n", taint="node.kubernetes.io/not-ready"), {"tolerates": "other"}, "node n is not ready"),
         (node("n", taint="example.com/reserved"), {}, None),
+        (node("n", taint=NOT_READY), {"tolerations": builders.DEFAULT_TOLERATIONS}, "node n is not ready"),
+        (node("n", taint=NOT_READY), {"tolerations": [{"key": NOT_READY, "value": "x"}]}, "node n is not ready"),
+        (node("n", unschedulable=True), {"tolerations": builders.DEFAULT_TOLERATIONS}, "node n is cordoned"),
+        (
+            node("n", unschedulable=True),
+            {"tolerations": [{"key": CORDONED, "operator": "Exists", "effect": "NoExecute"}]},
+            "node n is cordoned",
+        ),
         (node("n", taints=[{"key": "node.kubernetes.io/not-ready", "effect": "PreferNoSchedule"}]), {}, None),
     ],
 )

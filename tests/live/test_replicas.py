@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.api_faults import ApiRequest, Fault
 from tests.support.live_runs import LEASE, LiveRun, ShiftedClock, play, quick_policy
+from tutti.exceptions import ApiError
+from tutti.live import scheduler
 from tutti.live.options import LeaseOptions
 
 LEASE_KEY = "kube-system/tutti-scheduler"
@@ -65,32 +67,36 @@ def test_the_standby_writes_nothing_and_takes_over_from_a_killed_leader() -> Non
     play(scene)
 
 
-def test_a_new_leader_lists_pods_after_it_has_the_lease() -> None:
-    """Also if it gets the lease before its first lists are complete."""
+def test_a_process_that_cannot_list_pods_does_not_take_the_lease() -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        run.server.forbidden.add("Pod")
+        one = run.start("one", lease=LEASE)
+        await run.until(lambda: one.watches.notes() and run.server.sent("Lease"))
+        assert not run.server.sent("Lease", method="POST")
+        run.server.forbidden.clear()
+        await run.until_bound(run.add_pods("a"))
+        (lease,) = run.server.sent("Lease", method="POST")
+        assert lease.time > run.server.sent("Pod")[1].time
+
+    play(scene)
+
+
+def test_a_leader_that_cannot_read_pods_any_more_gives_the_lease_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "_BLIND_FOR", 5.0)
 
     async def scene(run: LiveRun) -> None:
         run.add_nodes("n1")
-        one = await run.started("one", lease=LEASE)
-        has_lease = asyncio.Event()
+        clock = ShiftedClock()
+        one = await run.started("one", lease=LEASE, clock=clock)
+        run.server.forbidden.add("Pod")
+        run.server.watches.cut("Pod")
+        await run.until(lambda: one.watches.reflectors["Pod"].problem)
 
-        def find(request: ApiRequest) -> Fault | None:
-            is_slow = request.kind == "Node" and request.is_watch and "(two)" in request.user_agent
-            return Fault(wait=has_lease) if is_slow and not has_lease.is_set() else None
-
-        run.server.find_fault = find
-        run.server.watches.hold("Pod", "(two)")
-        two = run.start("two", lease=LEASE)
-        await run.until(lambda: "Pod" in two.watches.reflectors and two.watches.reflectors["Pod"].synced.is_set())
-        await run.until_bound(run.add_pods("a", cpu="3"))
-        run.add_pods("b", cpu="3")
-        one.stop()
-        assert await run.ended("one")
-        await run.until(lambda: holder(run) == "two")
-        await run.until(lambda: two.leadership.may_write)
-        has_lease.set()
-        await run.until(lambda: run.condition("default/b"))
-        await run.until(lambda: two.sessions.sessions > 0)
-        assert not [each for each in writes(run, "two") if each.is_binding]
+        clock.ahead += 6
+        with pytest.raises(ApiError, match="pods cannot be read any more"):
+            await run.ended("one")
+        assert holder(run) == ""
 
     play(scene)
 
@@ -107,6 +113,49 @@ def test_a_stopped_leader_hands_over_at_once() -> None:
         assert holder(run) == "two"
         assert run.objects.get("Lease", LEASE_KEY)["spec"]["leaseTransitions"] == 1
         assert len(writes(run, "one")) == 0
+
+    play(scene)
+
+
+def test_a_lease_is_not_given_back_while_a_write_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part breaks, and a binding has no answer: the server may apply it later, so that the lease must expire."""
+    monkeypatch.setattr(scheduler, "_WRITES_GRACE", 0.05)
+
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        one = await run.started("one", lease=LEASE)
+        run.server.find_fault = lambda each: Fault(wait=asyncio.Event()) if each.is_binding else None
+        run.add_pods("a")
+        await run.until(lambda: run.server.sent(part="binding"))
+
+        def fail(*_arguments: object) -> None:
+            raise RuntimeError("a session that fails")
+
+        one.cluster.run_session = fail  # type: ignore[method-assign, assignment]
+        run.add_nodes("n2")
+        with pytest.raises(RuntimeError, match="a session that fails"):
+            await run.ended("one")
+        assert holder(run) == "one"
+
+    play(scene)
+
+
+def test_a_stopped_leader_waits_for_the_answers_to_its_evictions() -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        run.add_pods("victim", cpu="4", on="n1", priority=1)
+        hold = asyncio.Event()
+        one = await run.started("one", lease=LEASE)
+        run.server.find_fault = lambda each: Fault(wait=hold) if each.method == "DELETE" else None
+        run.add_pods("preemptor", cpu="4", priority=100)
+        await run.until(lambda: run.server.sent("Pod", method="DELETE"))
+        one.stop()
+        await run.until(lambda: not one.is_ready)
+        assert holder(run) == "one"
+        hold.set()
+        assert await run.ended("one")
+        assert holder(run) == ""
+        assert [each.status for each in run.server.sent("Pod", method="DELETE")] == [200]
 
     play(scene)
 
@@ -204,9 +253,9 @@ def test_many_kills() -> None:
         run.add_nodes(*(f"n{n}" for n in range(5)), cpu="8")
         keys: list[str] = []
         for number in range(8):
-            scheduler = await run.started(f"s{number}")
+            live = await run.started(f"s{number}")
             keys += run.add_gang(f"g{number}", 5)
-            await run.until(lambda binder=scheduler.binder: binder.waiting or binder.bound_count)
+            await run.until(lambda binder=live.binder: binder.waiting or binder.bound_count)
             for _ in range(number):
                 await asyncio.sleep(0)
             await run.kill(f"s{number}")

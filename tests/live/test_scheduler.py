@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.support.api_faults import ApiRequest, Fault
+from tests.support.api_faults import ApiRequest, Fault, faults, refused
 from tests.support.builders import COSCHEDULING_LABEL
 from tests.support.live_runs import LEASE, LiveRun, ShiftedClock, play, quick_policy
 
@@ -161,6 +161,58 @@ def test_stop_ends_also_while_the_server_is_away() -> None:
         scheduler.stop()
         clock.ahead += 60
         assert await run.ended()
+
+    play(scene)
+
+
+def test_stop_does_not_wait_for_as_long_as_a_busy_server_asks() -> None:
+    """The rest of a gang that was begun is sent again at once."""
+
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        scheduler = await run.started(lease=LEASE)
+        busy = refused(429, "TooManyRequests", retry_after=3_600)
+        run.server.find_fault = faults(lambda each: each.is_binding and each.key == "default/g-1", busy)
+        gang = run.add_gang("g", 2)
+        await run.until(lambda: scheduler.binder.errors[429])
+        scheduler.stop()
+        assert await run.ended()
+        assert run.bound(gang) == set(gang)
+        assert run.objects.get("Lease", "kube-system/tutti-scheduler")["spec"]["holderIdentity"] == ""
+
+    play(scene)
+
+
+@pytest.mark.parametrize("part", ["watches", "binder", "victims", "statuses", "groups"])
+def test_a_part_that_breaks_ends_the_process(part: str) -> None:
+    """A new process reads everything anew; one that lacks a part would look well and do nothing."""
+
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        run.add_nodes("n2", cpu="2")
+        run.add_pods("victim", cpu="4", on="n1", priority=1)
+        scheduler = await run.started(groups_left_for=0.0)
+
+        def fail(*_arguments: object, **_more: object) -> None:
+            raise RuntimeError(f"{part} broke")
+
+        match part:
+            case "watches":
+                scheduler.watches.reflectors["Node"]._report = fail
+            case "binder":
+                scheduler.binder._settle = fail
+            case "victims":
+                scheduler.victims._now = fail  # type: ignore[assignment]
+            case "statuses":
+                scheduler.statuses._status = fail  # type: ignore[assignment, method-assign]
+            case _:
+                scheduler.groups[1]._resource = fail
+        run.add_nodes("n3", cpu="0")
+        run.add_gang("g", 2)
+        run.add_pods("huge", cpu="100")
+        run.add_pods("preemptor", cpu="4", priority=100)
+        with pytest.raises(RuntimeError, match=f"{part} broke"):
+            await run.ended()
 
     play(scene)
 

@@ -130,7 +130,19 @@ def test_changes_are_only_applied_while_another_process_leads() -> None:
     play(scene)
 
 
-def test_the_plan_of_a_process_that_no_longer_leads_is_dropped() -> None:
+def test_a_clock_that_goes_back_delays_no_session() -> None:
+    async def scene(run: LoopRun) -> None:
+        run.cluster.wakes = [run.now + 50_000, None]
+        await run.until(lambda: run.carried_out == 1)
+        run.now -= 3_600_000_000
+        await run.until(lambda: run.carried_out == 2)
+
+    play(scene)
+
+
+def test_a_plan_waits_while_this_process_may_not_write() -> None:
+    """The cluster in memory assumes what the plan does: a plan that is dropped would lose its pods."""
+
     async def scene(run: LoopRun) -> None:
         await run.until(lambda: run.carried_out == 1)
         plan = run.cluster.run_session
@@ -143,5 +155,20 @@ def test_the_plan_of_a_process_that_no_longer_leads_is_dropped() -> None:
         run.inbox.put([CHANGE])
         await run.until(lambda: run.loop.sessions == 2)
         assert run.carried_out == 1
+        run.leads = True
+        await run.until(lambda: run.carried_out == 2)
+
+    play(scene)
+
+
+def test_no_session_begins_after_this_process_has_stopped_to_lead() -> None:
+    """It led when it began to wait for a change; then the change is only applied."""
+
+    async def scene(run: LoopRun) -> None:
+        await run.until(lambda: run.carried_out == 1)
+        run.leads = False
+        run.inbox.put([CHANGE])
+        await run.until(lambda: run.cluster.applied == [CHANGE])
+        assert run.loop.sessions == 1
 
     play(scene)

@@ -175,6 +175,46 @@ def test_a_new_process_goes_on_with_claims_that_were_written() -> None:
     play(scene)
 
 
+def test_a_volume_that_the_node_does_not_reach() -> None:
+    """The provisioner made it elsewhere, or the node lost its label: the pod goes to a node that reaches it."""
+
+    async def scene(run: LiveRun) -> None:
+        prepare(run, "c", nodes=("n1", "n2"))
+        scheduler = await run.started()
+        key = add_pod(run, "a", "c")
+        await run.until(lambda: selected(run, "c"))
+        chosen = selected(run, "c")
+        (other,) = {"n1", "n2"} - {chosen}
+        run.objects.create(volume("v", on=other))
+        bind_claim(run, "c", "v")
+        await run.until_bound([key])
+        assert run.node_of(key) == other
+        assert scheduler.binder.refused_count == 1
+
+    play(scene)
+
+
+def test_claims_that_are_being_provisioned_are_named() -> None:
+    """The gang was begun by a process that is gone, and its node takes no pods any more."""
+
+    async def scene(run: LiveRun) -> None:
+        prepare(run, "c0", "c1", nodes=("n1", "n2"))
+        await run.started()
+        run.add_group("g", 2)
+        labels = {COSCHEDULING_LABEL: "g"}
+        gang = [add_pod(run, f"g-{n}", f"c{n}", labels=labels, cpu="3") for n in range(2)]
+        await run.until(lambda: selected(run, "c0") and selected(run, "c1"))
+        nodes = [selected(run, f"c{n}") for n in range(2)]
+        await run.kill()
+        run.objects.patch("Node", "n1", {"spec": {"unschedulable": True}})
+        await run.started("two")
+        claims = f"claim default/c0 to node {nodes[0]}, claim default/c1 to node {nodes[1]}"
+        note = f"Volumes that are being provisioned tie {claims}."
+        await run.until(lambda: all(run.condition(key).get("message", "").endswith(note) for key in gang))
+
+    play(scene)
+
+
 def test_claims_that_stay_after_a_failure_pin_the_gang() -> None:
     """A node is cordoned while its claims are provisioned: no pod is bound, and the reason says what pins the gang."""
 

@@ -245,9 +245,13 @@ def test_a_missing_right_of_an_optional_kind_is_a_note(
     async def scene(run: LiveRun) -> None:
         run.add_nodes("n1")
         run.server.forbidden.add(kind)
-        scheduler = await run.started()
-        assert scheduler.is_ready
+        clock = ShiftedClock()
+        scheduler = run.start(clock=clock)
+        await run.until(lambda: len(scheduler.watches.unlisted()) == 1 and scheduler.watches.notes())
+        assert not scheduler.is_ready
+        clock.ahead += 11
         await run.until_bound(run.add_pods("a"))
+        assert scheduler.is_ready
         name = run.objects.resources[kind].name
         (note,) = scheduler.watches.notes()
         assert note.startswith(f"{name} cannot be read: ")
@@ -255,6 +259,54 @@ def test_a_missing_right_of_an_optional_kind_is_a_note(
 
     with caplog.at_level(logging.WARNING, "tutti.live"):
         play(scene)
+
+
+def test_rights_that_come_late() -> None:
+    """A server that has just started does not know the rights of its users yet."""
+
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        run.server.find_fault = faults(lambda each: each.kind == "PodDisruptionBudget", refused(403, "Forbidden"))
+        scheduler = await run.started()
+        assert scheduler.watches.reflectors["PodDisruptionBudget"].synced.is_set()
+
+    play(scene)
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Node"])
+def test_a_required_kind_that_cannot_be_read_any_more(kind: str) -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        clock = ShiftedClock()
+        scheduler = await run.started(clock=clock)
+        run.server.forbidden.add(kind)
+        run.server.watches.cut(kind)
+        await run.until(lambda: scheduler.watches.reflectors[kind].problem)
+        assert scheduler.is_ready
+        clock.ahead += 11
+        assert not scheduler.is_ready
+        assert scheduler.introspection.readiness_problems() == [f"{kind.lower()}s cannot be read any more"]
+        run.server.forbidden.clear()
+        await run.until(lambda: scheduler.is_ready)
+
+    play(scene)
+
+
+def test_a_silent_watch_of_a_required_kind() -> None:
+    """Bookmarks come every minute; without any the connection may be broken."""
+
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        clock = ShiftedClock()
+        scheduler = await run.started(clock=clock)
+        clock.ahead += 100
+        assert scheduler.is_ready
+        clock.ahead += 100
+        assert not scheduler.is_ready
+        run.server.watches.send_bookmarks()
+        await run.until(lambda: scheduler.is_ready)
+
+    play(scene)
 
 
 @pytest.mark.parametrize("kind", ["Pod", "Node"])

@@ -19,6 +19,11 @@ from tutti.market.offerings import NodePool, Offering
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 GPU = "nvidia.com/gpu"
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
+DEFAULT_TOLERATIONS = tuple(
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("not-ready", "unreachable")
+)
+"""The tolerations that the API server gives to every pod."""
 Labels = dict[str, str]
 Record = TypeVar("Record", bound=k.KubeStruct)
 

@@ -110,7 +110,8 @@ class LiveRun:
     def add_pods(self, *names: str, finalizers: Sequence[str] = (), **how: Any) -> list[str]:
         """Make pods for the scheduler, and return their keys."""
         for name in names:
-            made = documents.document(builders.pod(name, **{"schedulerName": "tutti", **how}))
+            given = {"schedulerName": "tutti", "tolerations": builders.DEFAULT_TOLERATIONS, **how}
+            made = documents.document(builders.pod(name, **given))
             if finalizers:
                 made["metadata"]["finalizers"] = list(finalizers)
             self.objects.create(made, "Pod")

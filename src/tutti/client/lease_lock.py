@@ -7,7 +7,7 @@ succeed.
 Contract: `try_to_hold` returns True when it has written this process as the holder, and False when it has seen another
 holder. A write that the server refuses, because the lease has changed since it was read, says nothing about the holder:
 the lease is read and written once more. `ApiError` passes through: then nobody knows whether the lease was written.
-`release` gives the lock back at once.
+`look` only reads. `release` gives the lock back at once.
 """
 
 from __future__ import annotations
@@ -59,6 +59,17 @@ class LeaseLock:
         """The lease as it was last seen to change, and when."""
         self.holder = ""
         """Who held the lock when it was last read."""
+        self._free: tuple[str | None, float] | None = None
+        """The version of the lease since which nobody has held it, and when that was first seen."""
+
+    @property
+    def free_since(self) -> float | None:
+        """Since when nobody has held the lock, or nobody did until this process; None if that is not known."""
+        return self._free[1] if self._free is not None else None
+
+    async def look(self, timeout: float) -> None:
+        """Read who holds the lock."""
+        self._note(await self._read(timeout))
 
     async def try_to_hold(self, timeout: float) -> bool:
         """Take or renew the lock if nobody else holds it; return whether this process holds it."""
@@ -80,19 +91,28 @@ class LeaseLock:
 
     async def _try_once(self, timeout: float) -> bool:
         found = await self._read(timeout)
+        self._note(found)
         if found is None:
             await self._write(None, _Spec(), timeout)
             return True
         spec = found.spec
         if self._seen is None or self._seen[0] != spec:
             self._seen = spec, self._monotonic()
-        self.holder = spec.holder_identity or ""
         if self.holder not in ("", self._identity):
             duration = max(spec.lease_duration_seconds or 0, self._duration)
             if self._monotonic() < self._seen[1] + duration:
                 return False
         await self._write(found.metadata.resource_version, spec, timeout)
         return True
+
+    def _note(self, found: _Lease | None) -> None:
+        """Note who holds the lock."""
+        self.holder = (found.spec.holder_identity or "") if found is not None else ""
+        version = found.metadata.resource_version if found is not None else None
+        if self.holder:
+            self._free = None
+        elif self._free is None or self._free[0] != version:
+            self._free = version, self._monotonic()
 
     async def _release_once(self, timeout: float) -> None:
         found = await self._read(timeout)

@@ -7,6 +7,7 @@
 - `watched_cluster`   how do reports become a plan, on the worker thread?
 - `session_recorder`  what is recorded for `tutti replay`?
 - `session_loop`      when does a session run?
+- `background_tasks`  which tasks work in the background, and what broke one?
 - `leadership`        does this process lead, and until when may it write?
 - `scheduler`         how do all parts start, work together and end?
 - `executor`          how is a plan carried out?

@@ -14,9 +14,10 @@ however long credentials and a connection take. What the API server has taken in
 The lease is renewed on a thread of its own, so that no session delays it. That thread stops renewing when the event
 loop has made no progress for some seconds: a process that hangs must not lead.
 
-Contract: `may_write` is true only while this process leads. An error, of whatever kind, is a `problem` and not yet a
-loss: the lease is tried again until the renew deadline. Once lost, the lease is not taken again, because the plans of
-this process are out of date: `is_lost` is set, also if the thread ends unexpectedly, and the process should end.
+Contract: until `ask` is called the lease is only looked at. `may_write` is true only while this process leads. An
+error, of whatever kind, is a `problem` and not yet a loss: the lease is tried again until the renew deadline. Once
+lost, the lease is not taken again, because the plans of this process are out of date: `is_lost` is set, also if the
+thread ends unexpectedly, and the process should end.
 """
 
 from __future__ import annotations
@@ -67,8 +68,11 @@ class Leadership:
         self._renewed_at = float("-inf")
         self._leads = False
         self._stop = threading.Event()
-        self._interrupt: Callable[[], object] = lambda: None
-        """Called after `_stop` is set: interrupts what the thread waits for."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop of the lease thread."""
+        self._asked, self._stopped = asyncio.Event(), asyncio.Event()
+        """Interrupt what the lease thread waits for."""
+        self._asks = self._releases = False
         self._thread: threading.Thread | None = None
         self._logged: set[str] = set()
         """Problems that were logged since the lease was last read."""
@@ -110,17 +114,28 @@ class Leadership:
         return self._thread is None or self._thread.is_alive() or self._stop.is_set() or self.is_lost
 
     def start(self) -> None:
-        """Begin to ask for the lease."""
+        """Begin to look at the lease."""
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Give the lease back and end; call this when no write is under way."""
+    def ask(self) -> None:
+        """Begin to ask for the lease; call this when everything is listed."""
+        self._asks = True
+        self._signal(self._asked)
+
+    def stop(self, *, releases: bool = True) -> None:
+        """End; give the lease back if `releases` is set, which it must not be while a write is under way."""
+        self._releases = releases
         self._stop.set()
-        with suppress(RuntimeError):  # the thread has ended
-            self._interrupt()
+        self._signal(self._stopped)
         if self._thread is not None:
             self._thread.join(timeout=_RELEASE_WITHIN + 2)
+
+    def _signal(self, event: asyncio.Event) -> None:
+        """Set an event of the lease thread."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the thread has ended
+                self._loop.call_soon_threadsafe(event.set)
 
     def _run(self) -> None:
         try:
@@ -133,10 +148,9 @@ class Leadership:
 
     async def _hold(self) -> None:
         """Ask for the lease and renew it until `stop` is called; then give it back."""
-        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-        self._interrupt = lambda: loop.call_soon_threadsafe(stopped.set)
+        self._loop = asyncio.get_running_loop()
         if self._stop.is_set():
-            stopped.set()
+            self._stopped.set()
         client = self._new_client()
         lock = LeaseLock(
             client,
@@ -147,7 +161,7 @@ class Leadership:
             wall=self._wall,
         )
         renewing = asyncio.create_task(self._renew(lock))
-        stopping = asyncio.create_task(stopped.wait())
+        stopping = asyncio.create_task(self._stopped.wait())
         try:
             await asyncio.wait((renewing, stopping), return_when=asyncio.FIRST_COMPLETED)
             if renewing.done() and not self.is_lost:
@@ -156,8 +170,9 @@ class Leadership:
             renewing.cancel()
             await asyncio.wait((renewing,))
             self._leads = False
-            async with asyncio.timeout(_RELEASE_WITHIN):
-                await lock.release(timeout=2.0)
+            if self._releases:
+                async with asyncio.timeout(_RELEASE_WITHIN):
+                    await lock.release(timeout=2.0)
         except (TuttiError, TimeoutError) as error:
             _LOG.warning("the lease was not given back: %s", _text(error))
         finally:
@@ -175,11 +190,18 @@ class Leadership:
             if self._leads and self._is_late():
                 self._lose("it was not renewed in time")
             pause = options.retry_period - (self._monotonic() - started)
-            await asyncio.sleep(max(pause, 0.05))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(pause, 0.05)):
+                    await self._asked.wait()
+            self._asked.clear()
 
     async def _try_to_hold(self, lock: LeaseLock, started: float) -> None:
+        timeout, holds = min(self._options.retry_period, self._options.renew_deadline / 2), False
         try:
-            holds = await lock.try_to_hold(timeout=min(self._options.retry_period, self._options.renew_deadline / 2))
+            if self._asks:
+                holds = await lock.try_to_hold(timeout)
+            else:
+                await lock.look(timeout)
         except Exception as error:  # the lease thread must go on
             self.problem = error
             if self.note not in self._logged:
@@ -195,7 +217,8 @@ class Leadership:
         elif holds:
             self._renewed_at = started
             if not self._leads:
-                self.leads_since, self._leads = self._monotonic(), True
+                since = lock.free_since
+                self.leads_since, self._leads = self._monotonic() if since is None else since, True
                 _LOG.info("%s leads", self._identity)
 
     def _is_late(self) -> bool:

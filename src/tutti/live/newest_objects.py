@@ -14,10 +14,13 @@ from typing import cast
 from tutti.client.reflector import Change, Unreadable
 from tutti.cluster.edits import Put
 from tutti.kube.gangs.reader import GROUP_KINDS
-from tutti.kube.objects import Node, Object, PersistentVolumeClaim, Pod, PodGroup
+from tutti.kube.objects import Node, Object, PersistentVolumeClaim, Pod, PodGroup, Taint
+from tutti.kube.taints import first_untolerated
 
 _KEPT = frozenset((Pod.KIND, Node.KIND, PersistentVolumeClaim.KIND, *GROUP_KINDS))
 _FINISHED = ("Succeeded", "Failed")
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+"""The taint that a pod must tolerate to be bound to a cordoned node."""
 _NOT_READY = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
 
 
@@ -43,6 +46,10 @@ class NewestObjects:
                     kept[obj.key] = obj
             elif change.kind in _KEPT:
                 self._objects[change.kind].pop(change.key, None)
+
+    def find(self, kind: str, key: str) -> Object | None:
+        """Return an object of a kind that is kept."""
+        return self._objects.get(kind, {}).get(key)
 
     def pod(self, key: str) -> Pod | None:
         """Return a pod that has not finished."""
@@ -89,10 +96,10 @@ class NewestObjects:
             return f"node {name} is gone"
         if node.metadata.deletion_timestamp is not None:
             return f"node {name} is being deleted"
-        tolerated = {each.key for each in (pod.spec.tolerations if pod is not None else None) or ()}
-        if node.spec.unschedulable and not tolerated & {None, "", "node.kubernetes.io/unschedulable"}:
+        tolerations = (pod.spec.tolerations if pod is not None else None) or ()
+        if node.spec.unschedulable and first_untolerated((_CORDONED,), tolerations) is not None:
             return f"node {name} is cordoned"
-        for taint in node.spec.taints or ():
-            if taint.key in _NOT_READY and taint.effect != "PreferNoSchedule" and not tolerated & {None, "", taint.key}:
-                return f"node {name} is not ready"
+        not_ready = (taint for taint in node.spec.taints or () if taint.key in _NOT_READY)
+        if first_untolerated(not_ready, tolerations) is not None:
+            return f"node {name} is not ready"
         return None

@@ -1,8 +1,10 @@
 """The process of the live scheduler: starts all parts, and ends them in order.
 
 Contract: `run` returns when the scheduler has ended, with whether that was asked for. After `stop`, gangs that were
-begun are finished, events are written for a few seconds, and the lease is given back. A lost lease ends the process as
-well: whoever restarts it gets a new one that reads everything from the server. Nothing is kept anywhere else.
+begun are finished, events are written for a few seconds, and the lease is given back, all within 25 seconds. A lease is
+given back only if every write has its answer; otherwise it expires. A lost lease ends the process as well. So does an
+unexpected error of any part, or a minute without news of pods or nodes, which `run` raises. Whoever restarts the
+process gets a new one that reads everything from the server. Nothing is kept anywhere else.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from tutti.cluster.edits import Remove
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import Bound, Eviction
 from tutti.engine.session.policy import Patience
+from tutti.exceptions import ApiError
 from tutti.kube.objects import CoschedulingPodGroup, Pod, PodGroup
 from tutti.live.executor.binder import PodBinder
 from tutti.live.executor.evictions.overdue_victims import OverdueVictims
@@ -56,8 +59,14 @@ from tutti.live.watches import Watches
 _LOG = logging.getLogger("tutti.live")
 _HEARTBEAT = 0.5
 """Seconds between two signs of life of the event loop."""
+_BLIND_FOR = 60.0
+"""Seconds for which a process leads without news of pods or nodes."""
+_WRITES_GRACE = 10.0
+"""Seconds to finish gangs and to wait for answers before the process ends."""
 _EVENTS_GRACE = 5.0
 """Seconds to write events before the process ends."""
+_SESSION_GRACE = 2.0
+"""Seconds to wait for the session thread before the process ends."""
 
 
 class LiveScheduler:
@@ -201,10 +210,11 @@ class LiveScheduler:
             draw=self._draw,
         )
 
-    def _new_group_writers(self) -> tuple[NativeStatusWriter | CoschedulingStatusWriter, ...]:
+    def _new_group_writers(self) -> tuple[NativeStatusWriter, CoschedulingStatusWriter]:
         native = NativeStatusWriter(
             self.client,
             self.newest,
+            scheduler_name=self.options.scheduler_name,
             resource=lambda: self.watches.resource(PodGroup.KIND),
             may_write=lambda: self.leadership.may_write,
             now=self.now,
@@ -244,6 +254,8 @@ class LiveScheduler:
         for change in changes:
             if isinstance(change, Remove) and change.kind == Pod.KIND:
                 self.statuses.forget(change.uid or "")
+                for group in self.groups:
+                    group.note_gone(change.key)
 
     def _note_bound(self, bound: Bound) -> None:
         self.statuses.forget(bound.uid or "")
@@ -270,14 +282,14 @@ class LiveScheduler:
     @property
     def is_ready(self) -> bool:
         """Whether this process schedules, or could as soon as it leads."""
-        return self.watches.is_synced and not self._stopping.is_set()
+        return self.watches.is_synced and not self.watches.lost() and not self._stopping.is_set()
 
     def stop(self) -> None:
         """Ask the scheduler to end."""
         self._stopping.set()
 
     async def run(self) -> bool:
-        """Schedule until `stop` is called; return False if the lease was lost."""
+        """Schedule until `stop` is called; return False if the lease was lost, and raise what broke a part."""
         await self.introspection.start()
         parts = [self._beat(), self.watches.run(), self._begin(), self.sessions.run(), self.events.run()]
         parts.append(self._shadow.run() if self.options.dry_run else self.overdue.run())
@@ -285,14 +297,15 @@ class LiveScheduler:
         if isinstance(self.leadership, Leadership):
             self.leadership.start()
         stopping = asyncio.create_task(self._stopping.wait())
+        has_answers = False
         try:
             done, _ = await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
+            self._is_scheduling = False
+            has_answers = await self._finish_writes()
+            await self.events.drain(_EVENTS_GRACE)
             for task in done:
                 if task is not stopping:
                     task.result()  # raises what ended it
-            self._is_scheduling = False
-            await self.binder.finish()
-            await self.events.drain(_EVENTS_GRACE)
         finally:
             self._is_scheduling = False
             for task in (*tasks, stopping):
@@ -300,20 +313,36 @@ class LiveScheduler:
             await asyncio.gather(*tasks, stopping, return_exceptions=True)
             writers = (self.binder, self.victims, self.statuses, *self.groups)
             await asyncio.gather(*(writer.close() for writer in writers))
-            await self.introspection.stop()
             if isinstance(self.leadership, Leadership):
-                await asyncio.to_thread(self.leadership.stop)
-            self._worker.submit(self.cluster.close)
-            self._worker.shutdown()
+                await asyncio.to_thread(self.leadership.stop, releases=has_answers)
+            await self.introspection.stop()
+            last = asyncio.wrap_future(self._worker.submit(self.cluster.close))
+            await asyncio.wait([last], timeout=_SESSION_GRACE)
+            self._worker.shutdown(wait=False)
             await self.client.close()
         return not self.leadership.is_lost
 
+    async def _finish_writes(self) -> bool:
+        """Finish gangs that were begun, and wait for the answers to all writes; return whether they have come."""
+        try:
+            async with asyncio.timeout(_WRITES_GRACE):
+                await asyncio.gather(self.binder.finish(), self.victims.finish())
+                await self.statuses.finish()
+        except TimeoutError:
+            return False
+        return True
+
     async def _beat(self) -> None:
-        """Show that the event loop makes progress, and end the process when the lease is lost."""
+        """Show that the event loop makes progress; end the process when the lease is lost or a part has broken."""
         while True:
             self._heart = self._monotonic()
+            for part in (self.watches, self.binder, self.victims, self.statuses, *self.groups):
+                part.tasks.raise_failure()
             if self.leadership.is_lost:
                 self._stopping.set()
+            lost = self.watches.lost(_BLIND_FOR)
+            if lost and isinstance(self.leadership, Leadership) and self.leadership.may_write:
+                raise ApiError(f"{' and '.join(lost)} cannot be read any more: this process gives the lease back")
             await asyncio.sleep(_HEARTBEAT)
 
     async def _begin(self) -> None:
@@ -324,11 +353,15 @@ class LiveScheduler:
         gc.freeze()  # the objects of the first lists live long
         gc.set_threshold(10_000, 20, 50)  # of requests cyclic garbage remains
         _LOG.info("all kinds are listed: %d nodes, %d objects wait", self.cluster.cluster.nodes.count, len(self.inbox))
+        if isinstance(self.leadership, Leadership):
+            self.leadership.ask()
         while not self.leadership.may_write:
             await asyncio.sleep(0.02)
         if self.watches.reflectors[Pod.KIND].list_began < self.leadership.leads_since:
             # Bindings of the process that led before may not have reached this process: list once more.
             await self.watches.relist_pods()
+        if not self.options.dry_run:
+            self.groups[0].take_over()
         self._is_scheduling = True
         self.inbox.wake()
         await asyncio.Event().wait()

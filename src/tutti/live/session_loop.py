@@ -4,7 +4,8 @@ A session begins some milliseconds after the last one at the earliest, so that o
 burst and the pods of a gang are seen together. An idle scheduler takes the first change at once.
 
 Contract: sessions run one after the other on the worker thread; the event loop goes on meanwhile. While this process
-does not lead, changes are only applied. `heartbeat` is the monotonic time of the last progress.
+may not schedule, changes are only applied. Every plan is carried out, because the cluster in memory assumes what it
+does: if this process may not schedule for a moment, its plan waits; if it never may again, the process ends.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from tutti.live.inbox import Inbox
 from tutti.live.watched_cluster import SessionResult, WatchedCluster
 
 _STANDBY = 0.2
-"""Seconds between two looks at the inbox while this process does not lead."""
+"""Seconds between two looks at the inbox while this process may not schedule."""
+_LOOK_EVERY = 0.02
+"""Seconds between two looks whether a plan may be carried out."""
 
 
 class SessionLoop:
@@ -38,7 +41,8 @@ class SessionLoop:
         self._cluster, self._inbox, self._worker = cluster, inbox, worker
         self._may_schedule, self._carry_out = may_schedule, carry_out
         self._now, self._monotonic, self._gather = now, monotonic, gather
-        self._wake: int | None = None
+        self._wakes_at: float | None = None
+        """The monotonic time of the next session if nothing changes: the clock of `now` may go back."""
         self._is_due = True
         """Whether a session is due although nothing has changed: the last one ran out of budget, or there was none."""
         self.sessions = 0
@@ -56,17 +60,19 @@ class SessionLoop:
             pause = ended_at + self._gather - self._monotonic()
             if pause > 0:
                 await asyncio.sleep(pause)
-            entries, started = self._inbox.take(), self._monotonic()
-            result = await loop.run_in_executor(self._worker, self._cluster.run_session, entries, self._now())
+            if not self._may_schedule():
+                continue
+            entries, started, now = self._inbox.take(), self._monotonic(), self._now()
+            result = await loop.run_in_executor(self._worker, self._cluster.run_session, entries, now)
             ended_at = self._monotonic()
-            self._wake, self._is_due = result.wake, result.has_more
+            self._is_due = result.has_more
+            self._wakes_at = started + (result.wake - now) / 1_000_000 if result.wake is not None else None
             self.sessions += 1
-            if self._may_schedule():
-                self._carry_out(result, ended_at - started)
+            while not self._may_schedule():
+                await asyncio.sleep(_LOOK_EVERY)
+            self._carry_out(result, ended_at - started)
 
     async def _wait_for_work(self) -> None:
         """Wait until something has changed, or the queue is due."""
-        while not self._is_due:
-            timeout = None if self._wake is None else max(self._wake - self._now(), 0) / 1_000_000
-            if await self._inbox.wait(timeout) or (self._wake is not None and self._wake <= self._now()):
-                return
+        if not self._is_due:
+            await self._inbox.wait(None if self._wakes_at is None else self._wakes_at - self._monotonic())

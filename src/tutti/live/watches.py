@@ -4,7 +4,8 @@ Kinds are discovered at the start and again from time to time, so that the Custo
 that is installed later is picked up, and one that is removed is forgotten. A kind that the server lacks, or that this
 process may not read, is a note; nodes and pods are required.
 
-Contract: `run` ends only by cancellation. `is_synced` is true once every kind that can be read has been listed.
+Contract: `run` ends only by cancellation; `tasks` has what broke a watch. `is_synced` is true once every kind that can
+be read has been listed, and stays so; `lost` names the required kinds that cannot be followed any more.
 """
 
 from __future__ import annotations
@@ -22,12 +23,20 @@ from tutti.client.reflector import Change, Reflector
 from tutti.client.resources import Resource
 from tutti.cluster.edits import Remove
 from tutti.exceptions import ApiError
+from tutti.live.background_tasks import BackgroundTasks
 
 _LOG = logging.getLogger("tutti.live")
 _LISTED_WITHIN = 30.0
 """Seconds after which an optional kind that cannot be listed, as with a broken conversion webhook, is a note."""
-_UNREADABLE = (401, 403, 404, 405)
+_RIGHTS_WITHIN = 10.0
+"""Seconds after which an optional kind that this process may not list is a note: a server that has just started does
+not know the rights of its users yet."""
+_NO_RIGHT, _NOT_SERVED = (401, 403), (404, 405)
 """Statuses of a list that another attempt soon does not change."""
+_LOST_AFTER = 10.0
+"""Seconds without news after which a required kind counts as lost."""
+_LONGEST_SILENCE = 150.0
+"""Seconds within which the server says something about every kind: bookmarks come every minute."""
 
 
 class Watches:
@@ -46,8 +55,9 @@ class Watches:
         self._rediscover_every = rediscover_every
         self._reflectors: dict[str, Reflector] = {}
         self._followed_since: dict[str, float] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._is_discovered = False
+        self.tasks = BackgroundTasks()
+        self._task_of: dict[str, asyncio.Task[None]] = {}
+        self._is_discovered = self._is_synced = False
         self._noted: set[str] = set()
         self.problem: ApiError | None = None
         """Why the last discovery failed."""
@@ -64,10 +74,20 @@ class Watches:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all kinds that can be read have been listed."""
-        if not self._is_discovered or any(kind not in self._reflectors for kind in REQUIRED):
-            return False
-        return all(self._is_listed(kind) for kind in self._reflectors)
+        """Whether all kinds that can be read have been listed; kinds that come later do not change that."""
+        if not self._is_synced and self._is_discovered and all(kind in self._reflectors for kind in REQUIRED):
+            self._is_synced = all(self._is_listed(kind) for kind in self._reflectors)
+        return self._is_synced
+
+    def lost(self, seconds: float = _LOST_AFTER) -> list[str]:
+        """Return the names of the required kinds that were listed and have not been heard of for that long."""
+        kinds = [self._reflectors[kind] for kind in REQUIRED if kind in self._reflectors]
+        return [each.resource.name for each in kinds if each.synced.is_set() and self._lost_for(each) > seconds]
+
+    def _lost_for(self, reflector: Reflector) -> float:
+        """Return for how many seconds a watch has been silent although it should have been heard."""
+        silence = self._monotonic() - reflector.heard_at
+        return silence if reflector.problem is not None else silence - _LONGEST_SILENCE
 
     def _is_listed(self, kind: str) -> bool:
         reflector = self._reflectors[kind]
@@ -76,7 +96,10 @@ class Watches:
         problem = reflector.problem
         if kind in REQUIRED or problem is None:
             return False
-        return problem.status in _UNREADABLE or self._monotonic() - self._followed_since[kind] > _LISTED_WITHIN
+        if problem.status in _NOT_SERVED:
+            return True
+        within = _RIGHTS_WITHIN if problem.status in _NO_RIGHT else _LISTED_WITHIN
+        return self._monotonic() - self._followed_since[kind] > within
 
     def unlisted(self) -> list[str]:
         """Return the names of the kinds that must be listed before this process can schedule."""
@@ -89,7 +112,7 @@ class Watches:
         notes = []
         for kind, reflector in self._reflectors.items():
             problem = reflector.problem
-            if problem is not None and (not reflector.synced.is_set() or problem.status in _UNREADABLE):
+            if problem is not None and (not reflector.synced.is_set() or problem.status in (*_NO_RIGHT, *_NOT_SERVED)):
                 notes.append(f"{reflector.resource.name} cannot be read: {_consequence(kind)}: {problem}")
         if self._is_discovered:
             missing = [kind for kind in REQUIRED if kind not in self._reflectors]
@@ -127,9 +150,7 @@ class Watches:
                 self._is_discovered = True
                 await self._note_problems()
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await self.tasks.cancel()
 
     async def _note_problems(self) -> None:
         """Log new notes until it is time to discover again."""
@@ -158,15 +179,15 @@ class Watches:
             self._restart(kind, reflector)
 
     def _restart(self, kind: str, reflector: Reflector) -> None:
-        task = self._tasks.pop(kind, None)
+        task = self._task_of.pop(kind, None)
         if task is not None:
             task.cancel()
-        self._tasks[kind] = asyncio.create_task(reflector.run(), name=f"watch {kind}")
+        self._task_of[kind] = self.tasks.start(reflector.run(), name=f"watch {kind}")
 
     def _forget(self, kinds: list[str]) -> None:
         """Stop following kinds that the server no longer has, or has in another version."""
         for kind in kinds:
-            self._tasks.pop(kind).cancel()
+            self._task_of.pop(kind).cancel()
             reflector = self._reflectors.pop(kind)
             # Without uids: the same objects come back if the kind does.
             removed: list[Change] = [Remove(kind, key) for key, _ in reflector.known_uids()]

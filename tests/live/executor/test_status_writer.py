@@ -8,8 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
+import pytest
 
-from tests.support.api_faults import Fault
+from tests.support.api_faults import Fault, refused
 from tests.support.builders import pod
 from tests.support.live_runs import PATIENCE
 from tests.support.memory_api_server import MemoryApiServer
@@ -18,6 +19,7 @@ from tutti.cluster.edits import Put
 from tutti.kube import objects as k
 from tutti.kube.reading.decode import decode_object
 from tutti.kube.reading.sources import Source
+from tutti.live.executor import status_writer
 from tutti.live.executor.status_writer import StatusWriter
 from tutti.live.executor.waiting_reasons import Waiting
 from tutti.live.newest_objects import NewestObjects
@@ -172,13 +174,78 @@ def test_settle_drops_what_waits_and_waits_for_what_is_under_way() -> None:
     play(scene)
 
 
-def test_nothing_is_written_by_a_process_that_does_not_lead() -> None:
+def test_what_settle_drops_is_not_taken_for_written() -> None:
+    """The binding that it made way for may be refused; then the pod is told the same again."""
+
+    async def scene(run: StatusRun) -> None:
+        run.add(pod("p"))
+        hold = asyncio.Event()
+        run.server.find_fault = lambda each: Fault(wait=hold)
+        run.tell("A")
+        await run.until(lambda: run.server.sent(part="status"))
+        run.tell("B")
+        run.writer.nominate(KEY, "n1")
+        run.writer.settle(KEY)
+        hold.set()
+        await run.written()
+        assert not run.tell("A")
+        assert run.tell("B")
+        run.writer.nominate(KEY, "n1")
+        await run.written()
+        assert run.nominated() == "n1"
+
+    play(scene)
+
+
+@pytest.mark.parametrize("fault", [Fault(wait=asyncio.Event()), refused(429, retry_after=3_600)])
+def test_a_binding_does_not_wait_for_a_write_that_fails(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer within the time limit, or an answer that asks for a long pause: the write is not repeated."""
+    monkeypatch.setattr(status_writer, "_TIMEOUT", 0.05)
+
+    async def scene(run: StatusRun) -> None:
+        run.add(pod("p"))
+        run.server.find_fault = lambda each: fault
+        run.tell("A")
+        await run.until(lambda: run.server.sent(part="status"))
+        under_way = run.writer.settle(KEY)
+        assert under_way is not None
+        await asyncio.wait_for(under_way, PATIENCE)
+        assert len(run.server.sent(part="status")) == 1
+        assert run.tell("A")
+
+    play(scene)
+
+
+def test_finish_waits_for_what_is_under_way_and_gives_up_the_rest() -> None:
+    async def scene(run: StatusRun) -> None:
+        run.add(pod("p"))
+        hold = asyncio.Event()
+        run.server.find_fault = lambda each: Fault(wait=hold)
+        run.tell("A")
+        await run.until(lambda: run.server.sent(part="status"))
+        run.tell("B")
+        finish = asyncio.create_task(run.writer.finish())
+        await asyncio.sleep(0)
+        assert not finish.done()
+        hold.set()
+        await asyncio.wait_for(finish, PATIENCE)
+        assert [each.status for each in run.server.sent(part="status")] == [200]
+
+    play(scene)
+
+
+def test_nothing_is_written_while_this_process_does_not_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_writer, "_LOOK_EVERY", 0.0)
+
     async def scene(run: StatusRun) -> None:
         run.add(pod("p"))
         run.may_write = False
         run.tell("A")
-        await run.written()
+        for _ in range(10):
+            await asyncio.sleep(0)
         assert not run.server.requests
-        assert run.writer.told_count == 0
+        run.may_write = True
+        await run.written()
+        assert len(run.server.sent(part="status")) == 1
 
     play(scene)

@@ -4,6 +4,7 @@
 - `binder`          how is a pod bound, and what does a failed binding mean?
 - `gang_binding`    may the bindings of a gang begin?
 - `volume_binder`   how are volumes and claims bound before their pods?
+- `pinned_claims`   which claims keep a pod that waits on a node?
 - `rejected_pods`   which pods did a kubelet reject after they were bound?
 - `evictions`       how do victims leave, and what if they do not?
 - `status_writer`   what do the conditions and nominations of pods say?

@@ -31,6 +31,7 @@ from tutti.client.pod_writes import PodWrites
 from tutti.cluster.edits import Put
 from tutti.engine.session.plan import Bound
 from tutti.exceptions import ApiError, InputError
+from tutti.live.background_tasks import BackgroundTasks
 from tutti.live.executor.gang_binding import GangBinding
 from tutti.live.executor.pod_reader import read_pod
 from tutti.live.executor.request_window import RequestWindow
@@ -44,6 +45,8 @@ _READ_FIRST = frozenset((404, 409))
 _OVERLOADED = frozenset((0, 429, 503, 504))
 _RETRY_FOR = 4.0
 """Seconds for which a binding is sent again."""
+_PAUSE_AT_STOP = 1.0
+"""The longest wait in seconds before another attempt while the process stops."""
 _MAX_PAUSING = 64
 """How many bindings may wait for another attempt before no other is begun: the server is overloaded, or broken."""
 
@@ -88,6 +91,7 @@ class PodBinder:
         self._writes, self._permission, self._window = PodWrites(client), permission, window
         self._volumes, self._settle, self._on_bound, self._on_refused = volumes, settle, on_bound, on_refused
         self._monotonic, self._draw = monotonic, draw
+        self.tasks = BackgroundTasks()
         self._preparing: dict[asyncio.Task[None], tuple[_Job, ...]] = {}
         """Pods whose volumes are being bound."""
         self._jobs: deque[_Job] = deque()
@@ -101,7 +105,7 @@ class PodBinder:
         self.bound_count = self.refused_count = 0
         self.errors: Counter[int] = Counter()
         """Requests that failed, by HTTP status; 0: no answer."""
-        self._is_stopping = False
+        self._stopping = asyncio.Event()
 
     @property
     def _sending(self) -> int:
@@ -142,7 +146,7 @@ class PodBinder:
         if not any(job.bound.volumes for job in jobs):
             self._jobs.extend(jobs)
             return
-        task = asyncio.create_task(self._bind_volumes(jobs))
+        task = self.tasks.start(self._bind_volumes(jobs))
         self._preparing[task] = jobs
         task.add_done_callback(self._preparing.pop)
 
@@ -157,7 +161,7 @@ class PodBinder:
 
     async def finish(self) -> None:
         """Stop: bindings of gangs that have begun are sent, others are given up; wait for all answers."""
-        self._is_stopping = True
+        self._stopping.set()
         for task in list(self._preparing):
             task.cancel()
         self._start_workers()
@@ -166,16 +170,13 @@ class PodBinder:
     async def close(self) -> None:
         """Give up all requests."""
         self._jobs.clear()
-        tasks = [*self._preparing, *self._workers]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.tasks.cancel()
 
     def _start_workers(self) -> None:
         free = self._window.width - self._sending if self._pausing < _MAX_PAUSING else 0
         for _ in range(min(free, len(self._jobs))):
             self._idle.clear()
-            worker = asyncio.create_task(self._work())
+            worker = self.tasks.start(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._worker_ended)
 
@@ -184,14 +185,12 @@ class PodBinder:
         self._start_workers()  # several may have ended at once because the window has shrunk
         if not self._workers:
             self._idle.set()
-        if not worker.cancelled() and worker.exception() is not None:
-            raise worker.exception() or AssertionError
 
     async def _work(self) -> None:
         while self._jobs and self._sending <= self._window.width:
             job = self._jobs.popleft()
             bound, gang = job
-            if self._is_stopping and (gang is None or not gang.has_begun):
+            if self._stopping.is_set() and (gang is None or not gang.has_begun):
                 continue
             if gang is not None and not gang.begin():
                 self._refuse(bound, gang.problem or "")
@@ -258,11 +257,19 @@ class PodBinder:
             return
 
     async def _pause(self, seconds: float) -> None:
-        """Wait before another attempt, and let another binding use the place in the window meanwhile."""
+        """Wait before another attempt, and let another binding use the place in the window meanwhile.
+
+        A process that stops has no time for long waits.
+        """
         self._pausing += 1
         self._start_workers()
         try:
-            await asyncio.sleep(seconds)
+            if self._stopping.is_set():
+                await asyncio.sleep(min(seconds, _PAUSE_AT_STOP))
+            else:
+                await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            pass
         finally:
             self._pausing -= 1
 
@@ -283,7 +290,7 @@ class PodBinder:
             try:
                 pod = known if known.spec.node_name else await read_pod(self._client, bound.pod, timeout=5.0)
             except ApiError:
-                if self._is_stopping:
+                if self._stopping.is_set():
                     return False  # nobody plans any more, and the server may be away for long
                 await asyncio.sleep(backoff.next())
                 continue

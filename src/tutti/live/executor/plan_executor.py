@@ -17,6 +17,7 @@ from tutti.live.executor.evictions.refused_evictions import RefusedEvictions
 from tutti.live.executor.evictions.victim_requests import VictimRequests
 from tutti.live.executor.groups.coscheduling_status import CoschedulingStatusWriter
 from tutti.live.executor.groups.native_status import NativeStatusWriter
+from tutti.live.executor.pinned_claims import PinnedClaims
 from tutti.live.executor.status_writer import StatusWriter
 from tutti.live.executor.waiting_reasons import REFUSED, Waiting
 from tutti.live.newest_objects import NewestObjects
@@ -41,6 +42,7 @@ class PlanExecutor:
         self._binder, self._victims, self._statuses = binder, victims, statuses
         self._groups, self._refused_evictions, self._tell = groups, refused_evictions, tell
         self._overdue, self._events, self._newest = overdue, events, newest
+        self._pinned_claims = PinnedClaims(newest)
 
     def carry_out(self, plan: Plan) -> None:
         """Send the requests of a plan."""
@@ -52,7 +54,8 @@ class PlanExecutor:
             self._statuses.nominate(pod, None)
         for nominated in plan.nominated:
             self._statuses.nominate(nominated.pod, nominated.node)
-        for waiting in self._overdue.with_notes(plan, self._refused_evictions.messages(plan)):
+        messages = self._overdue.with_notes(plan, self._refused_evictions.messages(plan))
+        for waiting in self._pinned_claims.with_notes(plan, messages):
             self._tell(waiting)
         for partial in plan.partial_gangs:
             for key in partial.left:

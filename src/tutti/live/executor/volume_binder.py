@@ -4,8 +4,9 @@ As in kube-scheduler, a chosen PersistentVolume gets a reference to its claim, a
 the volume controller and the provisioner do the rest, which may take minutes. Each write carries the version that the
 session saw, so that nobody else's change is overwritten.
 
-Contract: `bind` returns why the volumes cannot be bound, or None when all claims are bound. Claims that were written
-stay so after a failure: the provisioner may be at work. They keep the pod on that node, as in kube-scheduler.
+Contract: `bind` returns why the volumes cannot be bound, or None when all claims are bound to volumes that the nodes
+reach. Claims that were written stay so after a failure: the provisioner may be at work. They keep the pod on that node,
+as in kube-scheduler; `pinned_claims` tells users.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from tutti.client.resources import Resource
 from tutti.cluster.assumed_volumes import BOUND_BY_CONTROLLER, SELECTED_NODE
 from tutti.cluster.edits import AssumeVolume
 from tutti.cluster.object_versions import is_older, version_of
+from tutti.engine.plugins.volumes import migrated_driver
 from tutti.engine.session.plan import Bound
 from tutti.exceptions import ApiError, InputError
 from tutti.kube.objects import Object, PersistentVolume, PersistentVolumeClaim
 from tutti.kube.reading.decode import decode_object
 from tutti.kube.reading.sources import Source
+from tutti.kube.selectors import parse_node_selector
 from tutti.live.newest_objects import NewestObjects
 
 _VOLUMES = Resource("", "v1", "persistentvolumes", False, PersistentVolume.KIND)
@@ -126,6 +129,9 @@ class VolumeBinder:
                 if pod is None or pod.metadata.uid != bound.uid or pod.metadata.deletion_timestamp is not None:
                     return f"the pod {bound.pod} is gone"
                 if claim.spec.volume_name and claim.status.phase == "Bound":
+                    problem = await self._find_problem_of_volume(claim, bound.node)
+                    if problem is not None:
+                        return problem
                     del pending[key]
                 elif key in provisioned:
                     node, is_reported = _selected_node(claim), not is_older(claim.metadata, versions[key])
@@ -136,6 +142,23 @@ class VolumeBinder:
             if pending:
                 await asyncio.sleep(_LOOK_EVERY)
         return None
+
+    async def _find_problem_of_volume(self, claim: PersistentVolumeClaim, node_name: str) -> str | None:
+        """Return why a node does not reach the volume of a bound claim: a provisioner may have chosen another place."""
+        name, node = claim.spec.volume_name or "", self._newest.node(node_name)
+        try:
+            data = await self._client.read(_VOLUMES.path("", name), timeout=5.0)
+            volume = decode_object(data, PersistentVolume.KIND, source=_SOURCE)
+        except (ApiError, InputError):
+            return None  # a volume that cannot be read keeps no pod away, as in a session
+        assert isinstance(volume, PersistentVolume)
+        affinity = volume.spec.node_affinity
+        terms = parse_node_selector(affinity.required if affinity is not None else None)
+        if terms is None or node is None or migrated_driver(volume.spec) is not None:
+            return None  # the zones of migrated disks are those of their CSI drivers: the session knows them
+        if any(term.matches(node_name, node.metadata.labels or {}) for term in terms):
+            return None
+        return f"the volume {name} of the claim {claim.key} cannot be reached from node {node_name}"
 
 
 def _selected_node(claim: Object) -> str | None:

@@ -107,6 +107,7 @@ class Introspection:
         if self._scheduler.is_ready:
             return []
         problems = [f"{name} are not listed yet" for name in watches.unlisted()]
+        problems += [f"{name} cannot be read any more" for name in watches.lost()]
         return problems or ["the scheduler is stopping" if watches.is_synced else "kinds are being discovered"]
 
     def notes(self) -> list[str]:

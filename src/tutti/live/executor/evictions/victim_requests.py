@@ -21,6 +21,7 @@ from tutti.client.backoff import Backoff
 from tutti.client.pod_writes import PodWrites
 from tutti.engine.session.plan import Eviction
 from tutti.exceptions import ApiError
+from tutti.live.background_tasks import BackgroundTasks
 from tutti.live.executor.evictions.disruption_target import disruption_target
 from tutti.live.inbox import Inbox, RefusedEviction
 from tutti.live.newest_objects import NewestObjects
@@ -56,13 +57,13 @@ class VictimRequests:
         self._now, self._monotonic, self._draw = now, monotonic, draw
         self._preemptions: deque[list[Eviction]] = deque()
         """The victims of each preemptor that are not begun yet."""
-        self._workers: set[asyncio.Task[None]] = set()
+        self.tasks = BackgroundTasks()
         self.evicted_count = self.refused_count = 0
 
     @property
     def waiting(self) -> int:
         """How many evictions are not answered yet."""
-        return sum(map(len, self._preemptions)) + len(self._workers)
+        return sum(map(len, self._preemptions)) + len(self.tasks)
 
     def submit(self, evictions: Iterable[Eviction]) -> None:
         """Evict the victims of a plan."""
@@ -70,17 +71,18 @@ class VictimRequests:
         for eviction in evictions:
             by_preemptor.setdefault(eviction.by, []).append(eviction)
         self._preemptions.extend(by_preemptor.values())
-        for _ in range(min(_WIDTH - len(self._workers), len(self._preemptions))):
-            worker = asyncio.create_task(self._work())
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+        for _ in range(min(_WIDTH - len(self.tasks), len(self._preemptions))):
+            self.tasks.start(self._work())
+
+    async def finish(self) -> None:
+        """Stop: preemptions that have begun are finished, others are given up."""
+        self._preemptions.clear()
+        await self.tasks.finish()
 
     async def close(self) -> None:
         """Give up all requests."""
         self._preemptions.clear()
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await self.tasks.cancel()
 
     async def _work(self) -> None:
         while self._preemptions:

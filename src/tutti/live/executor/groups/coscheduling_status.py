@@ -25,6 +25,7 @@ from tutti.engine.session.plan import Bound, Plan
 from tutti.exceptions import ApiError
 from tutti.kube.gangs.coscheduling import Coscheduling
 from tutti.kube.times import micros
+from tutti.live.background_tasks import BackgroundTasks
 from tutti.live.executor.groups.gang_completion import GangCompletion
 
 _LOG = logging.getLogger("tutti.live")
@@ -91,7 +92,7 @@ class CoschedulingStatusWriter:
         self._completion = GangCompletion(Coscheduling.NAME)
         self._wanted: dict[str, int] = {}
         """The number of scheduled pods of groups that are to be written, by key."""
-        self._worker: asyncio.Task[None] | None = None
+        self.tasks = BackgroundTasks()
 
     def expect(self, plan: Plan) -> None:
         """Note the gangs that a plan starts or enlarges."""
@@ -103,14 +104,16 @@ class CoschedulingStatusWriter:
         if gang is None:
             return
         self._wanted[gang.gang] = gang.running + gang.placed
-        if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._write_all())
+        if not self.tasks:
+            self.tasks.start(self._write_all())
+
+    def note_gone(self, pod: str) -> None:
+        """Note that a pod is gone."""
+        self._completion.note_gone(pod)
 
     async def close(self) -> None:
         """Give up all writes."""
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.gather(self._worker, return_exceptions=True)
+        await self.tasks.cancel()
 
     async def _write_all(self) -> None:
         while self._wanted and self._may_write():
