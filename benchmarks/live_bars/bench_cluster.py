@@ -19,8 +19,8 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.manifests import new_pod, ready_node
 
 from tutti.client.api_client import ApiClient
-from tutti.client.lines import split_lines
 from tutti.client.resources import EVENTS, PODS, Resource
+from tutti.client.watch_events import split_lines
 from tutti.exceptions import ApiError
 
 NATIVE_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", True, "PodGroup")

@@ -140,3 +140,49 @@ def test_long_notes_are_cut() -> None:
 
     (event,), _ = run(scene)
     assert len(event["note"]) == 1_024
+
+
+def test_an_object_gets_few_events_and_others_are_not_concerned() -> None:
+    now = [0]
+    other = Regarding("Pod", "ml", "g-1", "u2")
+
+    async def scene(recorder: EventRecorder) -> None:
+        def warn(about: Regarding, count: int) -> None:
+            for number in range(count):
+                note = f"{now[0]}-{number}"
+                recorder.record(about, "FailedScheduling", note, action="Scheduling", kind="Warning")
+
+        warn(POD, 30)
+        warn(other, 1)
+        now[0] += 301_000_000
+        warn(POD, 3)
+        recorder.record(POD, "Scheduled", "to n1", action="Binding", repeats=False)
+
+    events, recorder = run(scene, now=lambda: now[0])
+    notes = {uid: [event["note"] for event in events if event["regarding"]["uid"] == uid] for uid in ("u1", "u2")}
+    assert sorted(notes["u1"]) == sorted([*(f"0-{number}" for number in range(25)), "301000000-0", "to n1"])
+    assert len(notes["u2"]) == 1
+    assert recorder.dropped == 7
+
+
+def test_repetitions_count_to_the_limit_of_an_object() -> None:
+    async def scene(recorder: EventRecorder) -> None:
+        for _ in range(30):
+            recorder.record(POD, "FailedScheduling", "0/3 nodes", action="Scheduling")
+            assert await recorder.drain(10)
+
+    (event,), recorder = run(scene)
+    assert event["series"]["count"] == 25
+    assert recorder.written == 25
+
+
+def test_events_that_cannot_repeat_are_not_remembered() -> None:
+    async def scene(recorder: EventRecorder) -> None:
+        for number in range(20):
+            about = Regarding("Pod", "ml", f"g-{number}", f"u{number}")
+            recorder.record(about, "Scheduled", "ok", action="Binding", repeats=False)
+
+    events, recorder = run(scene)
+    assert len(events) == 20
+    assert not recorder._series
+    assert not recorder._limits

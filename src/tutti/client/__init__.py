@@ -11,7 +11,7 @@
 - `cluster_reader`  which objects of some kinds are there now?
 - `reflector`       which objects of a kind are there, and what changes?
 - `port_forward`    how does a local port lead to a port of a pod?
-- `lines`           which lines does a stream of bytes have?
+- `watch_events`    which events does the stream of a watch have?
 - `pod_writes`      how is a pod bound, evicted, deleted or patched?
 - `event_recorder`  what are users told about their objects?
 - `access_reviews`  whose is a token, and what may that user do?

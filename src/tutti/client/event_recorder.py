@@ -1,10 +1,11 @@
 """Events: what the scheduler tells users about their objects, as `kubectl describe` shows it.
 
 Contract: `record` never waits and never fails. An event that says the same of the same object as an earlier one within
-`_SERIES_FOR` only raises that event's count. Events are written in the background by a few requests at once, the oldest
-first; while `is_busy` says that more important requests are under way, events wait for some seconds. A busy server is
-asked again, and an event that the server refuses for good is dropped and counted. No event is lost while the process
-lives, unless more than `_MAX_WAITING` wait.
+`_SERIES_FOR` only raises that event's count. As in client-go, an object gets `_BURST` events at once, and then one in
+`_REFILL`; events that cannot repeat are exempt. Events are written in the background by a few requests at once, the
+oldest first; while `is_busy` says that more important requests are under way, events wait for some seconds. A busy
+server is asked again, and an event that the server refuses for good is dropped and counted. Apart from the limit, no
+event is lost while the process lives, unless more than `_MAX_WAITING` wait.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import random
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,8 +26,14 @@ from tutti.client.resources import EVENTS
 from tutti.exceptions import ApiError
 from tutti.kube.times import timestamp
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 _SERIES_FOR = 300 * 1_000_000
-_MAX_SERIES = 20_000
+_MAX_SERIES = 4_096
+_BURST = 25
+_REFILL = 300 * 1_000_000
+_MAX_OBJECTS = 4_096
+"""Objects whose number of events is remembered."""
 _MAX_WAITING = 200_000
 _POSTPONE = 0.05
 """Seconds for which events make way for more important requests."""
@@ -61,12 +68,30 @@ class _NewEvent(NamedTuple):
     time: int
 
 
+class _ObjectLimit:
+    """How many events an object may still get (a token bucket)."""
+
+    __slots__ = ("_left", "_now")
+
+    def __init__(self, now: int) -> None:
+        self._left, self._now = float(_BURST), now
+
+    def take(self, now: int) -> bool:
+        """Return whether one more event is allowed, and count it."""
+        self._left = min(self._left + max(now - self._now, 0) / _REFILL, _BURST)
+        self._now = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
 class _Series:
-    """Events that say the same."""
+    """Events that say the same; the key is None if there is only one."""
 
     __slots__ = ("count", "is_waiting", "key", "last", "name", "namespace")
 
-    def __init__(self, key: tuple[str, ...], name: str, namespace: str, *, now: int) -> None:
+    def __init__(self, key: tuple[str, ...] | None, name: str, namespace: str, *, now: int) -> None:
         self.key, self.name, self.namespace, self.last = key, name, namespace, now
         self.count = 1
         self.is_waiting = True
@@ -90,6 +115,7 @@ class EventRecorder:
         self._client, self._controller, self._instance = client, controller, instance
         self._now, self._draw, self._width, self._is_busy = now, draw, width, is_busy
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        self._limits: OrderedDict[Regarding, _ObjectLimit] = OrderedDict()
         self._waiting: deque[tuple[_Series, _NewEvent | None]] = deque()
         """Series with a new event, or None if only the count has changed."""
         self._wanted = asyncio.Event()
@@ -98,7 +124,7 @@ class EventRecorder:
         """When the right to write events was first missing, if it was so ever since."""
         self.written = 0
         self.dropped = 0
-        """Events that the server refused, or that were too many."""
+        """Events that the server refused, or that were too many for it or for their object."""
 
     @property
     def waiting(self) -> int:
@@ -113,23 +139,34 @@ class EventRecorder:
         *,
         action: str,
         kind: Literal["Normal", "Warning"] = "Normal",
+        repeats: bool = True,
     ) -> None:
-        """Say something about an object."""
+        """Say something about an object; `repeats` is False for what happens to an object once at most."""
         note = note if len(note) <= _MAX_NOTE else note[: _MAX_NOTE - 3] + "..."
         now = self._now()
-        key = (regarding.kind, regarding.namespace, regarding.name, regarding.uid, reason, note)
-        series = self._series.get(key)
-        if series is not None and now - series.last <= _SERIES_FOR:
-            series.count, series.last = series.count + 1, now
-            if not series.is_waiting:
-                self._put(series, None)
-            return
+        key = None
+        if repeats:
+            key = (regarding.kind, regarding.namespace, regarding.name, regarding.uid, reason, note)
+            known = self._series.get(key)
+            if known is not None and now - known.last <= _SERIES_FOR:
+                known.count, known.last = known.count + 1, now
+                if not known.is_waiting and self._is_allowed(regarding, now):
+                    self._put(known, None)
+                return
+            if not self._is_allowed(regarding, now):
+                self.dropped += 1
+                return
         name, namespace = f"{regarding.name}.{self._draw.getrandbits(64):016x}", regarding.namespace or "default"
-        series = self._series[key] = _Series(key, name, namespace, now=now)
-        self._series.move_to_end(key)
-        if len(self._series) > _MAX_SERIES:
-            self._series.popitem(last=False)
+        series = _Series(key, name, namespace, now=now)
+        if key is not None:
+            _remember(self._series, key, series, most=_MAX_SERIES)
         self._put(series, _NewEvent(regarding, reason, note, action, kind, now))
+
+    def _is_allowed(self, regarding: Regarding, now: int) -> bool:
+        """Return whether an object may get one more event, and count it."""
+        limit = self._limits.get(regarding) or _ObjectLimit(now)
+        _remember(self._limits, regarding, limit, most=_MAX_OBJECTS)
+        return limit.take(now)
 
     def _body(self, series: _Series, new: _NewEvent) -> dict[str, Any]:
         about = new.regarding
@@ -164,7 +201,7 @@ class EventRecorder:
     def _drop(self, series: _Series) -> None:
         """Give up an event; a repetition is a new event."""
         self.dropped += 1
-        if self._series.get(series.key) is series:
+        if series.key is not None and self._series.get(series.key) is series:
             del self._series[series.key]
 
     async def run(self) -> None:
@@ -235,6 +272,14 @@ class EventRecorder:
         change = {"series": {"count": series.count, "lastObservedTime": micro_time(series.last)}}
         path = EVENTS.path(series.namespace, series.name)
         await self._client.request("PATCH", path, msgspec.json.encode(change), content_type=MERGE_PATCH)
+
+
+def _remember(known: OrderedDict[_Key, _Value], key: _Key, value: _Value, *, most: int) -> None:
+    """Remember a value as the newest; forget the oldest if there are too many."""
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > most:
+        known.popitem(last=False)
 
 
 def micro_time(microseconds: int) -> str:

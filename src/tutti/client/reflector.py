@@ -23,10 +23,9 @@ from typing import NamedTuple
 import msgspec
 
 from tutti.client.api_client import ApiClient
-from tutti.client.api_errors import Status, api_error
 from tutti.client.backoff import Backoff
-from tutti.client.lines import split_lines
 from tutti.client.resources import Resource
+from tutti.client.watch_events import WatchEvent, decode_metadata, decode_page, split_events
 from tutti.cluster.edits import Put, Remove
 from tutti.exceptions import ApiError, InputError
 from tutti.kube.objects import Object
@@ -46,7 +45,6 @@ _SETTLED = 5.0
 """Seconds after which a stream counts as a success, whatever ends it."""
 _EXPIRED_AGAIN = 60.0
 """Seconds within which a second version that is too old is no accident."""
-_INITIAL_END = "k8s.io/initial-events-end"
 _MAX_REMOVED = 10_000
 """How many removed uids are remembered."""
 
@@ -63,36 +61,9 @@ class Unreadable(msgspec.Struct, frozen=True):
 Change = Put | Remove | Unreadable
 
 
-class _Event(msgspec.Struct, frozen=True):
-    type: str
-    object: msgspec.Raw
-
-
-class _Meta(msgspec.Struct, rename="camel", frozen=True):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-    continue_token: str = msgspec.field(default="", name="continue")
-
-
-class _Header(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-
-
-class _Page(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-    items: list[msgspec.Raw] | None = None
-
-
 class _Known(NamedTuple):
     uid: str
     version: str
-
-
-_EVENT, _HEADER = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Header)
-_PAGE, _STATUS = msgspec.json.Decoder(_Page), msgspec.json.Decoder(Status)
 
 
 class Reflector:
@@ -200,14 +171,12 @@ class Reflector:
             if token:
                 query["continue"] = token
             try:
-                page = _PAGE.decode(await self._client.read(self.resource.path(), query=query))
+                page = decode_page(await self._client.read(self.resource.path(), query=query), self.resource.name)
             except ApiError as error:
                 if error.status != 410 or not token:
                     raise
                 token, limit, seen = "", 0, {}  # the pages took too long: read all at once
                 continue
-            except msgspec.DecodeError as error:
-                raise ApiError(f"{self.resource.name}: not a list: {error}") from None
             self.heard_at, self.problem = self._monotonic(), None
             changes: list[Change] = []
             try:
@@ -261,15 +230,15 @@ class Reflector:
                 self._streams_lists = False  # a stream does not last long enough; pages go on where they were
             raise ApiError(f"{self.resource.name}: the list ended before it was complete")
 
-    def _report_events(self, events: list[_Event], seen: dict[str, _Known] | None) -> dict[str, _Known] | None:
+    def _report_events(self, events: list[WatchEvent], seen: dict[str, _Known] | None) -> dict[str, _Known] | None:
         """Report some events of a watch; return what its list has reported, None when that is complete."""
         changes: list[Change] = []
         try:
             for event in events:
                 if event.type == "BOOKMARK":
-                    metadata = _metadata(event.object)
+                    metadata = decode_metadata(event.object)
                     version = metadata.resource_version
-                    if seen is not None and (metadata.annotations or {}).get(_INITIAL_END) == "true":
+                    if seen is not None and metadata.ends_list:
                         self._send(changes)
                         self._end_list(seen, version)
                         seen, changes = None, []
@@ -285,26 +254,16 @@ class Reflector:
             self._send(changes)  # what is known was reported, also if a later event cannot be read
         return seen
 
-    async def _events(self, query: dict[str, str], *, timeout: float) -> AsyncIterator[list[_Event]]:
+    async def _events(self, query: dict[str, str], *, timeout: float) -> AsyncIterator[list[WatchEvent]]:
         """Yield the events of a watch; raise `ApiError` for an error event."""
         path = self.resource.path()
         async with self._client.stream(path, query=query, timeout=timeout, silence=timeout) as pieces:
             self.heard_at = self._opened_at = self._monotonic()
             if self._version:
                 self.problem = None  # a list has to bring something first
-            async for lines in split_lines(pieces):
+            async for events in split_events(pieces, self.resource.name):
                 self.heard_at = self._monotonic()
-                try:
-                    events = [_EVENT.decode(line) for line in lines]
-                except msgspec.DecodeError as error:
-                    raise ApiError(f"{self.resource.name}: not a watch event: {error}") from None
-                end = next((place for place, event in enumerate(events) if event.type == "ERROR"), None)
-                if end is None:
-                    yield events
-                    continue
-                yield events[:end]
-                status = _status(events[end].object)
-                raise api_error(status, status.code, f"watch of {self.resource.name}")
+                yield events
 
     # Objects ----------------------------------------------------------------------------------------------------------
 
@@ -352,21 +311,6 @@ class Reflector:
             self._report(changes)
 
 
-def _metadata(raw: msgspec.Raw) -> _Meta:
-    try:
-        return _HEADER.decode(raw).metadata
-    except msgspec.DecodeError as error:
-        raise ApiError(f"not an object of the API: {error}") from None
-
-
 def _identity(raw: msgspec.Raw) -> tuple[str, _Known]:
-    metadata = _metadata(raw)
-    key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-    return key, _Known(metadata.uid, metadata.resource_version)
-
-
-def _status(raw: msgspec.Raw) -> Status:
-    try:
-        return _STATUS.decode(raw)
-    except msgspec.DecodeError:
-        return Status(message="an error that cannot be read")
+    metadata = decode_metadata(raw)
+    return metadata.key, _Known(metadata.uid, metadata.resource_version)

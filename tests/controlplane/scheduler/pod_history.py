@@ -13,8 +13,8 @@ from contextlib import suppress
 from tests.controlplane.cluster_setup import send
 from tests.support.documents import Document
 from tutti.client.api_client import ApiClient
-from tutti.client.lines import split_lines
 from tutti.client.resources import PODS
+from tutti.client.watch_events import split_lines
 
 _LONGEST = 600.0
 """Seconds of the watch; no test takes so long."""

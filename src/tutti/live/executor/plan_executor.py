@@ -74,7 +74,7 @@ def regarding(newest: NewestObjects, key: str, uid: str | None = None) -> Regard
 def record_bound(events: EventRecorder, newest: NewestObjects, bound: Bound) -> None:
     """Record the event of a bound pod."""
     note = f"Successfully assigned {bound.pod} to {bound.node}"
-    events.record(regarding(newest, bound.pod, bound.uid), "Scheduled", note, action="Binding")
+    events.record(regarding(newest, bound.pod, bound.uid), "Scheduled", note, action="Binding", repeats=False)
 
 
 def tell_waiting(statuses: StatusWriter, events: EventRecorder, newest: NewestObjects) -> Callable[[Waiting], None]:
