@@ -57,6 +57,8 @@ from tutti.live.watched_cluster import SessionResult, WatchedCluster
 from tutti.live.watches import Watches
 
 _LOG = logging.getLogger("tutti.live")
+_GARBAGE_THRESHOLDS = 10_000, 20, 50
+"""Requests leave little cyclic garbage, and looking for it among the objects of a cluster takes long."""
 _HEARTBEAT = 0.5
 """Seconds between two signs of life of the event loop."""
 _BLIND_FOR = 60.0
@@ -290,6 +292,7 @@ class LiveScheduler:
 
     async def run(self) -> bool:
         """Schedule until `stop` is called; return False if the lease was lost, and raise what broke a part."""
+        gc.set_threshold(*_GARBAGE_THRESHOLDS)
         await self.introspection.start()
         parts = [self._beat(), self.watches.run(), self._begin(), self.sessions.run(), self.events.run()]
         parts.append(self._shadow.run() if self.options.dry_run else self.overdue.run())
@@ -349,9 +352,7 @@ class LiveScheduler:
         """Begin to schedule when everything is listed and this process leads."""
         while not self.watches.is_synced:
             await asyncio.sleep(0.01)
-        gc.collect()
         gc.freeze()  # the objects of the first lists live long
-        gc.set_threshold(10_000, 20, 50)  # of requests cyclic garbage remains
         _LOG.info("all kinds are listed: %d nodes, %d objects wait", self.cluster.cluster.nodes.count, len(self.inbox))
         if isinstance(self.leadership, Leadership):
             self.leadership.ask()

@@ -101,10 +101,32 @@ def test_preemption_is_counted_for_pods_and_gangs() -> None:
     )
     counted.note_session(plan, 0.01)
     page = samples(counted.text(NUMBERS, LIVE))
-    assert page["scheduler_preemption_attempts_total"] == 3
+    assert page["scheduler_preemption_attempts_total"] == 2
+    assert page["scheduler_workload_preemption_attempts_total"] == 1
     assert (page["scheduler_preemption_victims_sum"], page["scheduler_preemption_victims_count"]) == (3, 1)
     assert page["scheduler_workload_preemption_victims_sum"] == 1
     assert page['scheduler_podgroup_schedule_attempts_total{profile="tutti",result="unschedulable"}'] == 1
+
+
+def test_pods_of_incomplete_gangs_are_not_tried() -> None:
+    clock = Clock()
+    counted = metrics(clock)
+    counted.arrivals.observe([Put(pod("a", schedulerName="tutti"))])
+    missing = Unschedulable("default/a", "1 of 2 pods exist", gang="default/g", waits_for="members")
+    gang = GangPlan("default/g", "annotation", 2, 1, 0, missing=2)
+    plan = Plan.of([], [], [missing], [], [], [gang])
+    counted.note_session(replace(plan, turns=(turn("default/a", gang="default/g"),)), 0.01)
+    bound = Bound("default/a", "n1", uid="a")
+    started = replace(gang, pods=2, placed=2)
+    plan = replace(Plan.of([bound], [], [], [], [], [started]), turns=(turn("default/a", gang="default/g"),))
+    counted.note_session(plan, 0.01)
+    counted.note_bound(bound)
+    page = samples(counted.text(NUMBERS, LIVE))
+    assert page['scheduler_schedule_attempts_total{profile="tutti",result="unschedulable"}'] == 0
+    assert page['scheduler_podgroup_schedule_attempts_total{profile="tutti",result="unschedulable"}'] == 0
+    assert page['scheduler_podgroup_schedule_attempts_total{profile="tutti",result="scheduled"}'] == 1
+    assert page["scheduler_pod_scheduling_attempts_sum"] == 1
+    assert page["scheduler_preemption_attempts_total"] == 0
 
 
 def test_pods_that_go_are_forgotten_and_new_ones_of_the_same_name_start_anew() -> None:

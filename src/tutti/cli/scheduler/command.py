@@ -92,7 +92,7 @@ def _checked_taint(context: click.Context, option: click.Parameter, text: str | 
     default=15,
     show_default=True,
     metavar="SECONDS",
-    help="Time until a standby takes over from a leader that is gone.",
+    help="Time without a renewal of the Lease after which a standby takes over.",
 )
 @click.option(
     "--max-qps",

@@ -15,15 +15,14 @@ from tutti.exceptions import InputError
 
 def tls_context(access: ClusterAccess, certificate: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
     """Return the context of connections to a server, with a client certificate if there is one."""
-    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if access.is_insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     elif access.authority or access.authority_file is not None:
-        # Trust these authorities and no others, as kubectl does.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        _trust(context, access)
+        _trust(context, access)  # these authorities and no others, as kubectl does
+    else:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     if certificate:
         _load_certificate(context, certificate, key, access.name)
     return context

@@ -55,13 +55,14 @@ class PodArrivals:
             self._arrivals[pod.key] = Arrival(pod.metadata.uid, now)
 
     def note_session(self, plan: Plan, started: float) -> None:
-        """Note the pods that a session has tried."""
+        """Note the pods that a session has tried; those that wait for members of their gang were not tried."""
+        not_tried = {each.pod for each in plan.unschedulable if each.waits_for == "members"}
         for turn in plan.turns:
             if turn.surplus:
                 continue  # the pods of a gang count once
             for pod in turn.pods:
                 arrival = self._arrivals.get(pod)
-                if arrival is not None:
+                if arrival is not None and pod not in not_tried:
                     arrival.attempts += 1
                     arrival.tried_at = started
         for waiting in plan.unschedulable:

@@ -1,7 +1,8 @@
 """The numbers of the scheduler on /metrics: kube-scheduler's names where they mean the same, and Tutti's own.
 
 A session tries many pods at once, so two of kube-scheduler's times are read as a pod sees them: an attempt lasts from
-the start of the session to the answer to the Binding, or to the end of the session if the pod waits.
+the start of the session to the answer to the Binding, or to the end of the session if the pod waits. Pods that wait for
+further pods of their gang are not tried: kube-scheduler does not take them into its queue either.
 
 Contract: plain numbers that only the event loop changes. Labels come from fixed sets (results, phases, followed kinds,
 HTTP statuses), so that the page cannot grow without bound.
@@ -67,7 +68,7 @@ class SchedulerMetrics:
         self._sli: dict[int, HistogramCounts] = {}
         self._pod_attempts = HistogramCounts(exponential_bounds(1, 2, 5))
         self._victims, self._gang_victims = HistogramCounts(_VICTIMS), HistogramCounts(_GANG_VICTIMS)
-        self._preemptions = 0
+        self._preemptions = self._gang_preemptions = 0
         self._sessions = HistogramCounts(_ATTEMPT)
 
     # What happens -----------------------------------------------------------------------------------------------------
@@ -76,20 +77,24 @@ class SchedulerMetrics:
         """Count a session that has just ended."""
         self._sessions.observe(seconds)
         self.arrivals.note_session(plan, self._monotonic() - seconds)
-        waiting = len(plan.unschedulable) + len(plan.nominated)
+        incomplete = {each.gang or each.pod for each in plan.unschedulable if each.waits_for == "members"}
+        waiting = sum(each.waits_for != "members" for each in plan.unschedulable) + len(plan.nominated)
         if waiting:
             self._attempts["unschedulable"] += waiting
             self._durations["unschedulable"].observe(seconds, waiting)
         for gang in plan.gangs:
-            self._gang_attempts["scheduled" if gang.starts else "unschedulable"] += 1
+            if gang.starts or gang.gang not in incomplete:
+                self._gang_attempts["scheduled" if gang.starts else "unschedulable"] += 1
         if self._preempts and (plan.evictions or plan.unschedulable):
             self._note_preemption(plan)
 
     def _note_preemption(self, plan: Plan) -> None:
         gangs = {gang.gang for gang in plan.gangs if gang.evicts}
         victims = Counter(each.by for each in plan.evictions if each.to is None and not each.reason)
-        in_vain = {each.gang or each.pod for each in plan.unschedulable if each.waits_for in ("room", "budgets")}
-        self._preemptions += len(victims) + len(in_vain)
+        in_vain = [each for each in plan.unschedulable if each.waits_for in ("room", "budgets")]
+        gangs_in_vain = {each.gang for each in in_vain if each.gang is not None}
+        self._gang_preemptions += len(gangs & victims.keys()) + len(gangs_in_vain)
+        self._preemptions += len(victims.keys() - gangs) + sum(each.gang is None for each in in_vain)
         for by, count in victims.items():
             (self._gang_victims if by in gangs else self._victims).observe(count)
 
@@ -132,8 +137,11 @@ class SchedulerMetrics:
         about = "Number of attempts to schedule a gang, by the result."
         gangs = self._by_result(self._gang_attempts)
         yield from family("scheduler_podgroup_schedule_attempts_total", "counter", about, gangs)
-        about = "Attempts of pods and gangs without room to find victims, with and without success."
+        about = "Attempts of single pods without room to find victims, with and without success."
         yield from family("scheduler_preemption_attempts_total", "counter", about, [({}, self._preemptions)])
+        about = "Attempts of gangs without room to find victims, with and without success."
+        yield from family("scheduler_workload_preemption_attempts_total", "counter", about,
+                          [({}, self._gang_preemptions)])  # fmt: skip
         about = "Number of victims of a preemption by a single pod."
         yield from histogram("scheduler_preemption_victims", about, [({}, self._victims)])
         about = "Number of victims of a preemption by a gang."
