@@ -34,7 +34,7 @@ _CURES_OF_NOMINATED = frozenset((
 """A turn that waits for its victims starts at once where a node gets room before they have left."""
 
 
-EVICTS_NOBODY = "other pods took the room of earlier victims: nobody is evicted until nodes have changed."
+EVICTS_NOBODY = "earlier evictions for it were in vain: nobody is evicted until nodes have changed."
 """Why a turn that has evicted pods in vain evicts no more."""
 
 

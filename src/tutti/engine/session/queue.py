@@ -27,6 +27,7 @@ from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn, s
 from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.queue_state import QueueRecord, QueueState
 from tutti.engine.session.waiting.avoided_nodes import avoid, forget_old, nodes_avoided_by
+from tutti.engine.session.waiting.eviction_races import LostRaces, begin, node_events, preemptor_of, settle
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.growing_gangs import grows_until
 from tutti.engine.session.waiting.pending_turns import PendingTurns
@@ -83,6 +84,9 @@ class Queue(QueueState):
 
     def note_done(self, turn: Turn) -> None:
         """Remove a turn that was taken and did not fail: its pods are placed, or it needs nothing for now."""
+        evictions = self.evictions_in_vain(turn)
+        if evictions:
+            self.races = begin(self.races, self.cluster, turn, LostRaces(evictions, node_events(self.cluster)))
         self.drop(turn.name)
         pods = self.cluster.pods
         if all(pods.node_names[pods.row_of[pod]] is None for pod in turn.pods):
@@ -146,6 +150,18 @@ class Queue(QueueState):
             if entry is not None:
                 self._index = None
                 super().put(name, replace(entry, evictions=max(entry.evictions - 1, 0), waits_for_victims=False))
+
+    def evictions_in_vain(self, turn: Turn) -> int:
+        """Return how often a turn, and pods of its controller before it, have evicted others and did not start.
+
+        Evictions from before the last change of nodes do not count.
+        """
+        entry, lost = self.waiting.get(turn.name), self.races.lost
+        if not lost and (entry is None or not entry.evictions):
+            return 0
+        counted = (entry, lost.get(preemptor_of(turn, self.cluster)) if lost else None)
+        now = node_events(self.cluster)
+        return max((each.evictions for each in counted if each is not None and each.evicted_at == now), default=0)
 
     def avoided_nodes(self, pods: Iterable[str], now: int) -> set[str]:
         """Return the nodes where a binding of one of some pods failed lately."""
@@ -216,6 +232,8 @@ class Queue(QueueState):
             self._unnoted_gangs = set()
         if self.avoided:
             self._forget_avoided(now)
+        if self.races.open:
+            self.races = settle(self.races, self.cluster)
         if self._index is None or self._index.patience != patience:
             self._rebuild(patience)
         else:
