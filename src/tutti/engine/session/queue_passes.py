@@ -171,6 +171,7 @@ class QueuePasses(Passes):
         self._kind_taken = self._queue.failure_kind(batch[0].name) if len(batch) == 1 else None
         self._reserve_before(batch[0])
         self.context.eviction_area = self._eviction_area(batch[0])
+        self.context.spare_victims((each.pod, each.uid) for each in self._queue.spared.get(batch[0].name, ()))
         own = reservations.suspend_own(batch[0])
         try:
             if batch[0].gang is not None or reservations.is_limited:
