@@ -146,7 +146,7 @@ class _DryRuns:
         self._best_only, self._rules, self._stuck_before = best_only, rules, stuck_before
         self._evaluator, self._incoming, self._filtered, self._failed = evaluator, incoming, filtered, failed
         self._cluster = evaluator.cluster
-        self._budgets = Budgets(evaluator.cluster)
+        self._budgets = Budgets(evaluator.cluster, hard=rules.hard_budgets)
 
     def run(self, rows: Rows) -> PreemptionResult:
         """Try every row on which evictions could help."""
@@ -247,6 +247,8 @@ class _DryRuns:
                     victims.add(pod)
         finally:
             cluster.rollback(mark)
+        if self._budgets.hard:  # the budgets need to allow the evictions of the victims only
+            violating = self._budgets.violating(pod for pod in lower if pod in victims)
         return _candidate(cluster, row, lower, victims, violating)
 
     def _move(self, states: States, pod: int, row: int, change: int) -> None:

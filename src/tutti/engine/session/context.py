@@ -82,7 +82,12 @@ class SessionContext:
             if policy.patience is not None:
                 hold_until, self.stuck_before = now + policy.patience.reserved_for, now - policy.patience.leaves_within
         self.evictor = Evictor(
-            engine, self.gangs, self.plan, terminating_since=terminating_since, hold_until=hold_until
+            engine,
+            self.gangs,
+            self.plan,
+            terminating_since=terminating_since,
+            hold_until=hold_until,
+            hard_budgets=policy.victims_allowed.hard_budgets,
         )
         self.is_eviction_insufficient = False
         """Whether the last `find_evictions` had candidates of lower priority, and evicting them was not enough."""
