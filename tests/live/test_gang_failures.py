@@ -179,6 +179,11 @@ def test_a_pod_is_deleted_before_its_gang_has_begun() -> None:
     play(scene)
 
 
+def is_group_deleted(scheduler: LiveScheduler, key: str) -> bool:
+    pod = scheduler.newest.pod(key)
+    return pod is not None and scheduler.newest.is_group_deleted(pod)
+
+
 def test_a_group_under_deletion_admits_nobody() -> None:
     async def scene(run: LiveRun) -> None:
         run.add_nodes("n1")
@@ -190,7 +195,7 @@ def test_a_group_under_deletion_admits_nobody() -> None:
         kind = "PodGroup.scheduling.x-k8s.io"
         run.objects.patch(kind, "default/g", {"metadata": {"finalizers": ["example.com/wait"]}})
         run.objects.delete(kind, "default/g")
-        await run.until(lambda: scheduler.newest.is_group_deleted("default/g"))
+        await run.until(lambda: is_group_deleted(scheduler, gang[0]))
         held.release()
         await run.until_bound(busy)
         await run.until_quiet(scheduler)

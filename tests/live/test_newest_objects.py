@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support import builders
-from tests.support.builders import node, pod, pod_group
+from tests.support.builders import COSCHEDULING_LABEL, node, pod, pod_group
 from tutti.client.reflector import Unreadable
 from tutti.cluster.edits import Put, Remove
 from tutti.kube import objects as k
@@ -78,9 +78,32 @@ def test_nodes_that_take_no_pods(known: k.Node | None, how: dict[str, Any], prob
 
 def test_groups_under_deletion() -> None:
     found = newest(pod_group("g", 3), leaving(pod_group("h", 3)))
-    assert not found.is_group_deleted("default/g")
-    assert found.is_group_deleted("default/h")
-    assert not found.is_group_deleted("default/unknown")
+    assert not found.is_group_deleted(pod("p", labels={COSCHEDULING_LABEL: "g"}))
+    assert found.is_group_deleted(pod("p", labels={COSCHEDULING_LABEL: "h"}))
+    assert not found.is_group_deleted(pod("p", labels={COSCHEDULING_LABEL: "unknown"}))
+    assert not found.is_group_deleted(pod("p"))
+    found.observe([Put(pod_group("h", 3))])
+    assert not found.is_group_deleted(pod("p", labels={COSCHEDULING_LABEL: "h"}))
+
+
+def test_groups_below_and_above_one_under_deletion() -> None:
+    """A composite group that is being deleted closes all groups below; a group closes itself."""
+    parent = k.GroupSpec(parent_composite_pod_group_name="root")
+    about = k.ObjectMeta(namespace="default")
+    root = k.CompositePodGroup(metadata=replace(about, name="root"))
+    leaves = [k.PodGroup(metadata=replace(about, name=name), spec=parent) for name in ("a", "b")]
+    in_a, in_b = (pod(name, scheduling_group={"podGroupName": name}) for name in "ab")
+    found = newest(root, leaving(leaves[0]), leaves[1])
+    assert found.is_group_deleted(in_a)
+    assert not found.is_group_deleted(in_b)
+    found = newest(leaving(root), *leaves)
+    assert found.is_group_deleted(in_a)
+    assert found.is_group_deleted(in_b)
+
+
+def test_an_object_of_the_same_name_that_does_not_describe_the_gang() -> None:
+    found = newest(leaving(k.Workload(metadata=k.ObjectMeta(name="train", namespace="default"))))
+    assert not found.is_group_deleted(pod("p", gang="train"))
 
 
 def test_the_newest_report_counts() -> None:

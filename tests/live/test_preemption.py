@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tests.support.api_faults import Fault, faults, refused
+from tests.support.api_faults import ApiRequest, Fault, faults, refused
 from tests.support.builders import disruption_budget
 from tests.support.live_runs import LiveRun, play, quick_policy
 from tutti.engine.session.policy import Policy
@@ -40,14 +40,15 @@ def test_the_preemptor_is_bound_when_the_victim_has_gone() -> None:
         condition = run.condition(victim, "DisruptionTarget")
         assert condition["status"] == "True"
         assert condition["reason"] == "PreemptionByScheduler"
-        assert condition["message"].startswith("tutti: preempting to accommodate default/preemptor")
+        uid = run.pod(preemptor)["metadata"]["uid"]
+        assert condition["message"] == f"tutti: preempting to accommodate pod {uid} of a higher priority"
         writes = [(each.method, each.part) for each in run.server.sent("Pod") if each.key == victim and each.is_write]
         assert writes == [("PATCH", "status"), ("DELETE", "")]
         assert run.server.sent(method="DELETE")[0].body["preconditions"]["uid"] == run.pod(victim)["metadata"]["uid"]
         waits = run.condition(preemptor)
         assert waits["reason"] == "WaitingForPreemption"
         assert waits["message"] == "room is held on node n1 until default/victim have left"
-        assert [name for name, _ in run.events("Preempted")] == ["victim"]
+        assert run.events("Preempted") == [("victim", "Preempted by default/preemptor on node n1")]
         assert not run.bound([preemptor])
         run.objects.remove("Pod", victim)
         await run.until_bound([preemptor])
@@ -222,9 +223,89 @@ def test_hard_budgets_evict_through_the_eviction_api(fault: Fault | None) -> Non
         assert ["dryRun" in each.query for each in sent] == [True, True, False, False]
         assert scheduler.victims.refused_count == 0
         assert not run.server.sent(method="DELETE")
+        for key in victims:  # the eviction API writes this condition, too
+            await run.until(lambda key=key: "accommodate pod" in run.condition(key, "DisruptionTarget")["message"])
         for key in victims:
             run.objects.remove("Pod", key)
         await run.until_bound([preemptor])
+
+    play(scene)
+
+
+@pytest.mark.parametrize("gang", [False, True])
+def test_nobody_is_evicted_for_pods_that_do_not_wait_any_more(gang: bool) -> None:
+    """The server refuses for moments, and meanwhile the pod, or the group of the gang, is deleted."""
+
+    async def scene(run: LiveRun) -> None:
+        busy = [True]
+        run.server.find_fault = lambda each: refused(500) if each.method == "DELETE" and busy else None
+        run.add_nodes("n1")
+        (victim,) = run.add_pods("victim", cpu="4", on="n1", priority=1)
+        scheduler = await run.started()
+        pods = run.add_gang("g", 2, cpu="2", **HIGH) if gang else run.add_pods("p", cpu="4", **HIGH)
+        await run.until(lambda: run.server.sent(method="DELETE"))
+        if gang:
+            kind = "PodGroup.scheduling.x-k8s.io"
+            run.objects.patch(kind, "default/g", {"metadata": {"finalizers": ["example.com/wait"]}})
+            run.objects.delete(kind, "default/g")
+        else:
+            run.objects.remove("Pod", pods[0])
+        await run.until(lambda: run.condition(victim, "DisruptionTarget")["status"] == "False")
+        busy.clear()
+        await run.until_quiet(scheduler)
+        assert not is_leaving(run, victim)
+        if gang:
+            assert {run.condition(key)["reason"] for key in pods} == {"WaitingForGang"}
+            assert "is being deleted" in run.condition(pods[0])["message"]
+
+    play(scene)
+
+
+def test_the_first_refusal_of_a_real_eviction_stops_the_rest() -> None:
+    """Each dry run is asked alone, so that several may pass although the budget does not allow all together."""
+
+    async def scene(run: LiveRun) -> None:
+        run.objects.create(disruption_budget("web", 4))
+        run.add_nodes("n1")
+        victims = run.add_pods("a", "b", "c", "d", cpu="1", on="n1", priority=1, app="web")
+        spent = refused(429, "TooManyRequests", "budget", causes=("DisruptionBudget",))
+        first: list[str] = []
+
+        def find_fault(each: ApiRequest) -> Fault | None:
+            if each.part != "eviction" or "dryRun" in each.query:
+                return None
+            first.append(each.key)
+            return spent if each.key != first[0] else None
+
+        run.server.find_fault = find_fault
+        scheduler = await run.started(policy=hard_budgets())
+        (preemptor,) = run.add_pods("preemptor", cpu="4", **HIGH)
+        await run.until(lambda: scheduler.victims.refused_count >= 3)
+        await run.until(lambda: "cannot be evicted" in run.condition(preemptor)["message"])
+        sent = [each for each in run.server.sent(part="eviction") if "dryRun" not in each.query]
+        assert [each.status for each in sent[:2]] == [201, 429]
+        assert sum(is_leaving(run, key) for key in victims) == 1
+
+    play(scene)
+
+
+def test_users_learn_no_names_of_other_namespaces() -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1", "n2")
+        run.add_pods("secret-a", "secret-b", cpu="2", on="n1", priority=1, namespace="theirs")
+        run.add_pods("secret-c", cpu="4", on="n2", priority=200, namespace="theirs")
+        scheduler = await run.started()
+        (preemptor,) = run.add_pods("preemptor", cpu="4", namespace="ours", **HIGH)
+        await run.until(lambda: run.condition(preemptor))
+        await run.until_quiet(scheduler)
+        held = "room is held on node n1 until 2 pods of other namespaces have left"
+        assert run.condition(preemptor)["message"] == held
+        assert {note for _, note in run.events("Preempted")} == {
+            "Preempted by a pod or gang of another namespace on node n1"
+        }
+        for name in ("secret-a", "secret-b"):
+            assert "ours" not in run.condition(f"theirs/{name}", "DisruptionTarget")["message"]
+        assert not [note for _, note in run.events("FailedScheduling") if "secret" in note]
 
     play(scene)
 

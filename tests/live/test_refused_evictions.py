@@ -47,6 +47,7 @@ def test_the_preemptor_is_told_the_victim_and_the_servers_words(gang: bool) -> N
         how = {"cpu": "2", "priority": 100}
         pods = run.add_gang("g", 2, **how) if gang else run.add_pods("p", **how)
         await run.until(lambda: scheduler.victims.refused_count >= 4)
+        await run.until(lambda: run.condition(victim, "DisruptionTarget")["status"] == "False")
         for key in pods:
             condition = run.condition(key)
             assert condition["reason"] == "SchedulerError"

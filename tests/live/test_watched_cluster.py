@@ -63,16 +63,35 @@ def test_a_binding_that_is_taken_back_is_planned_at_once() -> None:
     assert places(cluster, TakenBackBinding("default/a", "a")) == {"default/a": "n1"}
 
 
-def test_after_a_refused_eviction_the_preemptor_tries_again() -> None:
-    cluster = watched()
-    cluster.apply([Put(node("n1")), Put(pod("victim", "3", on="n1", priority=1))], NOW)
-    plan = cluster.run_session([Put(pod("a", "3", priority=9))], NOW).plan
-    assert [each.pod for each in plan.evictions] == ["default/victim"]
-    assert [each.pod for each in plan.nominated] == ["default/a"]
-    refusal = RefusedEviction("default/victim", "victim", "default/high", "no")
-    assert not cluster.run_session([refusal], NOW + 1).plan.evictions
-    plan = cluster.run_session([], NOW + SECOND).plan
-    assert [each.pod for each in plan.evictions] == ["default/victim"]
+def test_after_a_refused_eviction_another_victim_is_chosen_for_a_while() -> None:
+    """The room and the nomination are given back at once; when no victim is left, no node is bought for that."""
+    cluster = watched(first_backoff=SECOND, longest_backoff=SECOND, avoided_for=60 * SECOND)
+    cluster.apply([Put(node("n1")), Put(node("n2")), Put(pod("v", "3", on="n1", priority=1))], NOW)
+    plan = cluster.run_session([Put(pod("w", "3", on="n2", priority=2)), Put(pod("a", "3", priority=9))], NOW).plan
+    for number, name in enumerate("vw"):
+        assert [each.pod for each in plan.evictions] == [f"default/{name}"]
+        assert [each.pod for each in plan.nominated] == ["default/a"]
+        refusal = RefusedEviction(f"default/{name}", name, "default/a", "no")
+        plan = cluster.run_session([refusal], NOW + number * SECOND + 1).plan
+        assert not plan.evictions
+        assert plan.released == ("default/a",)
+        plan = cluster.run_session([], NOW + (number + 1) * SECOND).plan
+    assert not plan.evictions
+    (waiting,) = plan.unschedulable
+    assert waiting.waits_for == "correction"
+    assert "Pods spared for a while because their eviction was refused: 2." in waiting.message
+    result = cluster.run_session([], NOW + 60 * SECOND)
+    assert result.wake == NOW + 60 * SECOND + 1
+    assert [each.pod for each in cluster.run_session([], result.wake).plan.evictions] == ["default/v"]
+
+
+def test_an_eviction_that_was_not_sent_spares_nobody() -> None:
+    cluster = watched(first_backoff=SECOND)
+    cluster.apply([Put(node("n1")), Put(pod("v", "3", on="n1", priority=1))], NOW)
+    assert cluster.run_session([Put(pod("a", "3", priority=9))], NOW).plan.evictions
+    refusal = RefusedEviction("default/v", "v", "default/a", "not the leader", spares_victim=False)
+    assert cluster.run_session([refusal], NOW + 1).plan.released == ("default/a",)
+    assert [each.pod for each in cluster.run_session([], NOW + SECOND).plan.evictions] == ["default/v"]
 
 
 def test_an_object_that_cannot_be_read_keeps_its_last_version() -> None:

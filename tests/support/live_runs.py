@@ -115,7 +115,7 @@ class LiveRun:
             if finalizers:
                 made["metadata"]["finalizers"] = list(finalizers)
             self.objects.create(made, "Pod")
-        return [f"default/{name}" for name in names]
+        return [f"{how.get('namespace', 'default')}/{name}" for name in names]
 
     def add_gang(self, name: str, count: int, *, minimum: int | None = None, **how: Any) -> list[str]:
         """Make a group of the coscheduling plugin with its pods, and return their keys."""

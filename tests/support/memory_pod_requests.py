@@ -56,6 +56,15 @@ def evict(objects: MemoryObjects, key: str, body: Document, *, is_dry_run: bool)
             raise RefusedError(429, "TooManyRequests", text, causes=("DisruptionBudget",))
     if is_dry_run or "All" in (options.get("dryRun") or ()):
         return
+    condition = {  # whatever the pod said before
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastTransitionTime": timestamp(objects.now()),
+    }
+    if (options.get("preconditions") or {}).get("uid") in (None, pod["metadata"]["uid"]):
+        objects.patch("Pod", key, {"status": {"conditions": [condition]}}, merges_lists=True)
     objects.delete("Pod", key, options)
     for budget in budgets:
         status = {"disruptionsAllowed": budget["status"]["disruptionsAllowed"] - 1}

@@ -79,7 +79,7 @@ def replay(
             case RecordedRefusal():
                 run.refuse_binding(entry)
             case RecordedRefusedEviction():
-                run.queue.eviction_refused(entry.preemptor)
+                run.queue.eviction_refused(entry.refused.preemptor, entry.refused.victim)
             case RecordedQueue():
                 run.queue = Queue(run.cluster, entry.record)
             case _:

@@ -45,6 +45,8 @@ class RefusedEviction(msgspec.Struct, frozen=True):
     by: str
     """The pod or gang for which it was planned."""
     message: str
+    spares_victim: bool = True
+    """Whether the server does not let this pod go, so that another one is chosen for a while."""
 
 
 class OverdueEviction(msgspec.Struct, frozen=True):
@@ -52,7 +54,7 @@ class OverdueEviction(msgspec.Struct, frozen=True):
 
     pod: str
     by: str
-    """The pod or gang for which it was evicted."""
+    """The pod for which it was evicted, perhaps one of a gang."""
 
 
 class TakenBackBinding(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import cast
 
 from tutti.client.reflector import Change, Unreadable
 from tutti.cluster.edits import Put
-from tutti.kube.gangs.reader import GROUP_KINDS
+from tutti.kube.gangs.reader import GROUP_KINDS, membership, read_gang, root_group
 from tutti.kube.objects import Node, Object, PersistentVolumeClaim, Pod, PodGroup, Taint
 from tutti.kube.taints import first_untolerated
 
@@ -29,6 +29,8 @@ class NewestObjects:
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in _KEPT}
+        self._deleted_groups: set[tuple[str, str]] = set()
+        """Group objects that are being deleted, by kind and key."""
 
     def observe(self, changes: Iterable[Change]) -> None:
         """Note what a watch reports."""
@@ -44,8 +46,17 @@ class NewestObjects:
                     kept.pop(obj.key, None)
                 else:
                     kept[obj.key] = obj
+                if obj.KIND in GROUP_KINDS:
+                    self._note_group(obj)
             elif change.kind in _KEPT:
                 self._objects[change.kind].pop(change.key, None)
+                self._deleted_groups.discard((change.kind, change.key))
+
+    def _note_group(self, group: Object) -> None:
+        if group.metadata.deletion_timestamp is not None:
+            self._deleted_groups.add((group.KIND, group.key))
+        else:
+            self._deleted_groups.discard((group.KIND, group.key))
 
     def find(self, kind: str, key: str) -> Object | None:
         """Return an object of a kind that is kept."""
@@ -71,10 +82,13 @@ class NewestObjects:
         """Return a PodGroup of Kubernetes' own API."""
         return cast("PodGroup | None", self._objects[PodGroup.KIND].get(key))
 
-    def is_group_deleted(self, key: str) -> bool:
-        """Return whether a group object of this key is under deletion."""
-        groups = (self._objects[kind].get(key) for kind in GROUP_KINDS)
-        return any(group is not None and group.metadata.deletion_timestamp is not None for group in groups)
+    def is_group_deleted(self, pod: Pod) -> bool:
+        """Return whether the group of a pod, or a group above that, is being deleted."""
+        found = membership(pod) if self._deleted_groups else None
+        return found is not None and read_gang(root_group(found.group, self._find), (pod,), self._find).is_being_deleted
+
+    def _find(self, kind: str, key: str) -> Object | None:
+        return self._objects.get(kind, {}).get(key)
 
     def problem_of_pod(self, key: str, uid: str | None) -> str | None:
         """Return why a pod cannot be bound; None if it can."""

@@ -117,6 +117,7 @@ class LiveScheduler:
         self._refused_evictions = RefusedEvictions(self.newest, self._tell)
         self.overdue = OverdueVictims(
             self.inbox,
+            self.newest,
             self.events,
             scheduler_name=options.scheduler_name,
             leaves_within=(options.policy.patience or Patience()).leaves_within,

@@ -26,7 +26,7 @@ from tutti.engine.session.policy import Policy
 from tutti.engine.session.queue import Queue
 from tutti.exceptions import TuttiError
 from tutti.kube.times import timestamp
-from tutti.wire.recording.recorder import GzipWriter, Recorder, RefusedBindingRecord
+from tutti.wire.recording.recorder import GzipWriter, Recorder, RefusedBindingRecord, RefusedEvictionRecord
 
 _LOG = logging.getLogger("tutti.live")
 _MAX_SIZE = 64 << 20
@@ -70,10 +70,10 @@ class SessionRecorder:
         if self._recorder is not None:
             self._try(lambda recorder: recorder.refused_binding(refused))
 
-    def refused_eviction(self, preemptor: str) -> None:
+    def refused_eviction(self, refused: RefusedEvictionRecord) -> None:
         """Record an eviction that failed."""
         if self._recorder is not None:
-            self._try(lambda recorder: recorder.refused_eviction(preemptor))
+            self._try(lambda recorder: recorder.refused_eviction(refused))
 
     def begin_session(self, cluster: Cluster, queue: Queue) -> None:
         """Begin a file before the first session, and when the last file is full."""

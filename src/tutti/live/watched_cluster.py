@@ -14,16 +14,18 @@ from msgspec.structs import replace
 from tutti.client.reflector import Unreadable
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put, Remove, Unbind, Unevict
+from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.queue import Queue
 from tutti.engine.session.session import session
+from tutti.engine.session.waiting.spared_victims import SparedVictim
 from tutti.kube.objects import PodDisruptionBudget
 from tutti.live.inbox import Entry, OverdueEviction, RefusedBinding, RefusedEviction, TakenBackBinding
 from tutti.live.session_recorder import SessionRecorder
-from tutti.wire.recording.recorder import RefusedBindingRecord
+from tutti.wire.recording.recorder import RefusedBindingRecord, RefusedEvictionRecord
 
 
 class SessionResult(NamedTuple):
@@ -64,9 +66,9 @@ class WatchedCluster:
                 case TakenBackBinding():
                     self._apply(Unbind(entry.pod, entry.uid))
                 case RefusedEviction():
-                    self._take_back_eviction(entry)
+                    self._take_back_eviction(entry, now)
                 case OverdueEviction():
-                    self._retry_preemptor(entry.by)
+                    self._retry_preemptor(self._gang_or_pod(entry.by))
 
     def run_session(self, entries: Sequence[Entry], now: int) -> SessionResult:
         """Bring what has happened into the cluster, and run a session."""
@@ -103,7 +105,7 @@ class WatchedCluster:
         elif isinstance(edit, Remove) and edit.kind == PodDisruptionBudget.KIND:
             self._budgets.pop(edit.key, None)
 
-    def _take_back_eviction(self, entry: RefusedEviction) -> None:
+    def _take_back_eviction(self, entry: RefusedEviction, now: int) -> None:
         """Let a victim live; the budgets of its namespace are again as reported, since nothing will report them."""
         self._apply(Unevict(entry.pod, entry.uid))
         known = self.cluster.objects[PodDisruptionBudget.KIND]
@@ -111,12 +113,19 @@ class WatchedCluster:
             if key.startswith(f"{entry.pod.partition('/')[0]}/") and known.get(key) != budget:
                 self._record(Put(budget))
                 self.cluster.observe(Put(budget))
-        self._retry_preemptor(entry.by)
+        until = now + self._patience.avoided_for
+        self._retry_preemptor(entry.by, SparedVictim(entry.pod, entry.uid, until) if entry.spares_victim else None)
 
-    def _retry_preemptor(self, preemptor: str) -> None:
-        self.queue.eviction_refused(preemptor)
+    def _retry_preemptor(self, preemptor: str, victim: SparedVictim | None = None) -> None:
+        self.queue.eviction_refused(preemptor, victim)
         if self._recorder is not None:
-            self._recorder.refused_eviction(preemptor)
+            self._recorder.refused_eviction(RefusedEvictionRecord(preemptor, victim))
+
+    def _gang_or_pod(self, pod: str) -> str:
+        """Return the key of a pod's gang; the pod itself if it has none, or is gone."""
+        row = self.cluster.pods.row_of.get(pod)
+        gang = Gangs.of(self.cluster).key_of(row) if row is not None else None
+        return pod if gang is None else gang
 
     def _take_back_binding(self, entry: RefusedBinding, now: int) -> None:
         if entry.pod not in self.cluster.pods.row_of:

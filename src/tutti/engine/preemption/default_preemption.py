@@ -81,7 +81,8 @@ def preempt(
             return PreemptionResult(ineligible=error)
         return PreemptionResult(failed={NOT_HELPFUL: nodes.count})
     resolvable = evaluator.resolvable_rows(incoming, filtered, refusals)
-    if not _may_preempt(engine.cluster, incoming, resolvable, stuck_before):
+    rules = rules or VictimRules()
+    if not _may_preempt(engine.cluster, incoming, resolvable, stuck_before, by_eviction_api=rules.hard_budgets):
         return PreemptionResult(ineligible=VICTIM_TERMINATING)
     rows = np.flatnonzero(resolvable)
     failed = {NOT_HELPFUL: nodes.count - len(rows)} if len(rows) < nodes.count else {}
@@ -91,13 +92,15 @@ def preempt(
         filtered,
         failed,
         best_only=best_only,
-        rules=rules or VictimRules(),
+        rules=rules,
         stuck_before=stuck_before,
     )
     return dry_runs.run(rows)
 
 
-def _may_preempt(cluster: Cluster, incoming: IncomingPod, resolvable: Bools, stuck_before: int | None) -> bool:
+def _may_preempt(
+    cluster: Cluster, incoming: IncomingPod, resolvable: Bools, stuck_before: int | None, *, by_eviction_api: bool
+) -> bool:
     """Return False while earlier victims of the pod are still terminating on its nominated node."""
     hold = cluster.holds.get(incoming.pod.key)
     name = hold.node if hold is not None else incoming.pod.status.nominated_node_name
@@ -107,21 +110,23 @@ def _may_preempt(cluster: Cluster, incoming: IncomingPod, resolvable: Bools, stu
     priority = incoming.pod.spec.priority or 0
     return not any(
         cluster.pods.priority[pod] < priority
-        and _is_terminating_victim(cluster, pod)
+        and _is_terminating_victim(cluster, pod, by_eviction_api)
         and not is_stuck(cluster, pod, stuck_before)
         for pod in cluster.pods_on_row[row]
     )
 
 
-def _is_terminating_victim(cluster: Cluster, pod: int) -> bool:
-    """Return whether a pod is terminating because the scheduler evicted it."""
+def _is_terminating_victim(cluster: Cluster, pod: int, by_eviction_api: bool) -> bool:
+    """Return whether a pod is terminating because the scheduler evicted it, perhaps through the eviction API.
+
+    The eviction API writes a reason of its own, until the scheduler has repeated that the pod is its victim.
+    """
     if not cluster.pods.terminating[pod]:
         return False
     obj = cluster.pods.objects[pod]
     conditions = (obj.status.conditions if obj is not None else None) or ()
-    return any(
-        c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler" for c in conditions
-    )
+    reasons = ("PreemptionByScheduler", "EvictionByEvictionAPI") if by_eviction_api else ("PreemptionByScheduler",)
+    return any(c.type == "DisruptionTarget" and c.status == "True" and c.reason in reasons for c in conditions)
 
 
 class _DryRuns:
@@ -141,7 +146,7 @@ class _DryRuns:
         self._best_only, self._rules, self._stuck_before = best_only, rules, stuck_before
         self._evaluator, self._incoming, self._filtered, self._failed = evaluator, incoming, filtered, failed
         self._cluster = evaluator.cluster
-        self._budgets = Budgets(evaluator.cluster)
+        self._budgets = Budgets(evaluator.cluster, hard=rules.hard_budgets)
 
     def run(self, rows: Rows) -> PreemptionResult:
         """Try every row on which evictions could help."""
@@ -242,6 +247,8 @@ class _DryRuns:
                     victims.add(pod)
         finally:
             cluster.rollback(mark)
+        if self._budgets.hard:  # the budgets need to allow the evictions of the victims only
+            violating = self._budgets.violating(pod for pod in lower if pod in victims)
         return _candidate(cluster, row, lower, victims, violating)
 
     def _move(self, states: States, pod: int, row: int, change: int) -> None:

@@ -2,7 +2,8 @@
 
 Contract: a budget without a selector selects no pod. For an empty selector, programs differ, and both rules are here:
 kube-scheduler's preemption ignores such a budget (`Budgets`); for the eviction API of policy/v1 and Cluster Autoscaler
-it selects every pod of its namespace (`RemainingBudgets`). kube-scheduler also ignores pods without labels. Both rules
+it selects every pod of its namespace (hard `Budgets`, `RemainingBudgets`). kube-scheduler also ignores pods without
+labels. The eviction API refuses a pod with two budgets, and asks no budget for a pod that has not started. Both rules
 use the status of a budget. A budget from a file may have no status: `remaining_budgets` then computes what the
 disruption controller would write.
 """
@@ -49,11 +50,11 @@ class BudgetSelectors:
 
 
 class Budgets:
-    """The budgets of a cluster by kube-scheduler's rules."""
+    """The budgets of a cluster by kube-scheduler's rules; hard budgets by those of the eviction API."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._selectors = BudgetSelectors(_budgets_of(cluster), empty_selects_all=False)
+    def __init__(self, cluster: Cluster, *, hard: bool = False) -> None:
+        self._cluster, self.hard = cluster, hard
+        self._selectors = BudgetSelectors(_budgets_of(cluster), empty_selects_all=hard)
         self._budgets = self._selectors.budgets
 
     def __bool__(self) -> bool:
@@ -69,11 +70,11 @@ class Budgets:
     def protects(self, pods: Iterable[int]) -> bool:
         """Return whether a budget selects one of the pods."""
         objects = (self._cluster.pods.objects[row] for row in pods)
-        return any(pod.metadata.labels and self._selectors.selecting(pod) for pod in objects if pod is not None)
+        return any(self._selecting(pod) for pod in objects if pod is not None)
 
     def spend(self, victim: Pod) -> Iterator[PodDisruptionBudget]:
         """Count the eviction of a pod; yield each of its budgets with one allowed disruption less."""
-        for position in self._selectors.selecting(victim):
+        for position in self._selecting(victim) if self.hard else self._selectors.selecting(victim):
             budget = self._budgets[position]
             allowed = budget.status.disruptions_allowed or 0
             if allowed:
@@ -81,10 +82,18 @@ class Budgets:
                 self._budgets[position] = spent
                 yield spent
 
+    def _selecting(self, pod: Pod) -> tuple[int, ...]:
+        """Return the positions of the budgets that an eviction of a pod concerns."""
+        is_ignored = pod.status.phase == "Pending" if self.hard else not pod.metadata.labels
+        return () if is_ignored else self._selectors.selecting(pod)
+
     def _violates(self, pod: Pod, allowed: list[int]) -> bool:
-        if not pod.metadata.labels:
-            return False
-        for position in self._selectors.selecting(pod):
+        selecting = self._selecting(pod)
+        if self.hard:
+            for position in selecting:
+                allowed[position] -= 1
+            return len(selecting) > 1 or any(allowed[position] < 0 for position in selecting)
+        for position in selecting:
             if pod.metadata.name in (self._budgets[position].status.disrupted_pods or {}):
                 continue
             allowed[position] -= 1

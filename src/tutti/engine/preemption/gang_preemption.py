@@ -118,7 +118,7 @@ class GangPreemption:
             candidates = EvictionUnits(
                 cluster,
                 self._gangs,
-                Budgets(cluster),
+                Budgets(cluster, hard=self._rules.hard_budgets),
                 self._priority,
                 include_equal=self._move,
                 preemptor=preemptor,

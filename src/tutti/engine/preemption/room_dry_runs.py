@@ -100,12 +100,7 @@ class RoomDryRuns:
         """Return which pods are victims, and which of the pods violate a budget; pods are sorted by row."""
         table = self._cluster.pods
         rows, starts, lengths = np.unique(table.node[pods], return_index=True, return_counts=True)
-        violates = np.zeros(len(pods), dtype=bool)
-        if budgets:
-            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-                on_row = pods[start : start + length].tolist()
-                violating = budgets.violating(on_row)
-                violates[start : start + length] = [pod in violating for pod in on_row]
+        violates = self._violating(pods, starts, lengths, budgets)
         # Pods whose eviction violates a budget are reprieved first, and more important pods before others.
         order = np.lexsort((np.arange(len(pods)), ~violates, np.repeat(np.arange(len(rows)), lengths)))
         usage, free = self._usage(pods), self._freed(pods)[:, rows]
@@ -117,7 +112,19 @@ class RoomDryRuns:
             fits = (left >= 0).all(axis=0)
             free[:, columns[fits]] = left[:, fits]
             is_victim[positions[~fits]] = True
+        if budgets and budgets.hard:  # the budgets need to allow the evictions of the victims only
+            violates = self._violating(np.where(is_victim, pods, -1), starts, lengths, budgets)
         return is_victim, violates
+
+    def _violating(self, pods: Rows, starts: Rows, lengths: Rows, budgets: Budgets) -> Bools:
+        """Return whose eviction, among the pods of a row in this order, violates a budget; -1 stands for no pod."""
+        violates = np.zeros(len(pods), dtype=bool)
+        if budgets:
+            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+                on_row = pods[start : start + length].tolist()
+                violating = budgets.violating(pod for pod in on_row if pod >= 0)
+                violates[start : start + length] = [pod in violating for pod in on_row]
+        return violates
 
     def _costs(self, victims: Rows, violates: Bools, starts: Rows) -> Ints:
         """Return the cost of each row's victims, one column per row."""

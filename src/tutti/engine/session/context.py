@@ -17,6 +17,7 @@ from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions, GangPreemption
+from tutti.engine.reasons.visible_names import visible_pods
 from tutti.engine.session.eviction import Evictor
 from tutti.engine.session.plan import WaitsFor
 from tutti.engine.session.plan_builder import PlanBuilder
@@ -34,7 +35,7 @@ _CURES_OF_NOMINATED = frozenset((
 """A turn that waits for its victims starts at once where a node gets room before they have left."""
 
 
-EVICTS_NOBODY = "other pods took the room of earlier victims: nobody is evicted until nodes have changed."
+EVICTS_NOBODY = "earlier evictions for it were in vain: nobody is evicted until nodes have changed."
 """Why a turn that has evicted pods in vain evicts no more."""
 
 
@@ -81,12 +82,19 @@ class SessionContext:
             if policy.patience is not None:
                 hold_until, self.stuck_before = now + policy.patience.reserved_for, now - policy.patience.leaves_within
         self.evictor = Evictor(
-            engine, self.gangs, self.plan, terminating_since=terminating_since, hold_until=hold_until
+            engine,
+            self.gangs,
+            self.plan,
+            terminating_since=terminating_since,
+            hold_until=hold_until,
+            hard_budgets=policy.victims_allowed.hard_budgets,
         )
         self.is_eviction_insufficient = False
         """Whether the last `find_evictions` had candidates of lower priority, and evicting them was not enough."""
         self.is_blocked_by_budgets = False
         """Whether only hard disruption budgets kept the last `find_evictions` from finding victims."""
+        self.victim_rules = policy.victims_allowed
+        """Which pods the turn that is taken may evict."""
         self.budget = WorkBudget(policy.budget)
         """The work that the session's attempts may still do."""
         self.area_for: Callable[[Sequence[str]], Area | None] = lambda _pods: None
@@ -112,7 +120,7 @@ class SessionContext:
         if not self.policy.consolidation and not PossibleVictims.of(self.cluster).exist_below(priority):
             return None
         placer, gangs = self.placer, self.gangs
-        rules = self.policy.victims_allowed
+        rules = self.victim_rules
         search = partial(GangPreemption, placer, gangs, need, priority=priority, gang=gang, area=area, rules=rules)
         preemption = search(stuck_before=self.stuck_before, budget=self.turn_budget)
         evictions = preemption.run_without_victims()
@@ -134,6 +142,10 @@ class SessionContext:
             self.is_eviction_insufficient = preemption.candidate_count > 0 and not self.is_blocked_by_budgets
         return evictions
 
+    def spare_victims(self, pods: Iterable[tuple[str, str | None]]) -> None:
+        """Let the turn that is taken not evict some pods, by key and uid."""
+        self.victim_rules = replace(self.policy.victims_allowed, spared=frozenset(pods))
+
     def limited_area(self, area: Area | None) -> Area:
         """Return the part of an area where the turn that is taken may evict pods, if that is limited."""
         assert self.eviction_area is not None
@@ -146,7 +158,8 @@ class SessionContext:
 
     def waiting_for_victims(self, evictions: Evictions) -> FailedAttempt:
         """Return the failure of a turn that waits until its victims have terminated, or another node has room."""
-        text = f"waits for {_short_list((*evictions.victims, *evictions.leaving))} to leave"
+        reader = next((decision.pod for decision in evictions.decisions), "")
+        text = f"waits for {visible_pods((*evictions.victims, *evictions.leaving), reader=reader)} to leave"
         nodes = tuple(dict.fromkeys(decision.node or "" for decision in evictions.decisions))
         events, has_evicted = tuple(self.cluster.events), bool(evictions.victims)
         return FailedAttempt(text, _CURES_OF_NOMINATED, events, leaving=nodes, has_evicted=has_evicted)
@@ -162,13 +175,24 @@ class SessionContext:
             if self.policy.preemption and pod in self.cluster.holds:
                 self.cluster.apply(Release(pod))
 
-    def with_avoided_nodes(self, pods: Sequence[str], message: str, waits_for: WaitsFor) -> tuple[str, WaitsFor]:
-        """Return why pods of a turn wait; a turn that avoids nodes after a refused binding may not lack room."""
-        area = self.area_for(pods) if waits_for == "room" else None
-        if area is None:
+    def with_refusals(self, pods: Sequence[str], message: str, waits_for: WaitsFor) -> tuple[str, WaitsFor]:
+        """Return why pods of a turn wait: after refused bindings or evictions the turn may not lack room."""
+        if waits_for != "room":
             return message, waits_for
-        avoided = self.cluster.nodes.count - len(area.rows)
-        return f"{message} Nodes avoided for a while because a binding was refused: {avoided}.", "correction"
+        area = self.area_for(pods)
+        if area is not None:
+            avoided = self.cluster.nodes.count - len(area.rows)
+            message, waits_for = (
+                f"{message} Nodes avoided for a while because a binding was refused: {avoided}.",
+                "correction",
+            )
+        spared = len(self.victim_rules.spared)
+        if spared:
+            message, waits_for = (
+                f"{message} Pods spared for a while because their eviction was refused: {spared}.",
+                "correction",
+            )
+        return message, waits_for
 
     def room_kind(
         self,
@@ -234,7 +258,3 @@ class FailureCache(Generic[T]):
         if self._version != version:
             self._version = version
             self._failures.clear()
-
-
-def _short_list(pods: Sequence[str]) -> str:
-    return ", ".join(pods[:3]) + (f" and {len(pods) - 3} more" if len(pods) > 3 else "")

@@ -36,11 +36,13 @@ class Evictor:
         *,
         terminating_since: int | None,
         hold_until: int | None = None,
+        hard_budgets: bool = False,
     ) -> None:
         """Make an evictor; victims begin to terminate at `terminating_since`, and holds expire at `hold_until`.
 
-        Both are times in microseconds.
+        Both are times in microseconds. Hard budgets are spent as the eviction API spends them.
         """
+        self._hard_budgets = hard_budgets
         self._engine, self._cluster, self._gangs, self._plan = engine, engine.cluster, gangs, plan
         self._terminating_since, self._hold_until = terminating_since, hold_until
 
@@ -54,7 +56,7 @@ class Evictor:
         budgets: dict[str, PodDisruptionBudget] = {}
         records = []
         with Trial(self._cluster) as trial:
-            remaining = Budgets(self._cluster)
+            remaining = Budgets(self._cluster, hard=self._hard_budgets)
             for victim in evictions.victims:
                 if self._is_leaving(victim):
                     continue
@@ -84,7 +86,7 @@ class Evictor:
         """Evict a bound pod of a gang that was not completed, for the gang itself."""
         eviction = replace(self._eviction(pod, gang, to=None), reason=reason)
         budgets: dict[str, PodDisruptionBudget] = {}
-        change = self._evict(pod, Budgets(self._cluster), budgets, {})
+        change = self._evict(pod, Budgets(self._cluster, hard=self._hard_budgets), budgets, {})
         for budget in budgets.values():
             self._plan.record_budget(budget)
         self._plan.evict(replace(eviction, change=change))

@@ -17,9 +17,11 @@ from tutti.engine.gangs.gang_state import GangState, Need
 from tutti.engine.gangs.placer import GANG_SEARCH
 from tutti.engine.preemption.gang_preemption import Evictions
 from tutti.engine.reasons.gang_shortage import GangShortage, gang_shortage
+from tutti.engine.reasons.visible_names import visible_preemptor
 from tutti.engine.session.context import EVICTS_NOBODY, FailedAttempt, FailureCache, SessionContext
 from tutti.engine.session.plan import GangPlan, Turn, Unschedulable, WaitsFor
 from tutti.engine.session.waiting.failure_kind import FailureKind
+from tutti.kube.gangs.gang import Gang
 
 _EVICTION_INSUFFICIENT = " Evicting pods of lower priority would not be enough."
 _BLOCKED_BY_BUDGETS = " Disruption budgets do not allow to evict enough pods of lower priority."
@@ -66,9 +68,12 @@ class GangAttempts:
         gang, waiting_count = state.gang, len(state.waiting)
         if gang.problem is not None:
             return gang.problem
+        if gang.is_being_deleted:
+            return _being_deleted(gang)
         if need.least and gang.key in self._plan.broken_gangs:
             preemptor, minimum = self._plan.broken_gangs[gang.key]
             if state.present + waiting_count < minimum:
+                preemptor = visible_preemptor(preemptor, reader=gang.key)
                 return f"it was evicted for {preemptor}: its pods must be created again first"
         if waiting_count < need.least:
             have, more = state.present + waiting_count, need.least - waiting_count
@@ -142,7 +147,7 @@ class GangAttempts:
         context = self._context
         if state.running or any(pod in self._cluster.holds for pod in turn.pods) or context.area_for(turn.pods):
             return None
-        if context.eviction_area is not None:
+        if context.eviction_area is not None or context.victim_rules.spared:
             return None
         gang, preempts = state.gang, self._may_preempt(state)
         kinds = tuple((*self._context.pod_kind(row), state.part_of[row]) for row in state.waiting)
@@ -172,6 +177,9 @@ class GangAttempts:
         if state.gang.problem is not None or state.is_short:
             return None
         self._record_gang(turn, state)
+        if state.gang.is_being_deleted:
+            self._refuse_pods(turn, state.waiting, _being_deleted(state.gang), waits_for="members")
+            return None
         refused: FailedAttempt | None = None
         is_nominated, parts = False, state.part_of
         for _, same_kind in groupby(state.waiting, lambda row: (self._context.pod_kind(row), parts[row])):
@@ -301,13 +309,17 @@ class GangAttempts:
         waits_for: WaitsFor = "room",
     ) -> None:
         """Record why pods wait, for the pods that are neither bound nor nominated."""
-        message, waits_for = self._context.with_avoided_nodes(turn.pods, message, waits_for)
+        message, waits_for = self._context.with_refusals(turn.pods, message, waits_for)
         pods, nodes = self._cluster.pods, self._cluster.nodes.count
         for row in rows:
             key = pods.keys[row]
             if pods.node_names[row] is None and key not in self._cluster.holds:
                 priority = int(pods.priority[row])
                 self._plan.refuse(Unschedulable(key, message, priority, nodes, reasons or {}, turn.gang, waits_for))
+
+
+def _being_deleted(gang: Gang) -> str:
+    return f"the group {gang.key} is being deleted: it admits no more pods"
 
 
 def _waits_for(shortage: GangShortage) -> WaitsFor:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import SetStart
 from tutti.engine.placement.engine import Decision
+from tutti.engine.reasons.visible_names import visible_preemptor
 from tutti.engine.session.plan import (
     Bound,
     Eviction,
@@ -158,8 +159,8 @@ class PlanBuilder:
             self._refuse_displaced(pod, preemptor, previous.priority, previous.gang)
 
     def _refuse_displaced(self, pod: str, preemptor: str, priority: int, gang: str | None) -> None:
-        nodes = self._cluster.nodes.count
-        self._unschedulable[pod] = Unschedulable(pod, f"displaced by {preemptor}", priority, nodes, {}, gang)
+        nodes, message = self._cluster.nodes.count, f"displaced by {visible_preemptor(preemptor, reader=pod)}"
+        self._unschedulable[pod] = Unschedulable(pod, message, priority, nodes, {}, gang)
         self.displaced_count += 1
 
     def nominate(self, nominated: Nominated) -> None:

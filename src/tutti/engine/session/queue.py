@@ -27,10 +27,12 @@ from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn, s
 from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.queue_state import QueueRecord, QueueState
 from tutti.engine.session.waiting.avoided_nodes import avoid, forget_old, nodes_avoided_by
+from tutti.engine.session.waiting.eviction_races import LostRaces, begin, node_events, preemptor_of, settle
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.growing_gangs import grows_until
 from tutti.engine.session.waiting.pending_turns import PendingTurns
 from tutti.engine.session.waiting.running_gangs import RunningGangs
+from tutti.engine.session.waiting.spared_victims import SparedVictim, forget_expired, spare
 from tutti.engine.session.waiting.starving_turns import StarvingTurns
 from tutti.engine.session.waiting.waiting_index import WaitingIndex
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
@@ -83,6 +85,9 @@ class Queue(QueueState):
 
     def note_done(self, turn: Turn) -> None:
         """Remove a turn that was taken and did not fail: its pods are placed, or it needs nothing for now."""
+        evictions = self.evictions_in_vain(turn)
+        if evictions:
+            self.races = begin(self.races, self.cluster, turn, LostRaces(evictions, node_events(self.cluster)))
         self.drop(turn.name)
         pods = self.cluster.pods
         if all(pods.node_names[pods.row_of[pod]] is None for pod in turn.pods):
@@ -136,16 +141,47 @@ class Queue(QueueState):
         self._untried.discard(name)
         self._index = None  # the turn is due when its backoff is over, whatever happens
 
-    def eviction_refused(self, preemptor: str) -> None:
+    def eviction_refused(self, preemptor: str, victim: SparedVictim | None = None) -> None:
         """Record that a victim of a pod or gang does not leave: the server refused the eviction, or the victim stays.
 
-        The eviction does not count as one in vain, and the pod or gang is due when its backoff is over.
+        The eviction does not count as one in vain, and the next session gives back the room that is held for the pod or
+        gang, which is due when its backoff is over. A `victim` is not chosen again until its time.
         """
         for name in (preemptor, f"gang/{preemptor}", surplus_name(preemptor)):
             entry = self.waiting.get(name)
             if entry is not None:
                 self._index = None
                 super().put(name, replace(entry, evictions=max(entry.evictions - 1, 0), waits_for_victims=False))
+                self._end_holds(entry, preemptor)
+                if victim is not None:
+                    self.spared = spare(self.spared, name, victim)
+
+    def _end_holds(self, entry: WaitingTurn, preemptor: str) -> None:
+        """Let the next session release the room that is held for the pods of a waiting turn."""
+        cluster, pods = self.cluster, [preemptor]
+        if entry.uid is None:
+            pods = [cluster.pods.keys[row] for row in Gangs.of(cluster).rows(preemptor)]
+        for hold in filter(None, map(cluster.holds.get, pods)):
+            cluster.apply(replace(hold, until=self._last_now))
+
+    def _forget_spared(self, now: int) -> None:
+        """Forget refused evictions that are old; their turns may evict those pods again."""
+        kept, freed = forget_expired(self.spared, self.waiting, now=now)
+        self._changed |= {name for name in freed if self.turn(name) is not None}
+        if kept != self.spared:
+            self.spared = kept
+
+    def evictions_in_vain(self, turn: Turn) -> int:
+        """Return how often a turn, and pods of its controller before it, have evicted others and did not start.
+
+        Evictions from before the last change of nodes do not count.
+        """
+        entry, lost = self.waiting.get(turn.name), self.races.lost
+        if not lost and (entry is None or not entry.evictions):
+            return 0
+        counted = (entry, lost.get(preemptor_of(turn, self.cluster)) if lost else None)
+        now = node_events(self.cluster)
+        return max((each.evictions for each in counted if each is not None and each.evicted_at == now), default=0)
 
     def avoided_nodes(self, pods: Iterable[str], now: int) -> set[str]:
         """Return the nodes where a binding of one of some pods failed lately."""
@@ -216,6 +252,10 @@ class Queue(QueueState):
             self._unnoted_gangs = set()
         if self.avoided:
             self._forget_avoided(now)
+        if self.spared:
+            self._forget_spared(now)
+        if self.races.open:
+            self.races = settle(self.races, self.cluster)
         if self._index is None or self._index.patience != patience:
             self._rebuild(patience)
         else:
@@ -237,6 +277,10 @@ class Queue(QueueState):
         self.avoided = {
             pod: replace(nodes, until={node: min(until, latest) for node, until in nodes.until.items()})
             for pod, nodes in self.avoided.items()
+        }
+        self.spared = {
+            turn: tuple(replace(each, until=min(each.until, latest)) for each in victims)
+            for turn, victims in self.spared.items()
         }
         seen = self.partial
         undone = {gang: replace(each, at=min(each.at, now)) for gang, each in seen.undone.items()}
@@ -458,6 +502,7 @@ class Queue(QueueState):
         times += [self._starving.next_time() if reserves else None, self.cluster.hold_index.next_expiry()]
         times.append(next_undo(self.partial, now=now, partial_for=patience.partial_for))
         times += [self._growing_until, *(time for each in self.avoided.values() for time in each.until.values())]
+        times += [each.until for victims in self.spared.values() for each in victims]
         earliest = min((time for time in times if time is not None), default=None)
         return None if earliest is None else max(earliest, now + 1)
 

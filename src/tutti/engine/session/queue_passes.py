@@ -13,7 +13,6 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from tutti.cluster.edits import Release
-from tutti.cluster.events import Event
 from tutti.engine.placement.engine import Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.session.context import FailedAttempt, OutOfBudgetError
@@ -23,15 +22,11 @@ from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.queue import Queue
 from tutti.engine.session.queue_order import sort_into_turns
 from tutti.engine.session.reserve.reservations import Reservations
+from tutti.engine.session.waiting.eviction_races import node_events
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.room_check import RoomCheck
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 from tutti.kube.times import micros
-
-_NODE_EVENTS = (
-    Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.NODE_LABELS, Event.NODE_TAINTS, Event.NODE_FEATURES,
-    Event.NODE_REMOVED,
-)  # fmt: skip
 
 
 class QueuePasses(Passes):
@@ -160,8 +155,13 @@ class QueuePasses(Passes):
         return False
 
     def is_taken_alone(self, turn: Turn) -> bool:
-        """Return whether a turn is a gang, or is not new: it may then be obsolete when its turn comes."""
-        return turn.gang is not None or not self._queue.is_untried(turn.name) or self.policy.queueing == "fifo"
+        """Return whether a turn is a gang, or is not new, or must not evict pods everywhere.
+
+        A turn that is not new may be obsolete when its turn comes.
+        """
+        if turn.gang is not None or not self._queue.is_untried(turn.name) or self.policy.queueing == "fifo":
+            return True
+        return self._queue.evictions_in_vain(turn) > 0
 
     # Taking turns -----------------------------------------------------------------------------------------------------
 
@@ -171,6 +171,7 @@ class QueuePasses(Passes):
         self._kind_taken = self._queue.failure_kind(batch[0].name) if len(batch) == 1 else None
         self._reserve_before(batch[0])
         self.context.eviction_area = self._eviction_area(batch[0])
+        self.context.spare_victims((each.pod, each.uid) for each in self._queue.spared.get(batch[0].name, ()))
         own = reservations.suspend_own(batch[0])
         try:
             if batch[0].gang is not None or reservations.is_limited:
@@ -206,8 +207,8 @@ class QueuePasses(Passes):
 
     def _eviction_area(self, turn: Turn) -> Area | None:
         """Return where a turn that has evicted pods in vain may evict more; None for everywhere."""
-        rounds, entry = self.policy.eviction_rounds, self._queue.waiting.get(turn.name)
-        if rounds is None or entry is None or entry.evictions < rounds or entry.evicted_at != self._node_events():
+        rounds = self.policy.eviction_rounds
+        if rounds is None or self._queue.evictions_in_vain(turn) < rounds:
             return None
         nodes = self.cluster.nodes
         if self.policy.own_nodes is None:
@@ -215,9 +216,6 @@ class QueuePasses(Passes):
         key, value = self.policy.own_nodes
         own = [any((t.key, t.value or "") == (key, value) for t in taints) for taints in nodes.taint_sets]
         return Area(np.array(own, dtype=bool)[nodes.taints] & nodes.on)
-
-    def _node_events(self) -> tuple[int, ...]:
-        return tuple(self.cluster.events[event] for event in _NODE_EVENTS)
 
     def _waiting_since(self, turn: Turn) -> int:
         """Return since when a turn waits, as a scheduler before this one may have written it to its pods."""
@@ -231,10 +229,8 @@ class QueuePasses(Passes):
 
     def _record_failure(self, turn: Turn, failure: FailedAttempt) -> None:
         """Put a failed turn into the queue."""
-        previous, node_events = self._queue.waiting.get(turn.name), self._node_events()
-        evictions, evicted_at = (previous.evictions, previous.evicted_at) if previous is not None else (0, ())
-        if evicted_at != node_events:
-            evictions = 0
+        previous = self._queue.waiting.get(turn.name)
+        evictions = self._queue.evictions_in_vain(turn) + failure.has_evicted
         entry = WaitingTurn(
             since=previous.since if previous is not None else self._waiting_since(turn),
             tried=self._now,
@@ -245,8 +241,8 @@ class QueuePasses(Passes):
             uid=self.cluster.pod(turn.key).metadata.uid if turn.gang is None else None,
             needs_room=failure.needs_room,
             waits_for_victims=bool(failure.leaving),
-            evictions=evictions + failure.has_evicted,
-            evicted_at=node_events if failure.has_evicted else evicted_at,
+            evictions=evictions,
+            evicted_at=node_events(self.cluster) if evictions else (),
             no_reservation_before=previous.no_reservation_before if previous is not None else 0,
         )
         self._queue.put(turn.name, entry, self.failure_kind(turn, failure))

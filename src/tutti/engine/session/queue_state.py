@@ -13,6 +13,8 @@ from tutti.cluster.edits import Hold
 from tutti.engine.session.partial_gangs import PartialGangs
 from tutti.engine.session.plan import Order
 from tutti.engine.session.waiting.avoided_nodes import AvoidedNodes
+from tutti.engine.session.waiting.eviction_races import EvictionRaces
+from tutti.engine.session.waiting.spared_victims import SparedVictim
 from tutti.engine.session.waiting.waiting_turn import WaitingTurn
 
 
@@ -38,6 +40,9 @@ class QueueRecord(msgspec.Struct, frozen=True):
     partial: PartialGangs = PartialGangs()
     avoided: dict[str, AvoidedNodes] = {}
     """Nodes where the binding of a pod failed, by pod key."""
+    races: EvictionRaces = EvictionRaces()
+    spared: dict[str, tuple[SparedVictim, ...]] = {}
+    """Pods that turns do not evict for a while, by the name of the turn."""
 
 
 class QueueState:
@@ -51,6 +56,7 @@ class QueueState:
         self.waiting = {name: replace(entry, version=()) for name, entry in record.waiting.items()}
         """The failed turns by name; only `put` and `drop` change them."""
         self._resume, self._partial, self._avoided = record.resume, record.partial, dict(record.avoided)
+        self._races, self._spared = record.races, dict(record.spared)
         self._reservation: Reservation | None = None
         self._wake: int | None = None
         self._undo: list[tuple[str, object]] = []
@@ -61,7 +67,16 @@ class QueueState:
     def freeze(self) -> QueueRecord:
         """Return all that is remembered as a record."""
         waiting, avoided = dict(self.waiting), dict(self._avoided)
-        return QueueRecord(waiting, self._resume, self._reservation, self._wake, self._partial, avoided)
+        return QueueRecord(
+            waiting,
+            self._resume,
+            self._reservation,
+            self._wake,
+            self._partial,
+            avoided,
+            self._races,
+            dict(self._spared),
+        )
 
     def put(self, name: str, entry: WaitingTurn) -> None:
         """Remember that a turn failed."""
@@ -122,6 +137,25 @@ class QueueState:
     @avoided.setter
     def avoided(self, avoided: dict[str, AvoidedNodes]) -> None:
         self._set("_avoided", avoided)
+
+    @property
+    def races(self) -> EvictionRaces:
+        """Which preemptors are bound and have not started yet, and which have evicted pods in vain."""
+        return self._races
+
+    @races.setter
+    def races(self, races: EvictionRaces) -> None:
+        if races is not self._races:
+            self._set("_races", races)
+
+    @property
+    def spared(self) -> dict[str, tuple[SparedVictim, ...]]:
+        """Pods that turns do not evict for a while, by turn; replaced as a whole, never changed in place."""
+        return self._spared
+
+    @spared.setter
+    def spared(self, spared: dict[str, tuple[SparedVictim, ...]]) -> None:
+        self._set("_spared", spared)
 
     # Marks ------------------------------------------------------------------------------------------------------------
 

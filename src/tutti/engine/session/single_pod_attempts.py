@@ -51,7 +51,8 @@ class SinglePodAttempts:
         pod_kind = self._context.pod_kind(self._cluster.pod_row(key))
         held = key if key in self._cluster.holds else ""
         area = self._context.area_for((key,))
-        limited = key if area is not None or self._context.eviction_area is not None else ""
+        is_limited = area is not None or self._context.eviction_area is not None or self._context.victim_rules.spared
+        limited = key if is_limited else ""
         return held, limited, pod_kind, controller(pod), pod.spec.priority, pod.spec.preemption_policy
 
     def failure_kind(self, turn: Turn, failure: FailedAttempt) -> FailureKind:
@@ -121,7 +122,7 @@ class SinglePodAttempts:
         return Evictions(failure.candidate.victims, (on_candidate,), failure.candidate.violations)
 
     def _pod_failure(self, attempt: Attempt) -> PodFailure:
-        rules, stuck_before = self._context.policy.victims_allowed, self._context.stuck_before
+        rules, stuck_before = self._context.victim_rules, self._context.stuck_before
         return pod_failure(self._engine, attempt, best_only=True, rules=rules, stuck_before=stuck_before)
 
     def _has_lower_gangs(self, row: int) -> bool:
@@ -154,7 +155,7 @@ class SinglePodAttempts:
             if failure.eligible:
                 self._context.release_holds((pod,))
             priority = int(table.priority[table.row_of[pod]])
-            message, waits_for = self._context.with_avoided_nodes((pod,), attempt.message, _waits_for(failure))
+            message, waits_for = self._context.with_refusals((pod,), attempt.message, _waits_for(failure))
             self._context.plan.refuse(
                 Unschedulable(pod, message, priority, decision.nodes, reasons, waits_for=waits_for)
             )

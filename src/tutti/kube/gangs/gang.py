@@ -69,6 +69,8 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The expected run time in microseconds, as the annotation tutti.dev/duration gives it."""
     is_counted: bool = False
     """Whether no object states the minimum, so that it is the number of unfinished pods."""
+    is_being_deleted: bool = False
+    """Whether an object that describes the gang is being deleted: no more pods are admitted."""
     problem: str | None = None
     """Why the gang cannot be scheduled in any cluster: its group is missing, or its declaration is invalid."""
 

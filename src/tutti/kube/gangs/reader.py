@@ -31,6 +31,7 @@ from tutti.kube.objects import (
     CompositePodGroup,
     CoschedulingPodGroup,
     KaiPodGroup,
+    Object,
     Pod,
     PodGroup,
     VolcanoPodGroup,
@@ -123,6 +124,19 @@ def part_of(membership: Membership, root: str) -> str:
 
 def read_gang(key: str, members: Sequence[Pod], find: Find) -> Gang:
     """Read a gang from all pods that name it or a group below it."""
+    deleted: list[Object] = []
+
+    def find_group(kind: str, name: str) -> Object | None:
+        obj = find(kind, name)
+        if obj is not None and kind in GROUP_KINDS and obj.metadata.deletion_timestamp is not None:
+            deleted.append(obj)
+        return obj
+
+    gang = _read_gang(key, members, find_group)
+    return replace(gang, is_being_deleted=True) if deleted else gang
+
+
+def _read_gang(key: str, members: Sequence[Pod], find: Find) -> Gang:
     pods = sorted(members, key=lambda pod: pod.key)
     memberships = _memberships(pods)
     gang = Gang(key=key, dialect=memberships[0][1].dialect if memberships else "", minimum=max(1, len(pods)))

@@ -209,11 +209,11 @@ class PodBinder:
         """Return why a binding must not be sent by now."""
         if not self._permission.may_write:
             return "this process does not lead any more"
-        newest = self._newest
+        newest, pod = self._newest, self._newest.pod(bound.pod)
         problem = newest.problem_of_pod(bound.pod, bound.uid)
         if problem is None:
-            problem = newest.problem_of_node(bound.node, newest.pod(bound.pod))
-        if problem is None and bound.gang is not None and newest.is_group_deleted(bound.gang):
+            problem = newest.problem_of_node(bound.node, pod)
+        if problem is None and pod is not None and newest.is_group_deleted(pod):
             problem = f"the group {bound.gang} is being deleted"
         return problem
 

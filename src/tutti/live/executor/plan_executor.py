@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tutti.client.event_recorder import EventRecorder, Regarding
+from tutti.engine.reasons.visible_names import visible_preemptor
 from tutti.engine.session.plan import Bound, Eviction, Plan
 from tutti.live.executor.binder import PodBinder
 from tutti.live.executor.evictions.overdue_victims import OverdueVictims
+from tutti.live.executor.evictions.preemptors import preemptors
 from tutti.live.executor.evictions.refused_evictions import RefusedEvictions
 from tutti.live.executor.evictions.victim_requests import VictimRequests
 from tutti.live.executor.groups.coscheduling_status import CoschedulingStatusWriter
@@ -46,7 +48,7 @@ class PlanExecutor:
 
     def carry_out(self, plan: Plan) -> None:
         """Send the requests of a plan."""
-        self._victims.submit(plan.evictions)
+        self._victims.submit(plan.evictions, preemptors(plan, self._newest))
         for group in self._groups:
             group.expect(plan)
         self._binder.submit(plan.binds)
@@ -95,5 +97,6 @@ def refused_binding(bound: Bound, problem: str) -> Waiting:
 
 def record_evicted(events: EventRecorder, newest: NewestObjects, eviction: Eviction) -> None:
     """Record the event of an evicted pod."""
-    note = eviction.reason or f"Preempted by {eviction.by} on node {eviction.node}"
+    preemptor = visible_preemptor(eviction.by, reader=eviction.pod)
+    note = eviction.reason or f"Preempted by {preemptor} on node {eviction.node}"
     events.record(regarding(newest, eviction.pod, eviction.uid), "Preempted", note, action="Preempting")

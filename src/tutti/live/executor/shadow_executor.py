@@ -41,7 +41,9 @@ class ShadowExecutor:
         for waiting in waiting_pods(plan):
             _LOG.info("%s waits (%s): %s", waiting.pod, waiting.reason, waiting.message)
         entries: list[Entry] = [TakenBackBinding(bound.pod, bound.uid) for bound in plan.binds]
-        entries += [RefusedEviction(eviction.pod, eviction.uid, eviction.by, "dry run") for eviction in plan.evictions]
+        entries += [
+            RefusedEviction(each.pod, each.uid, each.by, "dry run", spares_victim=False) for each in plan.evictions
+        ]
         if entries:
             self._assumed.append((self._monotonic() + _ASSUMED_FOR, entries))
 

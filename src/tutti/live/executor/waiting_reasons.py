@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tutti.engine.reasons.visible_names import visible_pods
 from tutti.engine.session.plan import Nominated, Plan, WaitsFor
 
 REFUSED = "SchedulerError"
@@ -46,6 +47,5 @@ def waiting_pods(plan: Plan) -> Iterator[Waiting]:
 
 
 def _wait_for_victims(nominated: Nominated, victims: dict[str, list[str]]) -> str:
-    names = victims.get(nominated.gang or nominated.pod, [])
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    shown = visible_pods(victims.get(nominated.gang or nominated.pod, ()), reader=nominated.pod)
     return f"room is held on node {nominated.node} until {shown or 'terminating pods'} have left"

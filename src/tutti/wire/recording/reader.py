@@ -23,7 +23,7 @@ from tutti.kube.objects import KINDS, Object
 from tutti.kube.reading.convert import decode_error
 from tutti.kube.reading.sources import Source
 from tutti.wire.recording.object_changes import is_next_version, with_changes
-from tutti.wire.recording.recorder import CHANGE, VERSION, RefusedBindingRecord
+from tutti.wire.recording.recorder import CHANGE, VERSION, RefusedBindingRecord, RefusedEvictionRecord
 from tutti.wire.recording.recording_lines import RecordingLines
 from tutti.wire.recording.struct_codec import decode
 
@@ -57,10 +57,10 @@ class RecordedRefusal(NamedTuple):
 
 
 class RecordedRefusedEviction(NamedTuple):
-    """An eviction that failed, by the pod or gang for which it was planned."""
+    """An eviction that failed."""
 
     line: int
-    preemptor: str
+    refused: RefusedEvictionRecord
 
 
 class RecordedSession(NamedTuple):
@@ -90,7 +90,7 @@ class _Line(msgspec.Struct, gc=False):
     session: Raw = _ABSENT
     queue: Raw = _ABSENT
     refused_binding: Raw = msgspec.field(default=_ABSENT, name="refusedBinding")
-    refused_eviction: str = msgspec.field(default="", name="refusedEviction")
+    refused_eviction: Raw = msgspec.field(default=_ABSENT, name="refusedEviction")
     recording: str = ""
     version: int = 0
     scheduler_name: str | None = msgspec.field(default=None, name="schedulerName")
@@ -158,8 +158,9 @@ class RecordingReader:
         if line.refused_binding is not _ABSENT:
             refused = _decode_field(line.refused_binding, RefusedBindingRecord, "refusedBinding")
             return RecordedRefusal(number, refused)
-        if line.refused_eviction:
-            return RecordedRefusedEviction(number, line.refused_eviction)
+        if line.refused_eviction is not _ABSENT:
+            evicted = _decode_field(line.refused_eviction, RefusedEvictionRecord, "refusedEviction")
+            return RecordedRefusedEviction(number, evicted)
         if line.recording:
             return self._start(number, line)
         return RecordedEdit(number, self._edit(line, text))

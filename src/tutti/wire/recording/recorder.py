@@ -30,6 +30,7 @@ from tutti.cluster.edits import Edit, Put, Remove
 from tutti.engine.session.plan import Plan
 from tutti.engine.session.policy import Policy
 from tutti.engine.session.queue_state import QueueRecord
+from tutti.engine.session.waiting.spared_victims import SparedVictim
 from tutti.kube.objects import Object
 from tutti.kube.private_fields import without_private_fields
 from tutti.wire.recording.object_changes import changed_fields, is_heartbeat, is_next_version
@@ -52,6 +53,13 @@ class RefusedBindingRecord(msgspec.Struct, frozen=True, rename="camel"):
     now: int
     avoided_for: int
     """`Patience.avoided_for` of the scheduler."""
+
+
+class RefusedEvictionRecord(msgspec.Struct, frozen=True):
+    """An eviction that failed, as the queue is told of it (`Queue.eviction_refused`)."""
+
+    preemptor: str
+    victim: SparedVictim | None = None
 
 
 class Recorder:
@@ -116,9 +124,9 @@ class Recorder:
         """Record that the queue was told of a binding that failed; its `Unbind` is an edit before it."""
         self._line({"refusedBinding": plain(refused)})
 
-    def refused_eviction(self, preemptor: str) -> None:
+    def refused_eviction(self, refused: RefusedEvictionRecord) -> None:
         """Record that the queue was told of an eviction that failed; its `Unevict` is an edit before it."""
-        self._line({"refusedEviction": preemptor})
+        self._line({"refusedEviction": plain(refused)})
 
     def session(self, now: int | None, policy: Policy, plan: Plan, *, profile: str | None = None) -> None:
         """Record a session; `profile` names its profile for readers, None is the default profile."""

@@ -12,5 +12,7 @@
 - `starving_turns`  which turn has waited for room for so long that room is reserved for it?
 - `running_gangs`   which gangs run otherwise than before, so that other pods may be evicted?
 - `growing_gangs`   until when may pods of a gang whose size is only counted still come?
+- `eviction_races`  did the pods start for which others were evicted, or was the room lost again?
+- `spared_victims`  which pods does a preemptor not evict, because the API server refused it?
 - `avoided_nodes`   which nodes does a pod avoid, because its binding failed there?
 """

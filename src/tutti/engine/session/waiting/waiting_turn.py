@@ -27,7 +27,7 @@ class WaitingTurn(msgspec.Struct, frozen=True):
     """Whether more free resources would help."""
     waits_for_victims: bool = False
     evictions: int = 0
-    """How often the turn has evicted pods since it waits."""
+    """How often the turn has evicted pods since it waits, and in vain before that."""
     evicted_at: tuple[int, ...] = ()
     """The counters of node events at the last of these evictions."""
     no_reservation_before: int = 0

@@ -19,12 +19,14 @@ from typing import NamedTuple
 from tutti.client.event_recorder import EventRecorder, Regarding
 from tutti.client.reflector import Change
 from tutti.cluster.edits import Put, Remove
+from tutti.engine.reasons.visible_names import visible_pods
 from tutti.engine.session.plan import Plan
 from tutti.kube.objects import Pod
 from tutti.kube.times import micros
-from tutti.live.executor.evictions.disruption_target import preemptor_of
+from tutti.live.executor.evictions.disruption_target import preemptor_uid
 from tutti.live.executor.waiting_reasons import Waiting
 from tutti.live.inbox import Inbox, OverdueEviction
+from tutti.live.newest_objects import NewestObjects
 
 _LOG = logging.getLogger("tutti.live")
 _LOOK_EVERY = 0.5
@@ -35,10 +37,12 @@ class _Victim(NamedTuple):
     pod: str
     uid: str
     node: str
-    preemptor: str
-    """The pod or gang that needs the room; empty if the pod is evicted for another reason."""
+    preemptor_uid: str
+    """The uid of a pod that needs the room; empty if the pod is evicted for another reason."""
     due: int
     """When the pod is overdue, in microseconds."""
+    preemptor: str = ""
+    """The pod that needs the room, once the victim is overdue; empty if that pod has gone."""
 
 
 class OverdueVictims:
@@ -47,6 +51,7 @@ class OverdueVictims:
     def __init__(
         self,
         inbox: Inbox,
+        newest: NewestObjects,
         events: EventRecorder,
         *,
         scheduler_name: str,
@@ -54,7 +59,7 @@ class OverdueVictims:
         may_write: Callable[[], bool],
         now: Callable[[], int],
     ) -> None:
-        self._inbox, self._events, self._may_write, self._now = inbox, events, may_write, now
+        self._inbox, self._newest, self._events, self._may_write, self._now = inbox, newest, events, may_write, now
         self._scheduler_name, self._leaves_within = scheduler_name, leaves_within
         self._leaving: dict[str, _Victim] = {}
         """Victims that are not overdue yet, by key."""
@@ -77,13 +82,13 @@ class OverdueVictims:
             self._leaving.pop(pod.key, None)
             self._overdue.pop(pod.key, None)
             return
-        preemptor = preemptor_of(pod, scheduler_name=self._scheduler_name)
+        uid = preemptor_uid(pod, scheduler_name=self._scheduler_name)
         known = self._overdue.get(pod.key)
-        if preemptor is None or (known is not None and known.uid == pod.metadata.uid):
+        if uid is None or (known is not None and known.uid == pod.metadata.uid):
             return
         due = micros(pod.metadata.deletion_timestamp or "") + self._leaves_within
         node = pod.spec.node_name or ""
-        self._leaving[pod.key] = _Victim(pod.key, pod.metadata.uid or "", node, preemptor, due)
+        self._leaving[pod.key] = _Victim(pod.key, pod.metadata.uid or "", node, uid, due)
 
     async def run(self) -> None:
         """Report overdue victims until cancelled."""
@@ -95,7 +100,9 @@ class OverdueVictims:
                     self._report(victim)
 
     def _report(self, victim: _Victim) -> None:
-        self._overdue[victim.pod] = self._leaving.pop(victim.pod)
+        del self._leaving[victim.pod]
+        waiting = (pod.key for pod in self._newest.pods() if pod.metadata.uid == victim.preemptor_uid)
+        victim = self._overdue[victim.pod] = victim._replace(preemptor=next(waiting, ""))
         self.count += 1
         namespace, _, name = victim.pod.partition("/")
         seconds = self._leaves_within // 1_000_000
@@ -114,17 +121,18 @@ class OverdueVictims:
         if not self._overdue:
             yield from messages
             return
-        victims: dict[str, list[_Victim]] = {}
-        for victim in self._overdue.values():
-            victims.setdefault(victim.preemptor, []).append(victim)
         gang_of = {each.pod: each.gang for each in plan.unschedulable}
         gang_of |= {each.pod: each.gang for each in plan.nominated}
+        victims: dict[str, list[_Victim]] = {}
+        for victim in self._overdue.values():
+            victims.setdefault(gang_of.get(victim.preemptor) or victim.preemptor, []).append(victim)
         for waiting in messages:
             message = waiting.message
             for victim in victims.get(gang_of.get(waiting.pod) or waiting.pod, ()):
-                message = f"{message.removesuffix('.')}. {_note(victim)}"
+                message = f"{message.removesuffix('.')}. {_note(victim, waiting.pod)}"
             yield waiting._replace(message=message)
 
 
-def _note(victim: _Victim) -> str:
-    return f"Looks for other room because {victim.pod} was evicted and has not left node {victim.node}."
+def _note(victim: _Victim, preemptor: str) -> str:
+    pod = visible_pods((victim.pod,), reader=preemptor)
+    return f"Looks for other room because {pod} was evicted and has not left node {victim.node}."

@@ -1,8 +1,8 @@
 """What preemptors are told when the server refuses to evict their victims.
 
-The next plan may choose the same victims again, because the cluster in memory cannot know why the server refuses. Its
-message, that room is held until the victims have left, would alternate with the refusal for as long as that goes on. So
-the pods of a preemptor keep the message of the refusal until the server lets that victim go, or a plan does without it.
+The next plans choose other victims for a while, and then perhaps the same again, because the cluster in memory cannot
+know why the server refuses. The pods of a preemptor keep the server's words until the server lets that victim go, or a
+plan finds other victims or other room.
 
 Contract: `messages` returns what the pods of a plan are told now. `note_refused` and `note_evicted` tell the pods of
 the preemptor, a pod or a gang. Nobody is told of an eviction that undoes a gang. Belongs to the event loop.
@@ -13,11 +13,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
+from tutti.engine.reasons.visible_names import is_visible
 from tutti.engine.session.plan import Eviction, Plan
 from tutti.exceptions import ApiError
 from tutti.live.executor.waiting_reasons import BUDGET, REFUSED, Waiting, waiting_pods
 from tutti.live.newest_objects import NewestObjects
 
+_KEEPS_REFUSAL = ("victims", "correction")
+"""What pods wait for whose victims were refused: these victims are chosen again, or spared for a while."""
 _LOG = logging.getLogger("tutti.live")
 
 
@@ -54,7 +57,7 @@ class RefusedEvictions:
             self._refused[eviction.by] = uid
         reason = BUDGET if "DisruptionBudget" in error.causes else REFUSED
         for pod in pods:
-            self._tell(Waiting(pod, reason, f"{eviction.pod} cannot be evicted: {error}"))
+            self._tell(Waiting(pod, reason, _refusal(eviction, error, reader=pod)))
 
     def note_evicted(self, eviction: Eviction) -> None:
         """Tell the preemptor that it waits for its victims, if the server had refused this one before."""
@@ -67,7 +70,7 @@ class RefusedEvictions:
         """Forget preemptors that are bound or gone; forget refusals where a plan chooses other victims, or none."""
         if not self._messages:
             return
-        without = {each.gang or each.pod for each in plan.unschedulable if each.waits_for != "victims"}
+        without = {each.gang or each.pod for each in plan.unschedulable if each.waits_for not in _KEEPS_REFUSAL}
         for preemptor, pods in list(self._messages.items()):
             known = map(self._newest.pod, pods)
             is_done = all(pod is None or pod.spec.node_name for pod in known)
@@ -79,7 +82,16 @@ class RefusedEvictions:
 
 
 def _preemptors(plan: Plan) -> dict[str, str]:
-    """Return the preemptor of each pod that waits for victims: the gang of the pod, or the pod itself."""
+    """Return the preemptor of each pod that waits for victims, or may not evict them: its gang, or the pod itself."""
     preemptors = {each.pod: each.gang or each.pod for each in plan.nominated}
-    waiting = (each for each in plan.unschedulable if each.waits_for == "victims" and each.gang is not None)
-    return preemptors | {each.pod: each.gang or "" for each in waiting}
+    waiting = (each for each in plan.unschedulable if each.waits_for in _KEEPS_REFUSAL)
+    return preemptors | {each.pod: each.gang or each.pod for each in waiting}
+
+
+def _refusal(eviction: Eviction, error: ApiError, *, reader: str) -> str:
+    """Return what a pod is told; the server's words may name objects of the victim's namespace."""
+    if is_visible(eviction.pod, reader=reader):
+        return f"{eviction.pod} cannot be evicted: {error}"
+    if "DisruptionBudget" in error.causes:
+        return "a pod of another namespace cannot be evicted: its disruption budget does not allow that"
+    return f"a pod of another namespace cannot be evicted: the API server answers {error.status}"
