@@ -27,10 +27,10 @@ def test_only_lack_of_room_is_unschedulable(waits_for: WaitsFor, reason: str) ->
 @pytest.mark.parametrize(
     ("victims", "names"),
     [
-        ([], "terminating pods have"),
-        (["a"], "default/a has"),
-        (["a", "b", "c"], "default/a, default/b, default/c have"),
-        (["a", "b", "c", "d", "e"], "default/a, default/b, default/c and 2 more have"),
+        ([], "terminating pods"),
+        (["a"], "default/a"),
+        (["a", "b", "c"], "default/a, default/b, default/c"),
+        (["a", "b", "c", "d", "e"], "default/a, default/b, default/c and 2 more"),
     ],
 )
 @pytest.mark.parametrize("gang", [None, "default/g"])
@@ -39,5 +39,5 @@ def test_nominated_pods_wait_for_their_victims(victims: list[str], names: str, g
     evictions = [Eviction(f"default/{name}", "n1", gang or "default/p") for name in victims]
     others = [Eviction("default/x", "n2", "default/q")]
     plan = replace(Plan.of((), [*evictions, *others], (), ()), nominated=(nominated,))
-    message = f"room is held on node n1 until {names} left"
+    message = f"room is held on node n1 until {names} have left"
     assert list(waiting_pods(plan)) == [Waiting("default/p", "WaitingForPreemption", message)]

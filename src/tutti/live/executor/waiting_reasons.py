@@ -48,5 +48,4 @@ def waiting_pods(plan: Plan) -> Iterator[Waiting]:
 def _wait_for_victims(nominated: Nominated, victims: dict[str, list[str]]) -> str:
     names = victims.get(nominated.gang or nominated.pod, [])
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    verb = "has" if len(names) == 1 else "have"
-    return f"room is held on node {nominated.node} until {shown or 'terminating pods'} {verb} left"
+    return f"room is held on node {nominated.node} until {shown or 'terminating pods'} have left"
