@@ -1,4 +1,4 @@
-"""Private fields: which fields the structs lack, and the annotation that is removed."""
+"""Private fields: which fields the structs lack, and the annotations that are removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tests.support.builders import pod
 from tutti.kube.objects import KINDS, Object, ObjectMeta
-from tutti.kube.private_fields import LAST_APPLIED, without_private_fields
+from tutti.kube.private_fields import without_private_fields
 
 PRIVATE = {
     "env", "envFrom", "value", "valueFrom", "command", "args", "lifecycle", "livenessProbe", "readinessProbe",
@@ -53,9 +53,19 @@ def annotated(obj: Object, **annotations: str) -> Object:
     return replace(obj, metadata=replace(obj.metadata, annotations=annotations or None))
 
 
-def test_the_copy_of_the_applied_manifest_is_removed() -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "objectset.rio.cattle.io/applied",
+        "kapp.k14s.io/original",
+        "kapp.k14s.io/original-diff-md5",
+        "banzaicloud.com/last-applied",
+    ],
+)
+def test_copies_of_the_manifest_are_removed(name: str) -> None:
     plain = annotated(pod("p"), kept="yes")
-    assert without_private_fields(annotated(pod("p"), kept="yes", **{LAST_APPLIED: "{}"})) == plain
+    assert without_private_fields(annotated(pod("p"), kept="yes", **{name: "{}"})) == plain
     assert without_private_fields(plain) is plain
-    assert without_private_fields(annotated(pod("p"), **{LAST_APPLIED: "{}"})).metadata.annotations is None
+    assert without_private_fields(annotated(pod("p"), **{name: "{}"})).metadata.annotations is None
     assert without_private_fields(replace(plain, metadata=ObjectMeta())).metadata == ObjectMeta()

@@ -107,7 +107,9 @@ def schedule_pods(
     input_pods = {pod.key: pod for pod in loaded.input.pods}
     considered = [input_pods.get(pod.key, pod) for pod in pending if not_considered(pod, profile) is None]
     notes = missing_kinds(loaded.input, considered, evictions=len(plan.evictions))
-    return ScheduleResult(plan=_select(plan, shown, queue), cluster=cluster, queue=tuple(queue), notes=tuple(notes))
+    return ScheduleResult(
+        plan=selected_plan(plan, shown, queue), cluster=cluster, queue=tuple(queue), notes=tuple(notes)
+    )
 
 
 def place_pending(cluster: Cluster, profile: Profile, *, preemption: bool = True, consolidation: bool = False) -> Plan:
@@ -138,7 +140,7 @@ def _queue(cluster: Cluster, pending: Sequence[Pod], profile: Profile) -> list[T
     return [turn for turn in turns if not turn.surplus]
 
 
-def _select(plan: Plan, pods: set[str], queue: Sequence[Turn]) -> Plan:
+def selected_plan(plan: Plan, pods: set[str], queue: Sequence[Turn]) -> Plan:
     """Return the part of a plan for these pods and the gangs of these turns, with the evictions that they cause."""
     gangs = {turn.gang for turn in queue if turn.gang is not None}
     pods = pods.union(*(turn.pods for turn in queue))

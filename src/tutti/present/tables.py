@@ -15,12 +15,12 @@ _GAP = 3
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return lines of left-aligned columns; numbers are left-aligned, too, as in kubectl."""
-    lines = [[_printable(str(cell)) for cell in row] for row in (headers, *rows)]
+    lines = [[printable(str(cell)) for cell in row] for row in (headers, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(_line(cells, widths) for cells in lines)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return a text on one line without control characters: annotations may hold terminal escape codes."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 

@@ -49,6 +49,29 @@ def cluster(write: Write, *, waiting: int = 5) -> str:
     )
 
 
+def test_a_namespace_shows_its_pods_and_the_nodes_for_all(tutti: Tutti, write: Write, pools: str) -> None:
+    def lines(*options: str) -> list[str]:
+        return tutti("recommend", "-f", cluster(write), "--pools", pools, *options).lines
+
+    everything = lines()
+    own, batch = lines("-n", "default"), lines("-n", "batch")
+    assert own[:6] == batch[:6] == everything[:6]
+    assert batch[6:] == [line for line in everything[6:] if "not considered" not in line]
+    assert own[6:] == everything[6:7] == ["1 not considered: 1 gated"]
+    pending = tutti("recommend", "-f", cluster(write), "--pools", pools, "-n", "batch", "-o", "json").json["pending"]
+    assert [each["pod"] for each in pending] == ["batch/huge"]
+    applied = lines("-n", "batch", "--apply")
+    assert applied[: len(batch)] == batch
+    assert [line.split()[:2] for line in applied[len(batch) + 1 : -2]] == [["NAME", "STATUS"], ["huge", "Pending"]]
+    assert applied[-1] == "1 pending pod: 0 placed, 1 cannot be placed"
+
+
+@pytest.mark.parametrize(("namespace", "code"), [("default", 0), ("batch", 1)])
+def test_only_shown_pods_fail(tutti: Tutti, write: Write, pools: str, namespace: str, code: int) -> None:
+    run = tutti("recommend", "-f", cluster(write), "--pools", pools, "-n", namespace, "--fail-unschedulable")
+    assert run.code == code
+
+
 def test_table(tutti: Tutti, write: Write, pools: str) -> None:
     run = tutti("recommend", "-f", cluster(write), "--pools", pools)
     assert run.code == 0

@@ -124,7 +124,8 @@ def pod_change(now: float, item: dict[str, Any], *, gone: bool) -> PodChange:
     metadata, spec, status = item["metadata"], item["spec"], item.get("status", {})
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled", {})
-    disruption = conditions.get("DisruptionTarget", {})
+    target = conditions.get("DisruptionTarget", {})
+    disruption = target if target.get("status") == "True" else {}
     waits = scheduled.get("status") == "False"
     requests = [each.get("resources", {}).get("requests", {}) for each in spec["containers"]]
     labels = metadata.get("labels") or {}

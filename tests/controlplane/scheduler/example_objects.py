@@ -40,12 +40,16 @@ def resource_of(document: Document) -> Resource:
     return Resource(group, version, plural, kind not in _CLUSTER_SCOPE, kind)
 
 
-async def apply(client: ApiClient, documents: list[Document], *, namespace: str = "default") -> list[Document]:
-    """Apply objects; return them as the server has stored them."""
+async def apply(
+    client: ApiClient, documents: list[Document], *, namespace: str = "default", dry_run: bool = False
+) -> list[Document]:
+    """Apply objects, or ask whether they could be applied; return them as the server stores them."""
     stored = []
     for document in documents:
         metadata = document["metadata"]
         path = resource_of(document).path(metadata.get("namespace", namespace), metadata["name"])
-        query = {"fieldManager": "tutti-tests", "force": "true"}
+        query = {"fieldManager": "tutti-tests", "force": "true", "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
         stored.append(await send(client, "PATCH", path, document, content_type=_APPLY_PATCH, query=query))
     return stored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.controlplane.cluster_setup import JOBS, eventually, send
+from tests.controlplane.scheduler.example_objects import apply, example_objects
 from tests.controlplane.scheduler.pod_history import PodHistory
 from tests.controlplane.scheduler.scheduler_cluster import SchedulerCluster, node_of
 from tests.controlplane.scheduler.scheduler_process import SchedulerProcesses
@@ -55,6 +56,16 @@ async def test_an_urgent_gang_evicts_a_whole_gang(cluster: SchedulerCluster, sch
     job = await send(cluster.client, "GET", JOBS.path(cluster.namespace, "train"))
     assert "failed" not in job["status"], "the Job has ignored the eviction"
     assert not job["status"].get("conditions")
+
+
+async def test_the_api_server_accepts_the_deployment_and_its_pods(cluster: SchedulerCluster) -> None:
+    (deployment,) = example_objects("deployment.yaml")
+    template = deployment["spec"]["template"]
+    metadata = template["metadata"] | {"name": "tutti-scheduler-x", "namespace": "kube-system"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    stored, of_template = await apply(cluster.client, [deployment, pod], dry_run=True)
+    assert stored["spec"]["replicas"] == 2
+    assert of_template["spec"]["priority"] == 2_000_000_000
 
 
 async def test_the_api_server_serves_the_scheduler_by_its_flow_schemas(

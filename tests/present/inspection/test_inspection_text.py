@@ -156,6 +156,12 @@ def test_a_process_that_stands_by() -> None:
     assert "Pending pods" not in text
 
 
+def test_names_and_notes_cannot_control_the_terminal() -> None:
+    text = overview_text(state(scheduler_name="t\x1b[31m", notes=("x\x1b]0;title\x07",)), wide=False)
+    assert text.replace("\n", "").isprintable()
+    assert "Note:         x?]0;title?" in text
+
+
 def test_one_pod() -> None:
     given = state(
         namespace="team-a",

@@ -16,6 +16,7 @@ from tests.controlplane.faults.checks.history import (
     history_of,
 )
 from tests.controlplane.faults.soak_report import find_violations, missed_numbers
+from tests.controlplane.faults.watch_recorder import pod_change
 
 NOBODY = "no pod of a higher priority waited"
 FOR_NOTHING = "high has neither started nor been told why it waits"
@@ -80,6 +81,17 @@ def test_an_eviction_without_a_condition_is_useless() -> None:
     assert useless(*victim(disruption=""), DELETE, WAITS, TOLD) == ["it has no condition DisruptionTarget"]
 
 
+def test_a_condition_that_was_taken_back_does_not_count() -> None:
+    status = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": PREEMPTED, "message": "for p"}]}
+    item = {"metadata": {"uid": "v", "name": "v"}, "spec": {"containers": []}, "status": status}
+    assert pod_change(1, item, gone=False).disruption_message == "for p"
+    status["conditions"][0]["status"] = "False"
+    assert not pod_change(1, item, gone=False).disruption
+    without = pod(9.5, "v", "n", gang="low", priority=100)
+    changes = [*victim()[:2], without, replace(without, time=10, deleting=True)]
+    assert useless(*changes, DELETE, WAITS, TOLD) == ["it has no condition DisruptionTarget"]
+
+
 def test_an_eviction_for_nobody_is_useless() -> None:
     assert useless(*victim(), DELETE) == [NOBODY]
     assert useless(*victim(), DELETE, replace(WAITS, priority=100), replace(TOLD, priority=100)) == [NOBODY]
@@ -96,7 +108,7 @@ def test_a_nomination_names_the_beneficiary() -> None:
     assert not useless(*victim(), DELETE, replace(WAITS, nominated=""), other, starts)
 
 
-@pytest.mark.parametrize("name", ["default/high", "p", "default/p"])
+@pytest.mark.parametrize("name", ["default/high", "pod p", "default/p"])
 def test_the_condition_names_the_beneficiary(name: str) -> None:
     """By the gang, or by a uid or name of one of its pods, which stands for its gang."""
     named = victim(disruption_message=f"tutti: preempting to accommodate {name} of a higher priority")

@@ -20,8 +20,9 @@ def command(given: options.ClusterInput) -> None:
 
     Reads the cluster of the current kubeconfig context and prints a List of its objects as JSON, an object in each
     line. The dump has the fields that tutti schedule, explain and recommend read, and gives the same answers as the
-    cluster. It has no environment variables, commands, arguments, probes, managedFields and
-    last-applied-configuration; Secrets and ConfigMaps are never read. Names, labels, other annotations and images stay.
+    cluster. It has no environment variables, commands, arguments, probes, managedFields, and none of the annotations
+    in which kubectl, Rancher, kapp and operators keep a copy of the manifest. Secrets and ConfigMaps are never read.
+    Names, labels, other annotations and images stay.
 
     \b
     tutti dump > cluster.json

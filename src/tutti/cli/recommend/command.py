@@ -108,13 +108,14 @@ def _weights(context: click.Context, option: click.Parameter, text: str) -> dict
     help="How long to search for a better plan, measured by counted work, so that every run gives the same plan.",
 )
 @options.output("table", "wide", "json", "yaml", "name", "advice")
+@options.namespace("Of the pods that stay pending, show those of this namespace; the nodes are for the pods of all.")
 @click.option("--apply", "applied", is_flag=True, help="Also show which pod is on which node after the purchase.")
 @down_options.down
 @click.option(
     "--compare", "compare", is_flag=True, help="Also show which nodes other autoscalers would buy and remove."
 )
 @click.option("--report", metavar="FILE", help="Write an HTML page with a drawing of the plan, and the comparison.")
-@click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod stays pending.")
+@click.option("--fail-unschedulable", is_flag=True, help="Exit with 1 if a pod that is shown stays pending.")
 def command(
     pools: str | None,
     prices: str | None,
@@ -125,6 +126,7 @@ def command(
     weights: dict[str, int],
     time_limit: float,
     form: str,
+    namespace: str | None,
     applied: bool,
     down: bool,
     down_settings: dict[str, Any],
@@ -155,7 +157,9 @@ def command(
     from tutti.cli.recommend.advice import advice_text, check_constraint
     from tutti.cli.recommend.inputs import read_inputs
 
-    _check([*given.paths, pools, prices], form=form, applied=applied, compare=compare, report=report)
+    _check(
+        [*given.paths, pools, prices], form=form, namespace=namespace, applied=applied, compare=compare, report=report
+    )
     chosen = _options(objective, strategy, binder=binder, weights=weights)
     if down:
         from msgspec.structs import replace
@@ -169,25 +173,29 @@ def command(
         check_constraint(inputs.constraint)
     answer = _recommend(request, inputs.seconds)
     comparison = _compare(answer, request, time_limit) if compare or report is not None else None
-    result = RecommendationResult(recommendation=answer, request=request, comparison=comparison if compare else None)
+    result = RecommendationResult(
+        recommendation=answer, request=request, comparison=comparison if compare else None, namespace=namespace
+    )
     if form == "advice":
         click.echo(advice_text(answer, request, constraint=inputs.constraint))
     else:
         _print(result, form=form, applied=applied)
     if report is not None:
         _write(report, result, comparison=comparison, paths=[*_names(given), pools, prices])
-    if fail_unschedulable and answer.left:
+    if fail_unschedulable and result.pending:
         raise click.exceptions.Exit(1)
 
 
-def _check(paths: Sequence[str | None], *, form: str, applied: bool, compare: bool, report: str | None) -> None:
+def _check(
+    paths: Sequence[str | None], *, form: str, namespace: str | None, applied: bool, compare: bool, report: str | None
+) -> None:
     """Refuse options that exclude each other, before any file is read."""
     if paths.count("-") > 1:
         raise click.UsageError("only one of -f, --pools and --prices can be - (standard input).")
     if compare and form == "name":
         raise click.UsageError("--compare has no names to print: it does not go with -o name.")
-    if (compare or applied) and form == "advice":
-        raise click.UsageError("a ScalingAdvice has no place for --compare and --apply.")
+    if (compare or applied or namespace) and form == "advice":
+        raise click.UsageError("a ScalingAdvice has no place for --compare, --apply and -n.")
     if report is not None:
         from tutti.cli.recommend.write_report import check_report_path
 

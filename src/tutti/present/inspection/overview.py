@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tutti.present.inspection.state_tables import gangs_table, queue_table, reservation_line
-from tutti.present.tables import counted
+from tutti.present.tables import counted, printable
 from tutti.wire.scheduler_state import SchedulerState
 
 _SHOWN = 10
@@ -18,7 +18,7 @@ _PHASES = {"whole": "running", "waiting": "waiting", "partial": "partial", "prob
 
 def overview_text(state: SchedulerState, *, wide: bool) -> str:
     """Return the page."""
-    parts = ["\n".join(_summary(state))]
+    parts = ["\n".join(map(printable, _summary(state)))]
     gangs = tuple(gang for gang in state.gangs if gang.phase != "whole")
     if gangs:
         more = len(gangs) - _SHOWN

@@ -11,7 +11,7 @@ from tutti.exceptions import NotFoundError
 from tutti.present.inspection.ages import age, until
 from tutti.present.inspection.state_tables import GANG_STATUS
 from tutti.present.plan_rows import split_key
-from tutti.present.tables import NONE, counted, table
+from tutti.present.tables import NONE, counted, printable, table
 from tutti.wire.scheduler_state import PodState, QueuedTurn, SchedulerState
 
 _STATE = {"bound": "Bound", "assumed": "Assumed", "waiting": "Waiting", "not considered": "Skipped"}
@@ -122,5 +122,4 @@ def _holds(state: SchedulerState) -> Iterator[str]:
 
 
 def _line(label: str, text: str) -> str:
-    printable = "".join(char if char.isprintable() else "?" for char in text)
-    return f"{label + ':':<{_WIDTH}}{printable}"
+    return f"{label + ':':<{_WIDTH}}{printable(text)}"

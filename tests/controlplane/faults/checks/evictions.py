@@ -115,9 +115,9 @@ def _is_within(time: float, intervals: Iterable[Interval]) -> bool:
 
 
 def _victim(life: list[PodChange]) -> PodChange | None:
-    """Return the victim as it was before it was deleted, with the last condition it was given."""
+    """Return the victim as it was before it was deleted, with its condition at the end."""
     before = [pod for pod in life if not pod.deleting and not pod.gone]
     if not before:
         return None
-    told = next((pod for pod in reversed(life) if pod.disruption), before[-1])
+    told = next(pod for pod in reversed(life) if not pod.gone)
     return msgspec.structs.replace(before[-1], disruption=told.disruption, disruption_message=told.disruption_message)
