@@ -264,6 +264,7 @@ def test_the_time_limit_includes_new_credentials() -> None:
             await asyncio.Event().wait()
             return Identity()
 
+        await client.request("GET", "/")
         client._credentials.identity = run_program  # type: ignore[method-assign]
         with StoppedTime() as time:
             request = asyncio.create_task(client.request("POST", "/", b"{}", timeout=5.0))
@@ -272,9 +273,29 @@ def test_the_time_limit_includes_new_credentials() -> None:
             assert request.done()
         await request
 
-    error, server = with_client(OK, ask=ask)
+    error, server = with_client(OK, OK, ask=ask)
     assert "no answer in time" in str(error)
-    assert not server.requests
+    assert len(server.requests) == 1
+
+
+def test_the_first_credentials_may_take_longer() -> None:
+    async def ask(client: ApiClient) -> bytes:
+        identity, is_logged_in = client._credentials.identity, asyncio.Event()
+
+        async def log_in() -> Identity:
+            await is_logged_in.wait()
+            return await identity()
+
+        client._credentials.identity = log_in  # type: ignore[method-assign]
+        with StoppedTime() as time:
+            request = asyncio.create_task(client.request("GET", "/", timeout=5.0))
+            await time.pass_by(0)
+            await time.pass_by(50)
+            is_logged_in.set()
+        return await request
+
+    answer, _ = with_client(OK, ask=ask)
+    assert b"items" in answer
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0])

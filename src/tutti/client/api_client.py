@@ -3,8 +3,9 @@
 Contract: bodies are bytes of JSON, in and out. `request` sends a request once, or once more with new credentials after
 a 401; `read` repeats a GET that the server was too busy for, or that got no answer. Writes are never repeated here:
 only the caller knows what a lost answer means. The time limit of `request` covers everything: new credentials, the wait
-for a connection, both times that it is sent, and the answer; nothing leaves after it. Writes use connections of their
-own (`http`), unless the way to the server leads through a proxy. The client belongs to one event loop.
+for a connection, both times that it is sent, and the answer; nothing leaves after it. Only the first credentials are
+not counted: the user may have to log in. Writes use connections of their own (`http`), unless the way to the server
+leads through a proxy. The client belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class ApiClient:
         self.access = access
         self.clock = ServerClock(monotonic=monotonic, wall=wall)
         self._credentials = Credentials(access, monotonic=monotonic, wall=wall)
+        self._has_identity = False
         self._monotonic, self._draw = monotonic, draw
         self._headers = {"User-Agent": user_agent, "Accept": JSON}
         self._proxy = access.proxy or environment_proxy(access.server, os.environ)
@@ -85,6 +87,9 @@ class ApiClient:
         """Send a request and return the body of the answer."""
         if timeout <= 0:
             raise ApiError(f"{method} {path}: there is no time left for it")
+        if not self._has_identity:
+            await self._credentials.identity()
+            self._has_identity = True
         if method != "GET" and not self._proxy:
             return await self._write(method, path, body, query=query, content_type=content_type, timeout=timeout)
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
