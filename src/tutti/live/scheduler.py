@@ -96,6 +96,8 @@ class LiveScheduler:
             monotonic=monotonic,
             draw=draw,
             rediscover_every=options.rediscover_every,
+            # A process that finds the lease free and lists then need not list again when it has taken the lease.
+            may_list=lambda: self.leadership.has_looked,
         )
         self.cluster = WatchedCluster(profile, options.policy, recorder=self._new_recorder())
         self._heart = monotonic()
