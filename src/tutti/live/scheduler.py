@@ -323,13 +323,14 @@ class LiveScheduler:
 
     async def _finish_writes(self) -> bool:
         """Finish gangs that were begun, and wait for the answers to all writes; return whether they have come."""
+        writers = (self.binder, self.victims, self.statuses)
         try:
             async with asyncio.timeout(_WRITES_GRACE):
                 await asyncio.gather(self.binder.finish(), self.victims.finish())
                 await self.statuses.finish()
         except TimeoutError:
             return False
-        return True
+        return not any(writer.tasks.has_failed for writer in writers)
 
     async def _beat(self) -> None:
         """Show that the event loop makes progress; end the process when the lease is lost or a part has broken."""

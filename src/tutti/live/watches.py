@@ -37,8 +37,8 @@ _NO_RIGHT, _NOT_SERVED = (401, 403), (404, 405)
 """Statuses of a list that another attempt soon does not change."""
 _LOST_AFTER = 10.0
 """Seconds without news after which a required kind counts as lost."""
-_LONGEST_SILENCE = 150.0
-"""Seconds within which the server says something about every kind: bookmarks come every minute."""
+_LONGEST_SILENCE = 330.0
+"""Seconds within which the server is heard: the longest watch, and some more."""
 
 
 class Watches:
