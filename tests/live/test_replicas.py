@@ -67,6 +67,18 @@ def test_the_standby_writes_nothing_and_takes_over_from_a_killed_leader() -> Non
     play(scene)
 
 
+def test_a_process_that_finds_the_lease_free_lists_pods_once() -> None:
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        for identity in ("one", "two"):
+            scheduler = await run.started(identity, lease=LEASE)
+            assert scheduler.watches.reflectors["Pod"].lists == 1
+            scheduler.stop()
+            await run.ended(identity)
+
+    play(scene)
+
+
 def test_a_process_that_cannot_list_pods_does_not_take_the_lease() -> None:
     async def scene(run: LiveRun) -> None:
         run.add_nodes("n1")

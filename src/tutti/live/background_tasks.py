@@ -31,6 +31,11 @@ class BackgroundTasks:
         task.add_done_callback(self._note_end)
         return task
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a task has broken."""
+        return self._failure is not None
+
     def raise_failure(self) -> None:
         """Raise what broke the first task that has broken, if one has."""
         if self._failure is not None:

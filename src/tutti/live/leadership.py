@@ -46,6 +46,7 @@ class AlwaysLeads:
     write_timeout = 5.0
     may_write = True
     is_lost = False
+    has_looked = True
     leads_since = float("-inf")
     note = ""
 
@@ -80,6 +81,8 @@ class Leadership:
         """The monotonic time since which no other process leads."""
         self.is_lost = False
         """Whether this process led and no longer does."""
+        self.has_looked = False
+        """Whether the lease was looked at, if it could be."""
         self.holder = ""
         """Who held the lease when it was last read."""
         self.problem: Exception | None = None
@@ -185,6 +188,7 @@ class Leadership:
             started = self._monotonic()
             if started - self._heartbeat() < _MAX_SILENCE:
                 await self._try_to_hold(lock, started)
+                self.has_looked = True
             elif self._leads:
                 _LOG.error("the event loop makes no progress: the lease is not renewed")
             if self._leads and self._is_late():

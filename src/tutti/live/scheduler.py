@@ -98,6 +98,8 @@ class LiveScheduler:
             monotonic=monotonic,
             draw=draw,
             rediscover_every=options.rediscover_every,
+            # A process that finds the lease free and lists then need not list again when it has taken the lease.
+            may_list=lambda: self.leadership.has_looked,
         )
         self.cluster = WatchedCluster(profile, options.policy, recorder=self._new_recorder())
         self._heart = monotonic()
@@ -328,13 +330,14 @@ class LiveScheduler:
 
     async def _finish_writes(self) -> bool:
         """Finish gangs that were begun, and wait for the answers to all writes; return whether they have come."""
+        writers = (self.binder, self.victims, self.statuses)
         try:
             async with asyncio.timeout(_WRITES_GRACE):
                 await asyncio.gather(self.binder.finish(), self.victims.finish())
                 await self.statuses.finish()
         except TimeoutError:
             return False
-        return True
+        return not any(writer.tasks.has_failed for writer in writers)
 
     async def _beat(self) -> None:
         """Show that the event loop makes progress; end the process when the lease is lost or a part has broken."""

@@ -28,6 +28,8 @@ from tutti.live.background_tasks import BackgroundTasks
 _LOG = logging.getLogger("tutti.live")
 _LISTED_WITHIN = 30.0
 """Seconds after which an optional kind that cannot be listed, as with a broken conversion webhook, is a note."""
+_LOOK_EVERY = 0.005
+"""Seconds between two looks whether lists may begin."""
 _RIGHTS_WITHIN = 10.0
 """Seconds after which an optional kind that this process may not list is a note: a server that has just started does
 not know the rights of its users yet."""
@@ -35,12 +37,15 @@ _NO_RIGHT, _NOT_SERVED = (401, 403), (404, 405)
 """Statuses of a list that another attempt soon does not change."""
 _LOST_AFTER = 10.0
 """Seconds without news after which a required kind counts as lost."""
-_LONGEST_SILENCE = 150.0
-"""Seconds within which the server says something about every kind: bookmarks come every minute."""
+_LONGEST_SILENCE = 330.0
+"""Seconds within which the server is heard: the longest watch, and some more."""
 
 
 class Watches:
-    """See the module's docstring; `report` gets the changes of each piece of a stream, in the event loop."""
+    """See the module's docstring; `report` gets the changes of each piece of a stream, in the event loop.
+
+    No list begins before `may_list` is true.
+    """
 
     def __init__(
         self,
@@ -50,9 +55,10 @@ class Watches:
         monotonic: Callable[[], float],
         draw: random.Random,
         rediscover_every: float,
+        may_list: Callable[[], bool],
     ) -> None:
         self._client, self._report, self._monotonic, self._draw = client, report, monotonic, draw
-        self._rediscover_every = rediscover_every
+        self._rediscover_every, self._may_list = rediscover_every, may_list
         self._reflectors: dict[str, Reflector] = {}
         self._followed_since: dict[str, float] = {}
         self.tasks = BackgroundTasks()
@@ -144,6 +150,8 @@ class Watches:
                     continue
                 self.problem = None
                 backoff.reset()
+                while not self._may_list():
+                    await asyncio.sleep(_LOOK_EVERY)
                 self._follow({kind: found.resources[kind] for kind in kinds_to_schedule() if kind in found.resources})
                 gone = [kind for kind in self._reflectors if kind not in found.resources]
                 self._forget([k for k in gone if self._reflectors[k].resource.group not in found.stale_groups])
