@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.live_runs import LiveRun, play, quick_policy
 from tutti.engine.session.policy import Policy
@@ -68,15 +69,21 @@ def test_another_victim_is_chosen() -> None:
     play(scene)
 
 
-def test_a_new_process_reports_the_victims_of_the_last() -> None:
+@pytest.mark.parametrize("hard_budgets", [False, True])
+def test_a_new_process_reports_the_victims_of_the_last(hard_budgets: bool) -> None:
+    """Also if they were evicted through the eviction API, which writes the condition, too."""
+    policy = impatient()
+    policy = replace(policy, victims_allowed=replace(policy.victims_allowed, hard_budgets=hard_budgets))
+
     async def scene(run: LiveRun) -> None:
         run.add_nodes("n1")
         (stuck,) = run.add_pods("stuck", cpu="4", on="n1", priority=1, **GRACE)
-        await run.started(policy=impatient())
+        await run.started(policy=policy)
         (preemptor,) = run.add_pods("p", cpu="4", priority=100)
         await run.until(lambda: "deletionTimestamp" in run.pod(stuck)["metadata"])
+        await run.until(lambda: run.condition(stuck, "DisruptionTarget")["reason"] == "PreemptionByScheduler")
         await run.kill()
-        scheduler = await run.started("two", policy=impatient())
+        scheduler = await run.started("two", policy=policy)
         await run.until(lambda: scheduler.overdue.count == 1)
         await run.until(lambda: "has not left node n1" in run.condition(preemptor)["message"])
 

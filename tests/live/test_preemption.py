@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -166,6 +168,38 @@ def test_pods_without_less_priority_are_not_evicted() -> None:
         await run.until_quiet(scheduler)
         assert run.condition(waiting)["reason"] == "Unschedulable"
         assert not run.server.sent(method="DELETE")
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("rules", "victims"),
+    [
+        ({}, {"other", "own"}),
+        ({"daemons": True}, {"daemon", "other", "own"}),
+        ({"other_schedulers": False}, {"own"}),
+    ],
+)
+def test_rules_say_who_may_be_evicted(rules: dict[str, bool], victims: set[str]) -> None:
+    """Mirror pods never, because their kubelet starts them again at once."""
+
+    async def scene(run: LiveRun) -> None:
+        policy = quick_policy()
+        policy = replace(policy, victims_allowed=replace(policy.victims_allowed, **rules))
+        about: dict[str, dict[str, Any]] = {
+            "mirror": {"annotations": {"kubernetes.io/config.mirror": "hash"}},
+            "daemon": {"owner": ("DaemonSet", "d")},
+            "other": {"schedulerName": "default-scheduler"},
+            "own": {},
+        }
+        for name, how in about.items():
+            run.add_nodes(name)
+            run.add_pods(name, cpu="3", on=name, priority=1, **how)
+        scheduler = await run.started(policy=policy)
+        preemptors = run.add_pods("a", "b", "c", "d", cpu="3", **HIGH)
+        await run.until(lambda: all(run.condition(key) for key in preemptors))
+        await run.until_quiet(scheduler)
+        assert {name for name in about if is_leaving(run, f"default/{name}")} == victims
 
     play(scene)
 

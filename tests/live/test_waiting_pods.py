@@ -31,6 +31,24 @@ def test_only_pods_without_room_are_unschedulable() -> None:
     play(scene)
 
 
+def test_a_resource_claim_is_refused_by_name() -> None:
+    """Tutti does not allocate devices: nobody is bound, and nobody evicted, for a pod that uses one."""
+
+    async def scene(run: LiveRun) -> None:
+        run.add_nodes("n1")
+        run.add_pods("low", cpu="3", on="n1", priority=1)
+        scheduler = await run.started()
+        claims = [{"name": "gpu", "resourceClaimName": "two-gpus"}]
+        (key,) = run.add_pods("p", cpu="3", priority=9, resourceClaims=claims)
+        await run.until(lambda: run.condition(key))
+        await run.until_quiet(scheduler)
+        assert "resource claim(s) two-gpus: Tutti does not allocate devices yet" in run.condition(key)["message"]
+        assert not run.bound([key])
+        assert not run.server.sent(method="DELETE")
+
+    play(scene)
+
+
 def add_taken_node(run: LiveRun, name: str) -> None:
     """Make a node whose port 80 is taken."""
     run.add_pods(f"on-{name}", on=name, host_port=80)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tests.support.builders import node, pod
 from tests.support.live_runs import quick_policy
+from tutti.app.replay import replay
 from tutti.client.reflector import Unreadable
 from tutti.cluster.edits import Put, Remove
 from tutti.engine.placement.profile import Profile
 from tutti.live.inbox import RefusedBinding, RefusedEviction, TakenBackBinding
+from tutti.live.session_recorder import SessionRecorder
 from tutti.live.watched_cluster import WatchedCluster
+from tutti.wire.recording.reader import RecordingReader
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000
@@ -92,6 +99,26 @@ def test_an_eviction_that_was_not_sent_spares_nobody() -> None:
     refusal = RefusedEviction("default/v", "v", "default/a", "not the leader", spares_victim=False)
     assert cluster.run_session([refusal], NOW + 1).plan.released == ("default/a",)
     assert [each.pod for each in cluster.run_session([], NOW + SECOND).plan.evictions] == ["default/v"]
+
+
+def test_refusals_are_replayed(tmp_path: Path) -> None:
+    """The queue is told of them as in the recorded run, so that the plans are the same."""
+    policy = replace(quick_policy(first_backoff=SECOND, avoided_for=60 * SECOND), budget=None)
+    recorder = SessionRecorder(tmp_path, scheduler_name="default-scheduler", now=lambda: NOW)
+    cluster = WatchedCluster(Profile.default(), policy, recorder=recorder)
+    entries: list[Any] = [Put(node("n1")), Put(node("n2")), Put(pod("a", "3", priority=9))]
+    entries += [Put(pod("v", "3", on="n1", priority=1)), Put(pod("w", "3", on="n2", priority=2))]
+    evicted = []
+    for number in range(10):
+        plan = cluster.run_session(entries, NOW + number * 9 * SECOND).plan
+        evicted += [each.pod for each in plan.evictions]
+        entries = [RefusedEviction(each.pod, each.uid, each.by, "no") for each in plan.evictions]
+        entries += [RefusedBinding(each.pod, each.uid, each.node, "no") for each in plan.binds]
+    recorder.close()
+    assert set(evicted) == {"default/v", "default/w"}
+    (file,) = tmp_path.iterdir()
+    result = replay(RecordingReader([gzip.decompress(file.read_bytes())], file=file.name))
+    assert result.is_same, str(result)
 
 
 def test_an_object_that_cannot_be_read_keeps_its_last_version() -> None:

@@ -49,14 +49,6 @@ class RefusedEviction(msgspec.Struct, frozen=True):
     """Whether the server does not let this pod go, so that another one is chosen for a while."""
 
 
-class OverdueEviction(msgspec.Struct, frozen=True):
-    """A victim that should have left by now: its preemptor looks for other room."""
-
-    pod: str
-    by: str
-    """The pod for which it was evicted, perhaps one of a gang."""
-
-
 class TakenBackBinding(msgspec.Struct, frozen=True):
     """A planned binding that a dry run did not send and nobody else did: the pod is pending again."""
 
@@ -64,7 +56,7 @@ class TakenBackBinding(msgspec.Struct, frozen=True):
     uid: str | None
 
 
-Entry = Change | RefusedBinding | RefusedEviction | OverdueEviction | TakenBackBinding
+Entry = Change | RefusedBinding | RefusedEviction | TakenBackBinding
 
 
 class Inbox:

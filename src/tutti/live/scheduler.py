@@ -118,7 +118,6 @@ class LiveScheduler:
         self._tell = tell_waiting(self.statuses, self.events, self.newest)
         self._refused_evictions = RefusedEvictions(self.newest, self._tell)
         self.overdue = OverdueVictims(
-            self.inbox,
             self.newest,
             self.events,
             scheduler_name=options.scheduler_name,

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from tutti.client.reflector import Unreadable
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Edit, Put, Remove, Unbind, Unevict
-from tutti.engine.gangs.cluster_gangs import Gangs
 from tutti.engine.placement.engine import Engine
 from tutti.engine.placement.profile import Profile
 from tutti.engine.session.plan import Plan
@@ -23,7 +22,7 @@ from tutti.engine.session.queue import Queue
 from tutti.engine.session.session import session
 from tutti.engine.session.waiting.spared_victims import SparedVictim
 from tutti.kube.objects import PodDisruptionBudget
-from tutti.live.inbox import Entry, OverdueEviction, RefusedBinding, RefusedEviction, TakenBackBinding
+from tutti.live.inbox import Entry, RefusedBinding, RefusedEviction, TakenBackBinding
 from tutti.live.session_recorder import SessionRecorder
 from tutti.wire.recording.recorder import RefusedBindingRecord, RefusedEvictionRecord
 
@@ -67,8 +66,6 @@ class WatchedCluster:
                     self._apply(Unbind(entry.pod, entry.uid))
                 case RefusedEviction():
                     self._take_back_eviction(entry, now)
-                case OverdueEviction():
-                    self._retry_preemptor(self._gang_or_pod(entry.by))
 
     def run_session(self, entries: Sequence[Entry], now: int) -> SessionResult:
         """Bring what has happened into the cluster, and run a session."""
@@ -114,18 +111,10 @@ class WatchedCluster:
                 self._record(Put(budget))
                 self.cluster.observe(Put(budget))
         until = now + self._patience.avoided_for
-        self._retry_preemptor(entry.by, SparedVictim(entry.pod, entry.uid, until) if entry.spares_victim else None)
-
-    def _retry_preemptor(self, preemptor: str, victim: SparedVictim | None = None) -> None:
-        self.queue.eviction_refused(preemptor, victim)
+        victim = SparedVictim(entry.pod, entry.uid, until) if entry.spares_victim else None
+        self.queue.eviction_refused(entry.by, victim)
         if self._recorder is not None:
-            self._recorder.refused_eviction(RefusedEvictionRecord(preemptor, victim))
-
-    def _gang_or_pod(self, pod: str) -> str:
-        """Return the key of a pod's gang; the pod itself if it has none, or is gone."""
-        row = self.cluster.pods.row_of.get(pod)
-        gang = Gangs.of(self.cluster).key_of(row) if row is not None else None
-        return pod if gang is None else gang
+            self._recorder.refused_eviction(RefusedEvictionRecord(entry.by, victim))
 
     def _take_back_binding(self, entry: RefusedBinding, now: int) -> None:
         if entry.pod not in self.cluster.pods.row_of:

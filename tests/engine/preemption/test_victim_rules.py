@@ -10,7 +10,7 @@ from tests.support.builders import node, pod
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.edits import Put, Remove
 from tutti.engine.placement.engine import Engine
-from tutti.engine.preemption.victim_rules import VictimRules
+from tutti.engine.preemption.victim_rules import SparingRules, VictimRules
 from tutti.engine.session.policy import OFFLINE, Policy
 from tutti.engine.session.session import session
 from tutti.kube import objects as k
@@ -78,3 +78,9 @@ def test_preemption_evicts_only_what_the_rules_allow(is_gang: bool) -> None:
 
 def test_policies_have_no_rules_by_default() -> None:
     assert Policy().victims_allowed == VictimRules()
+
+
+def test_spared_pods_are_known_by_their_uids() -> None:
+    cluster = Cluster((*(node(name, cpu="4") for name in victims()), *victims().values()))
+    rules = SparingRules(spared=frozenset({("default/own", "own"), ("default/other", "another"), ("default/x", "x")}))
+    assert allowed(cluster, rules) == {"mirror", "daemon", "other"}

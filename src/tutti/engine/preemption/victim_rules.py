@@ -29,8 +29,6 @@ class VictimRules(msgspec.Struct, frozen=True, kw_only=True):
     """Whether pods of other schedulers may be evicted."""
     hard_budgets: bool = False
     """Whether no eviction may break a disruption budget; otherwise such victims are the last choice."""
-    spared: frozenset[tuple[str, str | None]] = frozenset()
-    """Pods that are not evicted, by key and uid."""
 
     def may_evict(self, cluster: Cluster, rows: Rows, scheduler_name: str) -> Bools:
         """Return which pods these rules allow to evict, for a scheduler of a name."""
@@ -42,6 +40,18 @@ class VictimRules(msgspec.Struct, frozen=True, kw_only=True):
             allowed &= (traits.flags[rows] & unwanted) == 0
             if not self.other_schedulers:
                 allowed &= traits.schedulers[rows] == traits.number_of(scheduler_name)
+        return allowed
+
+
+class SparingRules(VictimRules, frozen=True, kw_only=True):
+    """Rules of one turn, which spares some pods besides."""
+
+    spared: frozenset[tuple[str, str | None]]
+    """Pods that are not evicted, by key and uid."""
+
+    def may_evict(self, cluster: Cluster, rows: Rows, scheduler_name: str) -> Bools:
+        """Return which pods these rules allow to evict, for a scheduler of a name."""
+        allowed = VictimRules.may_evict(self, cluster, rows, scheduler_name)
         for key, uid in self.spared:
             row = cluster.pods.row_of.get(key)
             if row is not None and cluster.pod(key).metadata.uid == uid:

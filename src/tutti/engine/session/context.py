@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from tutti.cluster.edits import Release
@@ -17,6 +18,7 @@ from tutti.engine.gangs.placer import GangPlacer
 from tutti.engine.placement.engine import Decision, Engine
 from tutti.engine.plugins.base import Area
 from tutti.engine.preemption.gang_preemption import Evictions, GangPreemption
+from tutti.engine.preemption.victim_rules import SparingRules
 from tutti.engine.reasons.visible_names import visible_pods
 from tutti.engine.session.eviction import Evictor
 from tutti.engine.session.plan import WaitsFor
@@ -25,6 +27,7 @@ from tutti.engine.session.policy import Policy
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.possible_victims import PossibleVictims
 from tutti.engine.session.waiting.retry_hints import RoomClass
+from tutti.kube.times import micros
 
 T = TypeVar("T")
 
@@ -54,6 +57,8 @@ class FailedAttempt(NamedTuple):
     """Nodes where victims are leaving for the turn."""
     has_evicted: bool = False
     """Whether the attempt evicted pods for which the turn now waits."""
+    retry_at: int | None = None
+    """When the first pod that the turn waits for should have left, in microseconds."""
 
     def may_be_cured(self, events: Sequence[int]) -> bool:
         """Return whether an event that may cure the failure has happened since the attempt."""
@@ -73,6 +78,7 @@ class SessionContext:
         self.plan = PlanBuilder(engine.cluster, now)
         self.stuck_before: int | None = None
         """Pods that should have left before this time, in microseconds, are not expected to leave."""
+        self._leaves_within = 0
         terminating_since: int | None = None
         hold_until: int | None = None
         if policy.victims == "terminate":
@@ -81,6 +87,7 @@ class SessionContext:
             terminating_since = now
             if policy.patience is not None:
                 hold_until, self.stuck_before = now + policy.patience.reserved_for, now - policy.patience.leaves_within
+                self._leaves_within = policy.patience.leaves_within
         self.evictor = Evictor(
             engine,
             self.gangs,
@@ -95,6 +102,8 @@ class SessionContext:
         """Whether only hard disruption budgets kept the last `find_evictions` from finding victims."""
         self.victim_rules = policy.victims_allowed
         """Which pods the turn that is taken may evict."""
+        self.spared: frozenset[tuple[str, str | None]] = frozenset()
+        """Pods that this turn does not evict because their eviction was refused, by key and uid."""
         self.budget = WorkBudget(policy.budget)
         """The work that the session's attempts may still do."""
         self.area_for: Callable[[Sequence[str]], Area | None] = lambda _pods: None
@@ -144,7 +153,10 @@ class SessionContext:
 
     def spare_victims(self, pods: Iterable[tuple[str, str | None]]) -> None:
         """Let the turn that is taken not evict some pods, by key and uid."""
-        self.victim_rules = replace(self.policy.victims_allowed, spared=frozenset(pods))
+        self.spared = frozenset(pods)
+        self.victim_rules = rules = self.policy.victims_allowed
+        if self.spared:
+            self.victim_rules = SparingRules(**structs.asdict(rules), spared=self.spared)
 
     def limited_area(self, area: Area | None) -> Area:
         """Return the part of an area where the turn that is taken may evict pods, if that is limited."""
@@ -161,8 +173,24 @@ class SessionContext:
         reader = next((decision.pod for decision in evictions.decisions), "")
         text = f"waits for {visible_pods((*evictions.victims, *evictions.leaving), reader=reader)} to leave"
         nodes = tuple(dict.fromkeys(decision.node or "" for decision in evictions.decisions))
-        events, has_evicted = tuple(self.cluster.events), bool(evictions.victims)
-        return FailedAttempt(text, _CURES_OF_NOMINATED, events, leaving=nodes, has_evicted=has_evicted)
+        return FailedAttempt(
+            text,
+            _CURES_OF_NOMINATED,
+            tuple(self.cluster.events),
+            leaving=nodes,
+            has_evicted=bool(evictions.victims),
+            retry_at=self.stuck_at((*evictions.victims, *evictions.leaving)),
+        )
+
+    def stuck_at(self, pods: Iterable[str]) -> int | None:
+        """Return when the first of some pods, as far as they are terminating, counts as stuck; None if none will."""
+        if self.stuck_before is None:
+            return None
+        found = (self.cluster.pods.objects[row] for row in map(self.cluster.pods.row_of.get, pods) if row is not None)
+        deleted = (pod.metadata.deletion_timestamp for pod in found if pod is not None)
+        times = (micros(time) for time in deleted if time is not None)
+        first = min((time for time in times if time >= self.stuck_before), default=None)
+        return None if first is None else first + self._leaves_within + 1
 
     def record_binds(self, decisions: Iterable[Decision], gang: str | None = None) -> None:
         """Record in the plan that pods are bound."""
@@ -172,27 +200,20 @@ class SessionContext:
     def release_holds(self, pods: Iterable[str]) -> None:
         """Release the holds of pods that do not fit on their nodes, so that other pods may use the room."""
         for pod in pods:
-            if self.policy.preemption and pod in self.cluster.holds:
+            if pod in self.cluster.holds:
                 self.cluster.apply(Release(pod))
 
     def with_refusals(self, pods: Sequence[str], message: str, waits_for: WaitsFor) -> tuple[str, WaitsFor]:
         """Return why pods of a turn wait: after refused bindings or evictions the turn may not lack room."""
         if waits_for != "room":
             return message, waits_for
-        area = self.area_for(pods)
+        area, refusals = self.area_for(pods), []
         if area is not None:
             avoided = self.cluster.nodes.count - len(area.rows)
-            message, waits_for = (
-                f"{message} Nodes avoided for a while because a binding was refused: {avoided}.",
-                "correction",
-            )
-        spared = len(self.victim_rules.spared)
-        if spared:
-            message, waits_for = (
-                f"{message} Pods spared for a while because their eviction was refused: {spared}.",
-                "correction",
-            )
-        return message, waits_for
+            refusals.append(f"Nodes avoided for a while because a binding was refused: {avoided}.")
+        if self.spared:
+            refusals.append(f"Pods spared for a while because their eviction was refused: {len(self.spared)}.")
+        return (" ".join((message, *refusals)), "correction") if refusals else (message, waits_for)
 
     def room_kind(
         self,
@@ -226,7 +247,9 @@ class SessionContext:
         cures = failure.cures
         if priority is not None and self.policy.victims_allowed.hard_budgets:
             cures |= {Event.OBJECTS}  # a disruption budget may allow more evictions than before
-        return FailureKind(key, cures, failure.events, classes=classes, watched_rows=watched, needed=needed)
+        return FailureKind(
+            key, cures, failure.events, classes=classes, watched_rows=watched, needed=needed, retry_at=failure.retry_at
+        )
 
     def pod_kind(self, row: int) -> tuple[int, int]:
         """Return the pod's spec number and label class: pods with the same kind differ at most in their owners."""

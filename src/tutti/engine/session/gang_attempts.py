@@ -147,7 +147,7 @@ class GangAttempts:
         context = self._context
         if state.running or any(pod in self._cluster.holds for pod in turn.pods) or context.area_for(turn.pods):
             return None
-        if context.eviction_area is not None or context.victim_rules.spared:
+        if context.eviction_area is not None or context.spared:
             return None
         gang, preempts = state.gang, self._may_preempt(state)
         kinds = tuple((*self._context.pod_kind(row), state.part_of[row]) for row in state.waiting)

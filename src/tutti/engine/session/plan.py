@@ -188,7 +188,7 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
     holds: tuple[Hold, ...] = ()
     """New holds: for the nominated pods, and for a starving turn."""
     released: tuple[str, ...] = ()
-    """Pods that stay pending and lose their holds; a binder clears their nominations."""
+    """Pods that stay pending and lose their holds, or are nominated without one; a binder clears their nominations."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
     """Disruption budgets as the evictions leave them."""
     partial_gangs: tuple[PartialGang, ...] = ()

@@ -179,6 +179,11 @@ class PlanBuilder:
             for pod in self._binds:
                 self._cluster.apply(SetStart(pod, self._now))
 
+    def _has_old_nomination(self, pod: str) -> bool:
+        """Return whether a pod is still nominated although no room is held: its binding was refused."""
+        waits = self._unschedulable[pod].waits_for
+        return waits != "victims" and bool(self._cluster.pod(pod).status.nominated_node_name)
+
     def plan(self, not_considered: Sequence[NotConsidered] = ()) -> Plan:
         """Return the plan."""
         placed = Counter(bound.gang for bound in self._binds.values())
@@ -191,7 +196,10 @@ class PlanBuilder:
             plan,
             turns=tuple(self._turns),
             holds=tuple(hold for pod, hold in after.items() if before.get(pod) != hold),
-            released=tuple(pod for pod in before if pod not in after and pod not in self._binds),
+            released=(
+                *(pod for pod in before if pod not in after and pod not in self._binds),
+                *(pod for pod in self._unschedulable if pod not in before and self._has_old_nomination(pod)),
+            ),
             budgets=tuple(self._budgets.values()),
             partial_gangs=tuple(self.partial_gangs),
         )

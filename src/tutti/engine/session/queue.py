@@ -142,7 +142,7 @@ class Queue(QueueState):
         self._index = None  # the turn is due when its backoff is over, whatever happens
 
     def eviction_refused(self, preemptor: str, victim: SparedVictim | None = None) -> None:
-        """Record that a victim of a pod or gang does not leave: the server refused the eviction, or the victim stays.
+        """Record that the server refused to evict a victim of a pod or gang.
 
         The eviction does not count as one in vain, and the next session gives back the room that is held for the pod or
         gang, which is due when its backoff is over. A `victim` is not chosen again until its time.
@@ -174,9 +174,11 @@ class Queue(QueueState):
     def evictions_in_vain(self, turn: Turn) -> int:
         """Return how often a turn, and pods of its controller before it, have evicted others and did not start.
 
-        Evictions from before the last change of nodes do not count.
+        Evictions from before the last change of nodes do not count, and none whose victims are overdue.
         """
         entry, lost = self.waiting.get(turn.name), self.races.lost
+        if entry is not None and entry.evictions and entry.stuck_at is not None and entry.stuck_at <= self._last_now:
+            entry = replace(entry, evictions=entry.evictions - 1)
         if not lost and (entry is None or not entry.evictions):
             return 0
         counted = (entry, lost.get(preemptor_of(turn, self.cluster)) if lost else None)

@@ -242,6 +242,7 @@ class QueuePasses(Passes):
             needs_room=failure.needs_room,
             waits_for_victims=bool(failure.leaving),
             evictions=evictions,
+            stuck_at=failure.retry_at,
             evicted_at=node_events(self.cluster) if evictions else (),
             no_reservation_before=previous.no_reservation_before if previous is not None else 0,
         )

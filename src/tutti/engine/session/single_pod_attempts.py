@@ -51,7 +51,7 @@ class SinglePodAttempts:
         pod_kind = self._context.pod_kind(self._cluster.pod_row(key))
         held = key if key in self._cluster.holds else ""
         area = self._context.area_for((key,))
-        is_limited = area is not None or self._context.eviction_area is not None or self._context.victim_rules.spared
+        is_limited = area is not None or self._context.eviction_area is not None or self._context.spared
         limited = key if is_limited else ""
         return held, limited, pod_kind, controller(pod), pod.spec.priority, pod.spec.preemption_policy
 
@@ -87,7 +87,7 @@ class SinglePodAttempts:
                 outcome = self._find_victims(remaining[0], area)
                 pod = remaining.pop(0)
                 if isinstance(outcome, PodFailure):
-                    known_failure = self._known_failures.put(kind, (outcome, self._failed_attempt(outcome)))
+                    known_failure = self._known_failures.put(kind, (outcome, self._failed_attempt(pod, outcome)))
                     return failures | self._refuse_pods((pod, *remaining), *known_failure)
                 priority = int(self._cluster.pods.priority[self._cluster.pod_row(pod)])
                 if not context.evictor.carry_out(outcome, preemptor=pod, gang=None, priority=priority):
@@ -133,13 +133,19 @@ class SinglePodAttempts:
         lower = (pods.node[:length] >= 0) & (pods.group[:length] >= 0) & (pods.priority[:length] < pods.priority[row])
         return bool(lower.any())
 
-    def _failed_attempt(self, failure: PodFailure) -> FailedAttempt:
+    def _failed_attempt(self, pod: str, failure: PodFailure) -> FailedAttempt:
         """Return the failed attempt of a pod's turn, with the events that may cure the failure."""
         decision = failure.decision
         plugins = {decision.refused.plugin} if decision.refused is not None else decision.plugins
         cures = self._engine.evaluator.retry_events(plugins) if plugins else frozenset(Event)
         needs_room = "NodeResourcesFit" in plugins
-        return FailedAttempt(failure.message, cures, tuple(self._cluster.events), needs_room, frozenset(plugins))
+        attempt = FailedAttempt(failure.message, cures, tuple(self._cluster.events), needs_room, frozenset(plugins))
+        hold = self._cluster.holds.get(pod) if failure.waits_for_victims else None
+        if hold is None:
+            return attempt
+        keys, row = self._cluster.pods.keys, self._cluster.nodes.row_of[hold.node]
+        leaving = (keys[each] for each in self._cluster.pods_on_row[row])
+        return attempt._replace(retry_at=self._context.stuck_at(leaving))
 
     def _refuse_pods(
         self, pods: Iterable[str], failure: PodFailure, attempt: FailedAttempt

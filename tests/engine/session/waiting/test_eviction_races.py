@@ -24,7 +24,8 @@ Bound = Callable[["World", Pod], None]
 class World:
     """Nodes full of pods whose controller creates them again, and a preemptor of higher priority."""
 
-    def __init__(self, *nodes: str, gang: bool = False) -> None:
+    def __init__(self, *nodes: str, gang: bool = False, policy: Policy = POLICY, tolerates: str | None = None) -> None:
+        self.policy, self.tolerates = policy, tolerates
         self.labels = {COSCHEDULING_LABEL: "g"} if gang else {}
         self.cluster = Cluster((*map(node, nodes), pod_group("g", 1)))
         self.queue, self.engine, self.now = Queue(self.cluster), Engine(self.cluster), START
@@ -39,13 +40,14 @@ class World:
 
     def create(self) -> None:
         name, owner = f"high-{next(self.names)}", ("ReplicaSet", "high")
-        self.cluster.observe(Put(pod(name, "3", priority=10, owner=owner, labels=self.labels)))
+        how = {"labels": self.labels, "tolerates": self.tolerates}
+        self.cluster.observe(Put(pod(name, "3", priority=10, owner=owner, **how)))
 
     def run(self, rounds: int, bound: Bound) -> list[str]:
         """Run sessions in which victims leave at once; return what was evicted."""
         first = len(self.evicted)
         for _ in range(rounds):
-            plan = session(self.engine, self.queue, self.now, POLICY)
+            plan = session(self.engine, self.queue, self.now, self.policy)
             for eviction in plan.evictions:
                 self.evicted.append(eviction.pod)
                 self.cluster.observe(Remove("Pod", eviction.pod, eviction.uid))
@@ -105,6 +107,26 @@ def test_a_race_that_is_won_makes_good_for_those_that_were_lost() -> None:
     assert not world.queue.races.lost
     world.create()
     assert len(world.run(20, reject)) == 2
+
+
+@pytest.mark.parametrize("gang", [False, True])
+def test_lost_races_do_not_limit_evictions_on_own_nodes(gang: bool) -> None:
+    """No other scheduler uses nodes with the taint, although the victims there are dearer."""
+    world = World(gang=gang, policy=replace(POLICY, own_nodes=("own", "yes")), tolerates="own")
+    cluster = world.cluster
+    for name, taint in (("shared", None), ("also-shared", None), ("mine", "own"), ("theirs", "other")):
+        cluster.observe(Put(node(name, taint=taint)))
+        cluster.observe(Put(pod(f"on-{name}", "3", on=name, priority=5 if taint else 1, owner=("ReplicaSet", "low"))))
+    nodes = []
+
+    def lose(world: World, preemptor: Pod) -> None:
+        nodes.append(preemptor.spec.node_name)
+        reject(world, preemptor)
+
+    world.run(40, lose)
+    assert set(nodes[:2]) <= {"shared", "also-shared"}
+    assert len(nodes) > 5
+    assert set(nodes[2:]) == {"mine"}
 
 
 def test_a_record_keeps_the_races() -> None:

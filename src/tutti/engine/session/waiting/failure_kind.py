@@ -20,6 +20,7 @@ class FailureKind:
         "key",
         "needed",
         "needs_room",
+        "retry_at",
         "room_found_at",
         "rows_with_room",
         "turns",
@@ -35,6 +36,7 @@ class FailureKind:
         classes: frozenset[RoomClass] = frozenset(),
         watched_rows: frozenset[int] = frozenset(),
         needed: int = 1,
+        retry_at: int | None = None,
     ) -> None:
         self.key, self.cures, self.events = key, cures, events
         self.classes = classes
@@ -43,6 +45,8 @@ class FailureKind:
         """Node rows whose change may cure the turns in any case: victims are leaving there."""
         self.needed = needed
         """How many pods of each turn must fit at once."""
+        self.retry_at = retry_at
+        """When the turns are tried again even if nothing changes, in microseconds; None: after the usual time."""
         self.needs_room = False
         """Whether more free resources would have helped the turn that failed last."""
         self.room_found_at = (-1, -1, -1)

@@ -73,6 +73,9 @@ class WaitingIndex:
         known.events, known.needs_room = failure.events, entry.needs_room
         if known.checked_at != entry.tried:
             self._retry_later(known, entry.tried)
+        known.retry_at = failure.retry_at
+        if known.retry_at is not None:
+            self._push_retry(known.retry_at, known)
         known.turns.put(name, entry.order, entry.backoff_ends(self.patience))
         self._kind_of[name] = known
         self.cool(known)
@@ -97,8 +100,16 @@ class WaitingIndex:
     def _retry_later(self, kind: FailureKind, now: int) -> None:
         """Make a kind due again by time."""
         kind.checked_at = now
+        self._push_retry(now + self.patience.retry_after, kind)
+
+    def _push_retry(self, time: int, kind: FailureKind) -> None:
         self._pushed += 1
-        heapq.heappush(self._retries, (now + self.patience.retry_after, self._pushed, kind))
+        heapq.heappush(self._retries, (time, self._pushed, kind))
+
+    def _is_retried_at(self, kind: FailureKind, time: int) -> bool:
+        """Return whether a kind is still to be tried again at a time for which it was pushed."""
+        is_due = kind.retry_at == time or kind.checked_at == time - self.patience.retry_after
+        return bool(kind.turns) and is_due
 
     def _add(self, kind: FailureKind) -> None:
         self._kinds[kind.key] = kind
@@ -203,13 +214,14 @@ class WaitingIndex:
         return [name] if kind is None else list(kind.turns)
 
     def note_time(self, now: int) -> None:
-        """Make the kinds hot that were not tried for `Patience.retry_after`."""
+        """Make the kinds hot that were not tried for `Patience.retry_after`, or whose own time has come."""
         kinds = []
         while self._retries and self._retries[0][0] <= now:
             due, _, kind = heapq.heappop(self._retries)
-            if kind.turns and kind.checked_at == due - self.patience.retry_after:
+            if self._is_retried_at(kind, due):
                 kinds.append(kind)
         for kind in kinds:
+            kind.retry_at = None
             self._heat_for_check(kind)
             self._retry_later(kind, now)
 
@@ -258,7 +270,7 @@ class WaitingIndex:
                 times += [time for time in map(retry_time, kind.turns) if time is not None]
         while self._retries:
             due, _, kind = self._retries[0]
-            if kind.turns and kind.checked_at == due - self.patience.retry_after:
+            if self._is_retried_at(kind, due):
                 times.append(due)
                 break
             heapq.heappop(self._retries)

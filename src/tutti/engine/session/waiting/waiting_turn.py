@@ -30,6 +30,8 @@ class WaitingTurn(msgspec.Struct, frozen=True):
     """How often the turn has evicted pods since it waits, and in vain before that."""
     evicted_at: tuple[int, ...] = ()
     """The counters of node events at the last of these evictions."""
+    stuck_at: int | None = None
+    """When the first pod that the turn waits for should have left: its eviction was not in vain, but is overdue."""
     no_reservation_before: int = 0
     """The turn gets no reservation before this time, because its last reservation was held for too long."""
 

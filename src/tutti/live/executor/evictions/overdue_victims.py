@@ -1,8 +1,8 @@
 """Victims that outlast their grace period: reported once, and no longer waited for.
 
-A kubelet that is gone, or a finalizer, may keep an evicted pod for hours. After a while its preemptor looks for other
-room (`Patience.leaves_within`); users learn from an event on the victim, and from what the preemptor is told, that the
-node or a finalizer needs attention.
+A kubelet that is gone, or a finalizer, may keep an evicted pod for hours. After a while sessions do not wait for it any
+more (`Patience.leaves_within`), and its preemptor looks for other room; users learn from an event on the victim, and
+from what the preemptor is told, that the node or a finalizer needs attention.
 
 Contract: `observe` notes which pods this scheduler evicts, by their conditions, so that a new process goes on where the
 last one ended. `run` reports overdue victims while this process leads, and ends only by cancellation. `with_notes` adds
@@ -25,7 +25,6 @@ from tutti.kube.objects import Pod
 from tutti.kube.times import micros
 from tutti.live.executor.evictions.disruption_target import preemptor_uid
 from tutti.live.executor.waiting_reasons import Waiting
-from tutti.live.inbox import Inbox, OverdueEviction
 from tutti.live.newest_objects import NewestObjects
 
 _LOG = logging.getLogger("tutti.live")
@@ -50,7 +49,6 @@ class OverdueVictims:
 
     def __init__(
         self,
-        inbox: Inbox,
         newest: NewestObjects,
         events: EventRecorder,
         *,
@@ -59,7 +57,7 @@ class OverdueVictims:
         may_write: Callable[[], bool],
         now: Callable[[], int],
     ) -> None:
-        self._inbox, self._newest, self._events, self._may_write, self._now = inbox, newest, events, may_write, now
+        self._newest, self._events, self._may_write, self._now = newest, events, may_write, now
         self._scheduler_name, self._leaves_within = scheduler_name, leaves_within
         self._leaving: dict[str, _Victim] = {}
         """Victims that are not overdue yet, by key."""
@@ -94,10 +92,13 @@ class OverdueVictims:
         """Report overdue victims until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_EVERY)
-            if self._leaving and self._may_write():
-                now = self._now()
-                for victim in [each for each in self._leaving.values() if each.due < now]:
-                    self._report(victim)
+            self._report_overdue()
+
+    def _report_overdue(self) -> None:
+        if self._leaving and self._may_write():
+            now = self._now()
+            for victim in [each for each in self._leaving.values() if each.due < now]:
+                self._report(victim)
 
     def _report(self, victim: _Victim) -> None:
         del self._leaving[victim.pod]
@@ -113,11 +114,10 @@ class OverdueVictims:
         _LOG.warning("%s was %s", victim.pod, note)
         about = Regarding("Pod", namespace, name, victim.uid)
         self._events.record(about, "EvictionOverdue", note, action="Preempting", kind="Warning")
-        if victim.preemptor:
-            self._inbox.put((OverdueEviction(victim.pod, victim.preemptor),))
 
     def with_notes(self, plan: Plan, messages: Iterable[Waiting]) -> Iterator[Waiting]:
         """Yield what pods are told, with the overdue victims of each."""
+        self._report_overdue()
         if not self._overdue:
             yield from messages
             return
