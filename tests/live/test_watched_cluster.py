@@ -36,7 +36,7 @@ def test_reports_become_a_plan() -> None:
 def test_a_refused_binding_is_planned_elsewhere_after_its_backoff() -> None:
     cluster = watched(first_backoff=SECOND, longest_backoff=SECOND, avoided_for=60 * SECOND)
     first = places(cluster, Put(node("n1")), Put(node("n2")), Put(pod("a")))["default/a"]
-    result = cluster.run_session([RefusedBinding("default/a", "a", first, "no")], NOW)
+    result = cluster.run_session([RefusedBinding("default/a", "a", first, "no", avoids_node=True)], NOW)
     assert not result.plan.binds
     assert result.wake == NOW + SECOND
     assert places(cluster, now=NOW + SECOND) == {"default/a": "n2" if first == "n1" else "n1"}
