@@ -37,7 +37,7 @@ class QueueRecord(msgspec.Struct, frozen=True):
     wake: int | None = None
     partial: PartialGangs = PartialGangs()
     avoided: dict[str, AvoidedNodes] = {}
-    """Nodes where the binding of a pod failed, by pod key."""
+    """Pods whose bindings failed, and the nodes that they avoid, by pod key."""
 
 
 class QueueState:
@@ -116,7 +116,7 @@ class QueueState:
 
     @property
     def avoided(self) -> dict[str, AvoidedNodes]:
-        """Nodes where the binding of a pod failed, by pod key; replaced as a whole, never changed in place."""
+        """Pods whose bindings failed, and the nodes that they avoid, by key; replaced as a whole."""
         return self._avoided
 
     @avoided.setter
