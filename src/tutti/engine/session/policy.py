@@ -29,7 +29,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     starving_after: int = 60 * SECOND
     """A turn that has waited for room for this long gets a reservation."""
     partial_for: int = 60 * SECOND
-    """After this time the bound pods of a gang that runs in part, and never ran whole, are evicted."""
+    """After this time the bound pods of a gang that runs in part, never ran whole and could not be completed, are
+    evicted."""
     counted_quiet_for: int = 2 * SECOND
     """A gang whose size is only counted from its pods starts when its newest pod is this old."""
     undo_started_within: int = 0
