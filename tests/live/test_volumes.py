@@ -146,6 +146,27 @@ def test_a_provisioner_that_gives_a_claim_back() -> None:
     play(scene)
 
 
+def test_a_provisioner_that_gives_one_claim_of_a_gang_back() -> None:
+    """Only that pod avoids its node: the other one is pinned by its own claim to a node that is not at fault."""
+
+    async def scene(run: LiveRun) -> None:
+        prepare(run, "c0", "c1", nodes=("n1", "n2", "n3"))
+        await run.started(policy=quick_policy(avoided_for=3_600_000_000))
+        run.add_group("g", 2)
+        labels = {COSCHEDULING_LABEL: "g"}
+        gang = [add_pod(run, f"g-{n}", f"c{n}", labels=labels, cpu="3") for n in range(2)]
+        await run.until(lambda: selected(run, "c0") and selected(run, "c1"))
+        first = [selected(run, name) for name in ("c0", "c1")]
+        run.objects.patch("PersistentVolumeClaim", "default/c1", {"metadata": {"annotations": {SELECTED: None}}})
+        await run.until(lambda: selected(run, "c1") not in ("", first[1]))
+        provision(run, "c0")
+        provision(run, "c1")
+        await run.until_bound(gang)
+        assert run.node_of(gang[0]) == first[0]
+
+    play(scene)
+
+
 def test_the_pod_is_deleted_while_its_claim_is_provisioned() -> None:
     async def scene(run: LiveRun) -> None:
         prepare(run, "c")

@@ -8,13 +8,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.support.builders import node, pod
+from tests.support.builders import COSCHEDULING_LABEL, node, pod, pod_group
 from tests.support.live_runs import quick_policy
 from tutti.app.replay import replay
 from tutti.client.reflector import Unreadable
 from tutti.cluster.edits import Put, Remove
 from tutti.engine.placement.profile import Profile
 from tutti.live.inbox import RefusedBinding, RefusedEviction, TakenBackBinding
+from tutti.live.options import SchedulerOptions
 from tutti.live.session_recorder import SessionRecorder
 from tutti.live.watched_cluster import WatchedCluster
 from tutti.wire.recording.reader import RecordingReader
@@ -43,10 +44,45 @@ def test_reports_become_a_plan() -> None:
 def test_a_refused_binding_is_planned_elsewhere_after_its_backoff() -> None:
     cluster = watched(first_backoff=SECOND, longest_backoff=SECOND, avoided_for=60 * SECOND)
     first = places(cluster, Put(node("n1")), Put(node("n2")), Put(pod("a")))["default/a"]
-    result = cluster.run_session([RefusedBinding("default/a", "a", first, "no")], NOW)
+    result = cluster.run_session([RefusedBinding("default/a", "a", first, "no", avoids_node=True)], NOW)
     assert not result.plan.binds
     assert result.wake == NOW + SECOND
     assert places(cluster, now=NOW + SECOND) == {"default/a": "n2" if first == "n1" else "n1"}
+
+
+def test_a_gang_that_could_not_begin_avoids_no_node_but_the_cordoned_one() -> None:
+    """All members are refused, which is one failure, and the eight other nodes are free."""
+    cluster = WatchedCluster(Profile.default(), SchedulerOptions().policy)
+    gang = [Put(pod(f"g-{n}", "4", labels={COSCHEDULING_LABEL: "g"})) for n in range(8)]
+    binds = cluster.run_session(
+        [Put(pod_group("g", 8)), *(Put(node(f"n{n}")) for n in range(9)), *gang], NOW
+    ).plan.binds
+    cordoned = binds[0].node
+    refused = [RefusedBinding(each.pod, each.uid, each.node, f"node {cordoned} is cordoned") for each in binds]
+    result = cluster.run_session([Put(node(cordoned, unschedulable=True)), *refused], NOW)
+    assert not result.plan.binds
+    assert result.wake == NOW + SECOND
+    assert len(places(cluster, now=NOW + SECOND)) == 8
+
+
+def test_surplus_whose_binding_is_refused_waits_for_its_own_backoff() -> None:
+    """The backoff doubles with every refusal, and changes of the gang do not end it."""
+    cluster = watched(first_backoff=SECOND, longest_backoff=10 * SECOND)
+    gang = [pod(f"g-{n}", "1", labels={COSCHEDULING_LABEL: "g"}) for n in range(3)]
+    binds = cluster.run_session([Put(pod_group("g", 2)), Put(node("n1")), *map(Put, gang)], NOW).plan.binds
+    now, pauses = NOW, []
+    reports: list[Any] = [Put(replace(each, spec=replace(each.spec, node_name="n1"))) for each in gang[:2]]
+    for _ in range(5):
+        surplus = binds[-1]
+        assert surplus.pod == "default/g-2"
+        refusal = RefusedBinding(surplus.pod, surplus.uid, surplus.node, "no")
+        result = cluster.run_session([*reports, refusal], now)
+        assert not result.plan.binds
+        assert result.wake is not None
+        pauses.append((result.wake - now) // SECOND)
+        now, reports = result.wake, []
+        binds = cluster.run_session([], now).plan.binds
+    assert pauses == [1, 2, 4, 8, 10]
 
 
 def test_a_refusal_of_a_pod_that_is_gone_or_another_changes_nothing() -> None:

@@ -51,7 +51,7 @@ class SimulatedApiServer:
         self.unplanned: dict[str, dict[str, int]] = defaultdict(dict)
         """Per node and kind, the position in the log of the latest change that took room without our bindings."""
         self.whole: dict[str, set[str | None]] = {}
-        """Gangs that had their minimum at once, with the uids of the pods that ran then and still did ever since.
+        """Gangs whose minimum had started at once, with the uids of the pods that ran then and still did ever since.
         Watches deliver kinds in any order, so a scheduler may see the pods of one moment with a node or a minimum of
         another: pods on nodes that are gone count, and so do all minimums that a group has had."""
         self._minimums: dict[str, int] = {}
@@ -315,7 +315,8 @@ class SimulatedApiServer:
             if minimum is not None and any(COSCHEDULING_LABEL in (pod.metadata.labels or {}) for pod in pods):
                 minimum = self._minimums[gang] = min(minimum, self._minimums.get(gang, minimum))
             uids = {pod.metadata.uid for pod in bound}
-            if bound and minimum is not None and len(bound) + self.succeeded(pods) >= minimum:
+            started = sum(bool(pod.status.start_time) for pod in bound)
+            if bound and minimum is not None and started + self.succeeded(pods) >= minimum:
                 self.whole[gang] = uids
             elif not uids & self.whole.get(gang, set()):
                 self.whole.pop(gang, None)

@@ -168,6 +168,8 @@ class PodUpdates:
             self._note_reported(reported, pod)
             pods.objects[row] = pod
             pods.start[row] = start if start != NOT_STARTED or node is None else pods.start[row]
+            if pods.group[row] != NO_GROUP and has_started(pod) and not has_started(old):
+                pods.touched.add(row)  # the gang may run whole by now
             return
         columns = self._read(pod)
         if node != current and self._volumes.by_pod:
@@ -467,6 +469,11 @@ def _duration(pod: Pod) -> int:
         return min(parse_duration(text), _MAX_DURATION)
     except InputError:
         return NO_DURATION
+
+
+def has_started(pod: Pod) -> bool:
+    """Return whether the kubelet of a pod's node has taken the pod."""
+    return bool(pod.status.start_time) or pod.status.phase == "Running"
 
 
 def _start_time(pod: Pod) -> int:

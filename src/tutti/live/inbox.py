@@ -33,8 +33,8 @@ class RefusedBinding(msgspec.Struct, frozen=True):
     uid: str | None
     node: str
     message: str
-    avoids_node: bool = True
-    """Whether the node may be at fault, so that the pod is tried elsewhere for a while."""
+    avoids_node: bool = False
+    """Whether the server has refused this pod on this node, so that the pod is tried elsewhere for a while."""
 
 
 class RefusedEviction(msgspec.Struct, frozen=True):

@@ -74,6 +74,11 @@ class NewestObjects:
         """Return a node."""
         return cast("Node | None", self._objects[Node.KIND].get(name))
 
+    def is_node_deleted(self, name: str) -> bool:
+        """Return whether a node is under deletion, which the cluster in memory does not look at."""
+        node = self.node(name)
+        return node is not None and node.metadata.deletion_timestamp is not None
+
     def claim(self, key: str) -> PersistentVolumeClaim | None:
         """Return a claim."""
         return cast("PersistentVolumeClaim | None", self._objects[PersistentVolumeClaim.KIND].get(key))

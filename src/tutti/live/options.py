@@ -67,6 +67,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         patience=Patience(
             partial_for=3 * SECOND,
             undo_started_within=60 * SECOND,
+            replaced_within=30 * SECOND,
             leaves_within=30 * SECOND,
         ),
     )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from tests.support.api_faults import ApiRequest, Fault, faults, refused
 from tests.support.builders import members, node, pod
@@ -32,6 +33,8 @@ class BinderRun:
     def __init__(self, server: MemoryApiServer, client: ApiClient, width: int) -> None:
         self.server, self.inbox, self.newest = server, Inbox(), NewestObjects()
         self.may_write, self.write_timeout = True, 5.0
+        self.ahead = 0.0
+        """Seconds by which the binder's clock is ahead."""
         self.bound: list[str] = []
         self.told: list[tuple[str, str]] = []
         self.window = RequestWindow(first=width, most=width, monotonic=time.monotonic)
@@ -52,7 +55,7 @@ class BinderRun:
             settle=lambda pod: None,
             on_bound=lambda bound: self.bound.append(bound.pod),
             on_refused=lambda bound, problem: self.told.append((bound.pod, problem)),
-            monotonic=time.monotonic,
+            monotonic=lambda: time.monotonic() + self.ahead,
             draw=random.Random(1),
         )
         self.newest.observe([Put(node("n1"))])
@@ -72,6 +75,10 @@ class BinderRun:
     def refusals(self) -> list[tuple[str, str]]:
         """Return the pods whose bindings were taken back, and why."""
         return [(each.pod, each.message) for each in self.inbox.take() if isinstance(each, RefusedBinding)]
+
+    def avoiding(self) -> dict[str, bool]:
+        """Return the pods whose bindings were taken back, and whether they avoid the node."""
+        return {each.pod: each.avoids_node for each in self.inbox.take() if isinstance(each, RefusedBinding)}
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -220,6 +227,54 @@ def test_a_refusal_is_told_with_the_servers_words() -> None:
         assert key == "default/a"
         assert problem.endswith("no rights")
         assert run.refusals() == [(key, problem)]
+
+    play(scene)
+
+
+def test_a_node_is_avoided_only_after_an_answer_about_the_binding() -> None:
+    async def scene(run: BinderRun) -> None:
+        answers = {
+            "default/policy": refused(403, "Forbidden", 'pods "policy" is forbidden: denied by policy'),
+            "default/invalid": refused(422, "Invalid", "no"),
+            "default/right": refused(403, "Forbidden", 'forbidden: User "x" cannot create resource "pods/binding"'),
+            "default/busy": refused(503, message="etcd is away"),
+        }
+
+        def find(request: ApiRequest) -> Fault | None:
+            if not request.is_binding:
+                return None
+            run.ahead += 5
+            return answers[request.key]
+
+        run.server.find_fault = find
+        run.binder.submit(run.add(*(pod(key.partition("/")[2]) for key in answers)))
+        await run.until_idle()
+        assert run.avoiding() == {key: key in ("default/policy", "default/invalid") for key in answers}
+
+    play(scene, width=1)
+
+
+def test_nobody_avoids_a_node_for_what_the_next_session_sees_itself() -> None:
+    """But the cluster in memory does not know that a node is under deletion."""
+
+    async def scene(run: BinderRun) -> None:
+        run.newest.observe([Put(node("n2"))])
+        first, second = run.add(*members("g", 2))
+        gang = [first, replace(second, node="n2")]
+        run.newest.observe([Put(node("n2", unschedulable=True))])
+        run.binder.submit(gang)
+        await run.until_idle()
+        assert run.avoiding() == {"default/g-0": False, "default/g-1": False}
+        leaving = node("n2")
+        stamp = "2026-01-01T00:00:00Z"
+        run.newest.observe([Put(replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp=stamp)))])
+        run.binder.submit(gang)
+        await run.until_idle()
+        assert run.avoiding() == {"default/g-0": False, "default/g-1": True}
+        run.may_write = False
+        run.binder.submit([first])
+        await run.until_idle()
+        assert run.avoiding() == {"default/g-0": False}
 
     play(scene)
 

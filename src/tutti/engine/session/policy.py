@@ -29,12 +29,16 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     starving_after: int = 60 * SECOND
     """A turn that has waited for room for this long gets a reservation."""
     partial_for: int = 60 * SECOND
-    """After this time the bound pods of a gang that runs in part, and never ran whole, are evicted."""
+    """After this time the bound pods of a gang that runs in part, never ran whole and could not be completed, are
+    evicted."""
     counted_quiet_for: int = 2 * SECOND
     """A gang whose size is only counted from its pods starts when its newest pod is this old."""
     undo_started_within: int = 0
     """Pods of such a gang that have started are evicted too if they started less than this time ago; others are left,
     because the gang may have run whole before this process began."""
+    replaced_within: int = 60 * SECOND
+    """A gang that was bound whole, and lost pods before they started, is left for this time while too few pods wait to
+    complete it: their controllers may create others after a backoff of their own."""
     avoided_for: int = 60 * SECOND
     """For this time a pod is not bound again to a node where its binding failed."""
     reserved_for: int = 3_600 * SECOND

@@ -2,7 +2,8 @@
 
 A failed turn is tried again when a change may have cured the failure (`waiting_index`) and the backoff is over, which
 doubles with every attempt; or when the turn's own pods or group have changed; or after `Patience.retry_after`, a turn
-that waits for room alone only if arithmetic on all nodes finds room, or pods to evict.
+that waits for room alone only if arithmetic on all nodes finds room, or pods to evict. A paused turn is not tried,
+whatever changes: a binding of its pods failed, its gang was undone lately, or its gang may still be growing.
 
 Contract: a `Queue` belongs to one cluster and changes in place. `due_turns` costs what has changed since the last
 session. The queue follows the cluster's marks: a rollback of the cluster undoes what sessions did to the queue since
@@ -21,12 +22,13 @@ from msgspec.structs import replace
 from tutti.cluster.cluster import Cluster
 from tutti.cluster.events import Event
 from tutti.engine.gangs.cluster_gangs import Gangs
+from tutti.engine.gangs.gang_state import GangPhase
 from tutti.engine.placement.engine import Engine
 from tutti.engine.session.partial_gangs import follow, next_undo, undo
 from tutti.engine.session.plan import NotConsidered, Order, PartialGang, Turn, surplus_name
 from tutti.engine.session.policy import Patience, Policy
 from tutti.engine.session.queue_state import QueueRecord, QueueState
-from tutti.engine.session.waiting.avoided_nodes import avoid, forget_old, nodes_avoided_by
+from tutti.engine.session.waiting.avoided_nodes import forget_old, nodes_avoided_by, note_failure
 from tutti.engine.session.waiting.eviction_races import LostRaces, begin, node_events, preemptor_of, settle
 from tutti.engine.session.waiting.failure_kind import FailureKind
 from tutti.engine.session.waiting.growing_gangs import grows_until
@@ -47,8 +49,8 @@ class Queue(QueueState):
         self.cluster = cluster
         self._last_now = 0
         """The time of the last session."""
-        self._growing_until: int | None = None
-        """When the first gang that is due but may still be growing is tried."""
+        self._pause_ends: int | None = None
+        """When the first turn that is due but paused is tried."""
         self._index_marks: list[tuple[WaitingIndex | None, int]] = []
         """For each open mark, the index and its version."""
         self._pending: PendingTurns | None = None
@@ -112,8 +114,10 @@ class Queue(QueueState):
     ) -> None:
         """Record that a planned binding failed; call this after `Unbind`.
 
-        The pod waits for its backoff, and its node is avoided for `Patience.avoided_for`. Nothing is recorded of a pod
-        that is not pending: it is gone, another pod has its name, or a watch has reported it with a node.
+        The turn that lacks the pod waits for its backoff, and the pod avoids the node for `Patience.avoided_for`. The
+        backoff doubles with every plan that bound the pod in vain, however many pods of a gang failed with it, but not
+        that of a partial gang. Nothing is recorded of a pod that is not pending: it is gone, another pod has its name,
+        or a watch has reported it with a node.
         """
         row = self.cluster.pods.row_of.get(pod)
         if row is None or self.cluster.pods.node_names[row] is not None:
@@ -121,19 +125,20 @@ class Queue(QueueState):
         known_uid = self.cluster.pod(pod).metadata.uid
         if uid is not None and uid != known_uid:
             return
-        if patience.avoided_for:
-            until = now + patience.avoided_for
-            self.avoided = avoid(self.avoided, self.cluster, pod=pod, node=node, until=until)
+        self.avoided = note_failure(
+            self.avoided, self.cluster, pod=pod, node=node, now=now, avoided_for=patience.avoided_for
+        )
         gang = Gangs.of(self.cluster).key_of(row)
-        name = pod if gang is None else f"gang/{gang}"
-        previous = self.waiting.get(name)
-        order = previous.order if previous is not None else (-int(self.cluster.pods.priority[row]), False, 0, pod)
+        is_short = gang is not None and Gangs.of(self.cluster).state(gang, ()).is_short
+        name = pod if gang is None else f"gang/{gang}" if is_short else surplus_name(gang)
+        previous, attempts = self.waiting.get(name), self.avoided[pod].failures
         entry = WaitingTurn(
+            # What failed since the last plan of the turn belongs to that plan.
             since=previous.since if previous is not None else now,
-            tried=now,
-            attempts=previous.attempts + 1 if previous is not None else 1,
+            tried=previous.tried if previous is not None else now,
+            attempts=1 if self._is_completed_soon(gang) else max(attempts, previous.attempts if previous else 1),
             message=f"binding to {node} failed: {message}",
-            order=order,
+            order=(-int(self.cluster.pods.priority[row]), name == surplus_name(gang or ""), 0, gang or pod),
             version=(),
             uid=known_uid if gang is None else None,
         )
@@ -194,29 +199,62 @@ class Queue(QueueState):
         if self._index_marks:
             self._noted_gangs |= gangs
             self._noted_depth = len(self._index_marks)
-        self.partial = follow(self.partial, self.cluster, gangs, now=now, partial_for=patience.partial_for)
+        self.partial = follow(self.partial, self.cluster, gangs, now=now, patience=patience)
 
-    def undo_partial_gangs(self, now: int, patience: Patience) -> list[PartialGang]:
-        """Return the gangs that were not completed in time, as far as that is new or has changed."""
-        self.partial, undone = undo(self.partial, self.cluster, now=now, patience=patience)
+    def note_tried(self, turn: Turn, now: int) -> None:
+        """Record that a turn was tried: if its gang is partial, the gang may be undone when its time is over."""
+        gang, seen = turn.gang, self.partial
+        if gang in seen.since and gang not in seen.tried and not turn.surplus:
+            self.partial = replace(seen, tried={**seen.tried, gang: now})
+
+    def _is_completed_soon(self, gang: str | None) -> bool:
+        """Return whether a gang runs in part and was not undone or reported yet: its backoff does not grow."""
+        if gang is None or gang in self.partial.undone:
+            return False
+        return gang in self.partial.since or Gangs.of(self.cluster).state(gang, ()).phase is GangPhase.PARTIAL
+
+    def attempts_of(self, turn: Turn) -> int:
+        """Return the number of attempts of a turn that fails now."""
+        previous = self.waiting.get(turn.name)
+        return 1 if previous is None or self._is_completed_soon(turn.gang) else previous.attempts + 1
+
+    def undo_partial_gangs(self, now: int, patience: Patience, *, is_complete: bool) -> list[PartialGang]:
+        """Return the gangs that were not completed in time, as far as that is new or has changed.
+
+        `is_complete` says whether the session has reached all turns that are due.
+        """
+
+        def awaits_attempt(turn: Turn) -> bool:
+            if not is_complete:
+                return True
+            entry, until = self.waiting.get(turn.name), self._paused_until(turn, patience, counts_undo=False)
+            return max(until or 0, entry.backoff_ends(patience) if entry is not None else 0) > now
+
+        self.partial, undone = undo(
+            self.partial, self.cluster, self.turns, now=now, patience=patience, awaits_attempt=awaits_attempt
+        )
         return undone
 
-    def _without_growing(self, turns: list[Turn], now: int, patience: Patience) -> list[Turn]:
-        """Return turns without those of gangs whose size is only counted, while pods may still be coming."""
-        self._growing_until, grown = None, []
-        for turn in turns:
-            until = self._grows_until(turn, patience)
-            if until is None or until <= now:
-                grown.append(turn)
-            elif self._growing_until is None or until < self._growing_until:
-                self._growing_until = until
-        return grown
+    # Paused turns -----------------------------------------------------------------------------------------------------
 
-    def _grows_until(self, turn: Turn, patience: Patience) -> int | None:
-        """Return when a gang is complete if no further pod comes; None if its size is stated, or it ran whole."""
-        if turn.gang in self.partial.whole:
-            return None
-        return grows_until(self.cluster, turn, quiet_for=patience.counted_quiet_for)
+    def is_paused(self, turn: Turn, now: int, patience: Patience) -> bool:
+        """Return whether a turn is not tried yet, whatever has changed; `next_due` knows when it is."""
+        until = self._paused_until(turn, patience)
+        if until is None or until <= now:
+            return False
+        self._pause_ends = until if self._pause_ends is None else min(until, self._pause_ends)
+        return True
+
+    def _paused_until(self, turn: Turn, patience: Patience, *, counts_undo: bool = True) -> int | None:
+        """Return until when a turn is not tried, whatever changes; None if it is not paused."""
+        entry, pause = self.waiting.get(turn.name), self.partial.pauses.get(turn.gang or "")
+        times = [entry.backoff_ends(patience)] if entry is not None and not entry.version else []
+        if pause is not None and counts_undo:
+            times.append(pause.until)
+        if turn.gang not in self.partial.whole:
+            grown = grows_until(self.cluster, turn, quiet_for=patience.counted_quiet_for)
+            times += [grown] if grown is not None else []
+        return max(times, default=None)
 
     # What is due ------------------------------------------------------------------------------------------------------
 
@@ -253,7 +291,7 @@ class Queue(QueueState):
             self._note_gangs(changes.gangs | self._unnoted_gangs, now, patience)
             self._unnoted_gangs = set()
         if self.avoided:
-            self._forget_avoided(now)
+            self._forget_avoided(now, patience)
         if self.spared:
             self._forget_spared(now)
         if self.races.open:
@@ -277,7 +315,11 @@ class Queue(QueueState):
                 super().put(name, replace(entry, tried=now, since=min(entry.since, now), no_reservation_before=0))
         latest = now + patience.avoided_for
         self.avoided = {
-            pod: replace(nodes, until={node: min(until, latest) for node, until in nodes.until.items()})
+            pod: replace(
+                nodes,
+                until={node: min(until, latest) for node, until in nodes.until.items()},
+                failed_at=min(nodes.failed_at, now),
+            )
             for pod, nodes in self.avoided.items()
         }
         self.spared = {
@@ -287,14 +329,16 @@ class Queue(QueueState):
         seen = self.partial
         undone = {gang: replace(each, at=min(each.at, now)) for gang, each in seen.undone.items()}
         since = {gang: min(time, now) for gang, time in seen.since.items()}
-        self.partial = replace(seen, since=since, undone=undone)
+        latest = now + patience.retry_after
+        pauses = {gang: replace(each, until=min(each.until, latest)) for gang, each in seen.pauses.items()}
+        self.partial = replace(seen, since=since, undone=undone, pauses=pauses)
         if self.reservation is not None:
             self.reservation = replace(self.reservation, since=min(self.reservation.since, now))
         self._index = None
 
-    def _forget_avoided(self, now: int) -> None:
+    def _forget_avoided(self, now: int, patience: Patience) -> None:
         """Forget failed bindings that are old, or of pods that have gone; the turns may use those nodes again."""
-        kept, freed = forget_old(self.avoided, self.cluster, now=now)
+        kept, freed = forget_old(self.avoided, self.cluster, now=now, remembered_for=patience.retry_after)
         for row in freed:
             gang = Gangs.of(self.cluster).key_of(row)
             names = (self.cluster.pods.keys[row],) if gang is None else (f"gang/{gang}", surplus_name(gang))
@@ -400,7 +444,8 @@ class Queue(QueueState):
         hot = self._index.due_turns(now) if every else self._index.first_due_turns(now)
         due += [turns[name] for name in hot if name not in self._changed]
         due.sort()
-        return self._without_growing(due, now, patience)
+        self._pause_ends = None
+        return [turn for turn in due if not self.is_paused(turn, now, patience)]
 
     def is_untried(self, name: str) -> bool:
         """Return whether a turn is new."""
@@ -493,8 +538,8 @@ class Queue(QueueState):
             if blocked_after is not None and self.order_of(name) > blocked_after:
                 return None
             turn = self.turn(name)
-            grows_until = self._grows_until(turn, patience) if turn is not None else None
-            return max(waiting[name].backoff_ends(patience), grows_until or 0)
+            paused_until = self._paused_until(turn, patience) if turn is not None else None
+            return max(waiting[name].backoff_ends(patience), paused_until or 0)
 
         times = [self._index.next_retry(retry_time, now=now, each_turn=policy.queueing == "fifo")]
         if self.reservation is not None:
@@ -502,8 +547,8 @@ class Queue(QueueState):
         elif reserves and self.first_starving() is not None:
             times.append(now + 1)  # the last session had no budget left to make a reservation
         times += [self._starving.next_time() if reserves else None, self.cluster.hold_index.next_expiry()]
-        times.append(next_undo(self.partial, now=now, partial_for=patience.partial_for))
-        times += [self._growing_until, *(time for each in self.avoided.values() for time in each.until.values())]
+        times.append(next_undo(self.partial, now=now, patience=patience))
+        times += [self._pause_ends, *(time for each in self.avoided.values() for time in each.until.values())]
         times += [each.until for victims in self.spared.values() for each in victims]
         earliest = min((time for time in times if time is not None), default=None)
         return None if earliest is None else max(earliest, now + 1)

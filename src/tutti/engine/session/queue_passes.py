@@ -71,7 +71,6 @@ class QueuePasses(Passes):
         queue = self._queue
         not_considered = queue.sync(self.engine, self._now, self._patience)
         self._reservations.drop_outdated()
-        self._undo_partial_gangs()
         turns = queue.due_turns(self._now, self._patience, every=self._lists_every_turn)
         if self.only is not None:
             profile, gangs = self.engine.profile, self.context.gangs
@@ -113,7 +112,7 @@ class QueuePasses(Passes):
         """Return whether a turn need not be tried any more: one of its kind failed, or the room is taken again."""
         if self._blocked_by is not None:
             return turn.order > self._blocked_by.order
-        if not self._queue.is_due(turn.name):
+        if not self._queue.is_due(turn.name) or self._queue.is_paused(turn, self._now, self._patience):
             return True
         kind = self._queue.kind_to_check(turn.name)
         if kind is None or self._room_check.may_start(turn, kind, count_holds=self._counts_holds(turn)):
@@ -187,6 +186,7 @@ class QueuePasses(Passes):
             raise
         self.failed |= failed
         for turn in batch:
+            self._queue.note_tried(turn, self._now)
             failure = failed.get(turn.name)
             if failure is None:
                 self._queue.note_done(turn)
@@ -234,7 +234,7 @@ class QueuePasses(Passes):
         entry = WaitingTurn(
             since=previous.since if previous is not None else self._waiting_since(turn),
             tried=self._now,
-            attempts=previous.attempts + 1 if previous is not None else 1,
+            attempts=self._queue.attempts_of(turn),
             message=failure.message,
             order=turn.order,
             version=self._queue.version(turn),
@@ -250,7 +250,8 @@ class QueuePasses(Passes):
 
     def _undo_partial_gangs(self) -> None:
         """Evict the bound pods of gangs that were not completed in time, and report those that stay."""
-        for partial in self._queue.undo_partial_gangs(self._now, self._patience):
+        is_complete = self._stopped_at is None
+        for partial in self._queue.undo_partial_gangs(self._now, self._patience, is_complete=is_complete):
             self.context.plan.partial_gangs.append(partial)
             reason = f"{partial.running} of {partial.minimum} pods of gang {partial.gang} run, and it never ran whole"
             for pod in partial.evicted:
@@ -263,7 +264,8 @@ class QueuePasses(Passes):
         self._stopped_at = turn
 
     def update_queue(self) -> None:
-        """Reserve room for a starving turn; store where and when the next session is needed."""
+        """Undo partial gangs, reserve room for a starving turn; store where and when the next session is needed."""
+        self._undo_partial_gangs()
         if self.policy.queueing == "reservation":
             self._reservations.reserve()
         self._queue.note_changes(self.engine)  # what this session did may have cured turns that it tried before

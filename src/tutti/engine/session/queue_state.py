@@ -39,7 +39,7 @@ class QueueRecord(msgspec.Struct, frozen=True):
     wake: int | None = None
     partial: PartialGangs = PartialGangs()
     avoided: dict[str, AvoidedNodes] = {}
-    """Nodes where the binding of a pod failed, by pod key."""
+    """Pods whose bindings failed, and the nodes that they avoid, by pod key."""
     races: EvictionRaces = EvictionRaces()
     spared: dict[str, tuple[SparedVictim, ...]] = {}
     """Pods that turns do not evict for a while, by the name of the turn."""
@@ -131,7 +131,7 @@ class QueueState:
 
     @property
     def avoided(self) -> dict[str, AvoidedNodes]:
-        """Nodes where the binding of a pod failed, by pod key; replaced as a whole, never changed in place."""
+        """Pods whose bindings failed, and the nodes that they avoid, by key; replaced as a whole."""
         return self._avoided
 
     @avoided.setter

@@ -4,11 +4,13 @@
 |---|---|
 | success | the pod is bound; an event says so |
 | 429, 5xx, or nothing | the binding is sent again for some seconds: one that was applied answers 409 |
-| 403, no right to bind | the same: a server that has just started knows no rights; and the node is not avoided |
+| 403, no right to bind | the same: a server that has just started knows no rights |
 | 409 or 404 | the pod is read: on the planned node it is bound; if it still waits, the binding is sent again |
-| anything else | the binding is refused, and the pod is told why |
+| anything else | the binding is refused, the pod is told why and avoids the node |
 
-A refused binding goes to the inbox, and the next session plans the pod again. When only lost answers came, the pod is
+A refused binding goes to the inbox, and the next session plans the pod again. The pod avoids the node only after such
+an answer about this binding, or if a provisioner found no room there: where newer reports speak against a binding, the
+next session has them too, because they are in the inbox already. When only lost answers came, the pod is
 read until the server answers, because a binding that is taken back and was applied books its node twice. Before each
 binding the newest reports about pod, node and group are looked at, and whether this process still leads. A binding
 that waits for another attempt makes room for others: the server may ask for a whole second.
@@ -157,7 +159,7 @@ class PodBinder:
             self._start_workers()
             return
         for job in jobs:
-            self._refuse(job.bound, problem)
+            self._refuse(job.bound, problem.message, avoids_node=job.bound.pod == problem.refused_pod)
 
     async def finish(self) -> None:
         """Stop: bindings of gangs that have begun are sent, others are given up; wait for all answers."""
@@ -309,8 +311,9 @@ class PodBinder:
             self._refuse(bound, problem, is_told=is_told and not pod.spec.node_name)
         return False
 
-    def _refuse(self, bound: Bound, problem: str, *, is_told: bool = False, avoids_node: bool = True) -> None:
+    def _refuse(self, bound: Bound, problem: str, *, is_told: bool = False, avoids_node: bool = False) -> None:
         self.refused_count += 1
+        avoids_node = avoids_node or self._newest.is_node_deleted(bound.node)
         if is_told:
             self._on_refused(bound, problem)
         self._inbox.put((RefusedBinding(bound.pod, bound.uid, bound.node, problem, avoids_node),))

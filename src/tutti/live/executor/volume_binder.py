@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,14 @@ _BOUND_WITHIN = 600.0
 _LOOK_EVERY = 0.1
 
 
+class VolumeProblem(NamedTuple):
+    """Why the volumes of some pods cannot be bound."""
+
+    message: str
+    refused_pod: str | None = None
+    """The pod that needs another node: a provisioner found no room for this one, or made a volume out of its reach."""
+
+
 class VolumeBinder:
     """See the module's docstring."""
 
@@ -58,14 +66,14 @@ class VolumeBinder:
         self._client, self._newest, self._may_write = client, newest, may_write
         self._monotonic, self._draw = monotonic, draw
 
-    async def bind(self, binds: Iterable[Bound]) -> str | None:
+    async def bind(self, binds: Iterable[Bound]) -> VolumeProblem | None:
         """Write the volumes of some pods and wait for their claims; return why that failed."""
         changes = [(bound, edit.obj) for bound in binds for edit in bound.volumes if isinstance(edit, AssumeVolume)]
         versions: dict[str, int | None] = {}
         for bound, obj in changes:
             written = await self._write(bound, obj)
             if isinstance(written, str):
-                return written
+                return VolumeProblem(written)
             versions[obj.key] = version_of(written.metadata)
         return await self._wait(changes, versions)
 
@@ -116,7 +124,7 @@ class VolumeBinder:
             is_written = _selected_node(found) == _selected_node(planned)
         return found if is_written else None
 
-    async def _wait(self, changes: list[tuple[Bound, Object]], versions: dict[str, int | None]) -> str | None:
+    async def _wait(self, changes: list[tuple[Bound, Object]], versions: dict[str, int | None]) -> VolumeProblem | None:
         """Wait until the claims are bound, or one of them no longer asks for the planned node."""
         give_up = self._monotonic() + _BOUND_WITHIN
         pending = {_claim_key(obj): bound for bound, obj in changes}
@@ -125,20 +133,21 @@ class VolumeBinder:
             for key, bound in list(pending.items()):
                 claim, pod = self._newest.claim(key), self._newest.pod(bound.pod)
                 if claim is None:
-                    return f"the claim {key} is gone"
+                    return VolumeProblem(f"the claim {key} is gone")
                 if pod is None or pod.metadata.uid != bound.uid or pod.metadata.deletion_timestamp is not None:
-                    return f"the pod {bound.pod} is gone"
+                    return VolumeProblem(f"the pod {bound.pod} is gone")
                 if claim.spec.volume_name and claim.status.phase == "Bound":
                     problem = await self._find_problem_of_volume(claim, bound.node)
                     if problem is not None:
-                        return problem
+                        return VolumeProblem(problem, refused_pod=bound.pod)
                     del pending[key]
                 elif key in provisioned:
                     node, is_reported = _selected_node(claim), not is_older(claim.metadata, versions[key])
                     if node != bound.node and (node is not None or is_reported):
-                        return f"the provisioner gave the claim {key} back: it found no room for node {bound.node}"
+                        message = f"the provisioner gave the claim {key} back: it found no room for node {bound.node}"
+                        return VolumeProblem(message, refused_pod=bound.pod)
             if pending and self._monotonic() >= give_up:
-                return f"the claim {next(iter(pending))} was not bound in time"
+                return VolumeProblem(f"the claim {next(iter(pending))} was not bound in time")
             if pending:
                 await asyncio.sleep(_LOOK_EVERY)
         return None

@@ -1,5 +1,8 @@
 """Avoided nodes: where the binding of a pod failed lately, so that the pod is tried elsewhere for a while.
 
+How often the bindings of a pod have failed is remembered as well, also where no node is avoided: the backoff of the
+pod's turn grows with it, although a turn that finds room is forgotten until its binding fails.
+
 Contract: the functions return new dicts by pod key and change none, so that the queue can undo.
 """
 
@@ -13,21 +16,27 @@ from tutti.cluster.cluster import Cluster
 
 
 class AvoidedNodes(msgspec.Struct, frozen=True):
-    """Nodes where the binding of a pod failed."""
+    """Nodes where the binding of a pod failed, and how often its bindings failed."""
 
     uid: str | None
     """The uid of the pod: a new pod of the same name avoids nothing."""
     until: dict[str, int]
     """The time until which each node is avoided, in microseconds."""
+    failures: int = 1
+    """How many plans bound the pod in vain."""
+    failed_at: int = 0
+    """The time of the last failure, in microseconds."""
 
 
-def avoid(
-    avoided: Mapping[str, AvoidedNodes], cluster: Cluster, *, pod: str, node: str, until: int
+def note_failure(
+    avoided: Mapping[str, AvoidedNodes], cluster: Cluster, *, pod: str, node: str, now: int, avoided_for: int
 ) -> dict[str, AvoidedNodes]:
-    """Let a pod avoid a node until a time."""
+    """Note that the binding of a pod failed, and let the pod avoid the node for a while."""
     uid, known = cluster.pod(pod).metadata.uid, avoided.get(pod)
-    before = known.until if known is not None and known.uid == uid else {}
-    return {**avoided, pod: AvoidedNodes(uid, {**before, node: until})}
+    if known is None or known.uid != uid:
+        known = AvoidedNodes(uid, {}, failures=0)
+    until = {**known.until, node: now + avoided_for} if avoided_for else known.until
+    return {**avoided, pod: AvoidedNodes(uid, until, known.failures + 1, now)}
 
 
 def nodes_avoided_by(
@@ -45,9 +54,9 @@ def nodes_avoided_by(
 
 
 def forget_old(
-    avoided: Mapping[str, AvoidedNodes], cluster: Cluster, *, now: int
+    avoided: Mapping[str, AvoidedNodes], cluster: Cluster, *, now: int, remembered_for: int
 ) -> tuple[dict[str, AvoidedNodes], list[int]]:
-    """Forget nodes that need not be avoided any more, and pods that have gone.
+    """Forget nodes that need not be avoided any more, pods that have gone, and failures that are old.
 
     Returns what is left, and the rows of pods that may use a node again.
     """
@@ -56,8 +65,8 @@ def forget_old(
         if pod not in rows:
             continue
         until = {node: time for node, time in nodes.until.items() if time > now}
-        if until:
-            kept[pod] = AvoidedNodes(nodes.uid, until)
+        if until or now - nodes.failed_at < remembered_for:
+            kept[pod] = AvoidedNodes(nodes.uid, until, nodes.failures, nodes.failed_at)
         if len(until) < len(nodes.until):
             freed.append(rows[pod])
     return kept, freed
