@@ -58,6 +58,8 @@ class Queue(QueueState):
         """Pending turns that have neither failed nor been found to need nothing now."""
         self._changed: set[str] = set()
         """Waiting turns whose pods or group changed since they failed."""
+        self._put_between_sessions: set[str] = set()
+        """Turns whose bindings failed since the last `sync`: the next one looks whether they are still pending."""
         self._needs_nothing: dict[str, tuple[int, ...]] = {}
         """The versions of pending turns that were taken and had nothing to place, such as the surplus of a gang whose
         minimum waits. Trials of other turns of the gang are no reason to take them again."""
@@ -142,9 +144,16 @@ class Queue(QueueState):
             version=(),
             uid=known_uid if gang is None else None,
         )
+        self._put_due(name, entry)
+
+    def _put_due(self, name: str, entry: WaitingTurn) -> None:
+        """Put a turn that is due when its backoff is over, whatever happens."""
         super().put(name, entry)
         self._untried.discard(name)
-        self._index = None  # the turn is due when its backoff is over, whatever happens
+        self._starving.put(name, entry)
+        self._put_between_sessions.add(name)
+        if self._index is not None:
+            self._index.put_hot(name, entry)
 
     def eviction_refused(self, preemptor: str, victim: SparedVictim | None = None) -> None:
         """Record that the server refused to evict a victim of a pod or gang.
@@ -285,8 +294,10 @@ class Queue(QueueState):
         if self._pending is None or not self._pending.serves(engine.profile):
             self._pending, self._index = PendingTurns(self.cluster, engine.profile), None
         changes = self._pending.sync()
-        for name in changes.removed:
-            self.drop(name)
+        for name in (*changes.removed, *self._put_between_sessions):
+            if name not in self.turns:
+                self.drop(name)
+        self._put_between_sessions.clear()
         if changes.gangs or self._unnoted_gangs:
             self._note_gangs(changes.gangs | self._unnoted_gangs, now, patience)
             self._unnoted_gangs = set()
