@@ -107,3 +107,19 @@ def test_evictions_whose_victims_are_overdue_are_not_in_vain() -> None:
         assert queue.wake is not None
         now = max(now + 31 * SECOND, queue.wake)
     assert len(evicted) == len(names)
+
+
+def test_nobody_is_evicted_for_a_gang_whose_group_is_being_deleted() -> None:
+    """Its pods are told, and the room that was held is given back."""
+    group = pod_group("g", 1)
+    cluster = Cluster((node("a"), pod("low", "3", on="a"), group))
+    cluster.observe(Put(pod("high", "3", priority=10, labels={COSCHEDULING_LABEL: "g"})))
+    queue = Queue(cluster)
+    assert run(queue).nominated
+    cluster.observe(Put(replace(group, metadata=replace(group.metadata, deletion_timestamp=timestamp(START)))))
+    plan = run(queue, START + SECOND)
+    assert plan.released == ("default/high",)
+    (waiting,) = plan.unschedulable
+    assert waiting.waits_for == "members"
+    assert "the group default/g is being deleted" in waiting.message
+    assert not plan.evictions

@@ -68,6 +68,18 @@ def test_a_gang_without_pods_is_a_problem():
     assert read_gang("default/a", [], lambda kind, key: None).problem == "no pod names it"
 
 
+def test_a_gang_whose_group_is_being_deleted_admits_nobody():
+    """Its declaration is still valid: pods that run in part can be undone."""
+    closing = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, spec: {minMember: 2}, metadata: {name: a, "
+    closing += "deletionTimestamp: '2026-01-01T00:00:00Z'}}"
+    members = pods("a", 2, annotations={VOLCANO: "a"})
+    result = gang(closing, *members)
+    assert (result.is_being_deleted, result.problem, result.minimum) == (True, None, 2)
+    assert result.refusal == "the group default/a is being deleted: it admits no more pods"
+    result = gang(closing, cosched(), *pods("a", 2, labels={LABEL: "a"}))
+    assert (result.is_being_deleted, result.refusal) == (False, None)
+
+
 def test_pods_without_a_group_are_not_passed_to_dialects(monkeypatch):
     """Most pods have no group, so the check must cost only a few set lookups."""
     names = []

@@ -163,7 +163,7 @@ class CureTrials:
             return False
         with self.with_edits(edits):
             state = self.gang_state()
-            if state.gang.problem is not None:
+            if state.gang.refusal is not None:
                 return False
             need = state.need()
             if not need.least:

@@ -67,7 +67,7 @@ def find_cures(engine: Engine, key: str, tell: Tell = lambda _: None) -> tuple[C
 def _is_incomplete(trials: CureTrials) -> bool:
     """Return whether the gang itself lacks something, so that it waits regardless of the cluster."""
     state = trials.gang_state()
-    return state.gang.problem is not None or state.need().least > len(state.waiting)
+    return state.gang.refusal is not None or state.need().least > len(state.waiting)
 
 
 def _combined(*cures: Cure) -> Cure:

@@ -233,8 +233,8 @@ def gang_outcome(engine: Engine, key: str) -> GangOutcome:
 def _outcome(trials: CureTrials) -> GangOutcome:
     """Return what the plan for all pending pods does with the gang."""
     state = trials.gang_state()
-    if state.phase is GangPhase.PROBLEM:
-        return GangOutcome(state="problem", message=state.gang.problem or "")
+    if state.phase is GangPhase.PROBLEM or (state.gang.is_being_deleted and state.waiting):
+        return GangOutcome(state="problem", message=state.gang.refusal or "")
     if trials.turn() is None:
         return _untried_outcome(state)
     with trials.with_edits(()):

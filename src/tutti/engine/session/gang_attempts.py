@@ -21,7 +21,6 @@ from tutti.engine.reasons.visible_names import visible_preemptor
 from tutti.engine.session.context import EVICTS_NOBODY, FailedAttempt, FailureCache, SessionContext
 from tutti.engine.session.plan import GangPlan, Turn, Unschedulable, WaitsFor
 from tutti.engine.session.waiting.failure_kind import FailureKind
-from tutti.kube.gangs.gang import Gang
 
 _EVICTION_INSUFFICIENT = " Evicting pods of lower priority would not be enough."
 _BLOCKED_BY_BUDGETS = " Disruption budgets do not allow to evict enough pods of lower priority."
@@ -66,10 +65,8 @@ class GangAttempts:
     def _blocking_problem(self, state: GangState, need: Need) -> str | None:
         """Return why a gang cannot start regardless of free resources; None if it can."""
         gang, waiting_count = state.gang, len(state.waiting)
-        if gang.problem is not None:
-            return gang.problem
-        if gang.is_being_deleted:
-            return _being_deleted(gang)
+        if gang.refusal is not None:
+            return gang.refusal
         if need.least and gang.key in self._plan.broken_gangs:
             preemptor, minimum = self._plan.broken_gangs[gang.key]
             if state.present + waiting_count < minimum:
@@ -177,8 +174,8 @@ class GangAttempts:
         if state.gang.problem is not None or state.is_short:
             return None
         self._record_gang(turn, state)
-        if state.gang.is_being_deleted:
-            self._refuse_pods(turn, state.waiting, _being_deleted(state.gang), waits_for="members")
+        if state.gang.refusal is not None:
+            self._refuse_pods(turn, state.waiting, state.gang.refusal, waits_for="members")
             return None
         refused: FailedAttempt | None = None
         is_nominated, parts = False, state.part_of
@@ -316,10 +313,6 @@ class GangAttempts:
             if pods.node_names[row] is None and key not in self._cluster.holds:
                 priority = int(pods.priority[row])
                 self._plan.refuse(Unschedulable(key, message, priority, nodes, reasons or {}, turn.gang, waits_for))
-
-
-def _being_deleted(gang: Gang) -> str:
-    return f"the group {gang.key} is being deleted: it admits no more pods"
 
 
 def _waits_for(shortage: GangShortage) -> WaitsFor:

@@ -195,9 +195,10 @@ class Queue(QueueState):
             entry = replace(entry, evictions=entry.evictions - 1)
         if not lost and (entry is None or not entry.evictions):
             return 0
-        counted = (entry, lost.get(preemptor_of(turn, self.cluster)) if lost else None)
-        now = node_events(self.cluster)
-        return max((each.evictions for each in counted if each is not None and each.evicted_at == now), default=0)
+        both = (entry, lost.get(preemptor_of(turn, self.cluster)) if lost else None)
+        counted = [each for each in both if each is not None and each.evictions]
+        now = node_events(self.cluster) if counted else ()
+        return max((each.evictions for each in counted if each.evicted_at == now), default=0)
 
     def avoided_nodes(self, pods: Iterable[str], now: int) -> set[str]:
         """Return the nodes where a binding of one of some pods failed lately."""

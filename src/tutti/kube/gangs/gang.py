@@ -74,6 +74,13 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     problem: str | None = None
     """Why the gang cannot be scheduled in any cluster: its group is missing, or its declaration is invalid."""
 
+    @property
+    def refusal(self) -> str | None:
+        """Why no more pods of the gang are admitted in any cluster: its problem, or the deletion of its group."""
+        if self.problem is None and self.is_being_deleted:
+            return f"the group {self.key} is being deleted: it admits no more pods"
+        return self.problem
+
 
 class Membership(msgspec.Struct, frozen=True, gc=False):
     """The group that a pod names."""
