@@ -5,11 +5,12 @@ The API server does not check who sends a Binding, so time does. With the defaul
 | seconds | what |
 |---|---|
 | 0 | the renewal begins: the lease counts from before it was written |
-| 10 | `renew_deadline`: every write has been answered or given up, and none is sent any more |
+| 10 | `renew_deadline`: every binding has been answered or given up, and no write is sent any more |
 | 15 | `duration`: the earliest time at which another process can take over |
 
-A write may take `write_timeout`: `duration` less `renew_deadline`, and never longer than until the renew deadline,
+A binding may take `write_timeout`: `duration` less `renew_deadline`, and never longer than until the renew deadline,
 however long credentials and a connection take. What the API server has taken in, it has five more seconds to carry out.
+Other writes name a uid or a version and ask only `may_write`.
 
 The lease is renewed on a thread of its own, so that no session delays it. That thread stops renewing when the event
 loop has made no progress for some seconds: a process that hangs must not lead.
@@ -100,7 +101,7 @@ class Leadership:
 
     @property
     def write_timeout(self) -> float:
-        """The seconds that a write may take if it is sent now; 0 or less if it must not be sent."""
+        """The seconds that a binding may take if it is sent now; 0 or less if it must not be sent."""
         if not self._leads:
             return 0.0
         left = self._renewed_at + self._options.renew_deadline - self._monotonic()
