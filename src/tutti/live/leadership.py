@@ -221,7 +221,7 @@ class Leadership:
             self._lose("it was not renewed in time")  # another process may have held it meanwhile
         elif holds:
             self._renewed_at = started
-            if not self._leads:
+            if not self._leads and not self._is_late():  # a process that was stopped meanwhile asks once more
                 since = lock.free_since
                 self.leads_since, self._leads = self._monotonic() if since is None else since, True
                 _LOG.info("%s leads", self._identity)
