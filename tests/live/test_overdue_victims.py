@@ -58,9 +58,9 @@ def test_another_victim_is_chosen() -> None:
         await run.started(policy=impatient())
         (preemptor,) = run.add_pods("p", cpu="4", priority=100)
         await run.until(lambda: "deletionTimestamp" in run.pod(other)["metadata"])
-        await run.until(lambda: "default/other have left" in run.condition(preemptor)["message"])
+        await run.until(lambda: "default/other has left" in run.condition(preemptor)["message"])
         assert run.condition(preemptor)["message"] == (
-            "room is held on node n2 until default/other have left. Looks for other room because default/stuck was "
+            "room is held on node n2 until default/other has left. Looks for other room because default/stuck was "
             "evicted and has not left node n1."
         )
         run.objects.remove("Pod", other)

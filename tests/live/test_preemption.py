@@ -49,7 +49,7 @@ def test_the_preemptor_is_bound_when_the_victim_has_gone() -> None:
         assert run.server.sent(method="DELETE")[0].body["preconditions"]["uid"] == run.pod(victim)["metadata"]["uid"]
         waits = run.condition(preemptor)
         assert waits["reason"] == "WaitingForPreemption"
-        assert waits["message"] == "room is held on node n1 until default/victim have left"
+        assert waits["message"] == "room is held on node n1 until default/victim has left"
         assert run.events("Preempted") == [("victim", "Preempted by default/preemptor on node n1")]
         assert not run.bound([preemptor])
         run.objects.remove("Pod", victim)

@@ -57,7 +57,7 @@ def test_the_preemptor_is_told_the_victim_and_the_servers_words(gang: bool) -> N
         assert len([note for _, note in run.events("FailedScheduling") if DENIED in note]) <= len(pods)
         run.server.find_fault = lambda each: None
         await run.until(lambda: run.condition(pods[0])["reason"] == "WaitingForPreemption")
-        assert run.condition(pods[0])["message"] == "room is held on node n1 until default/victim have left"
+        assert run.condition(pods[0])["message"] == "room is held on node n1 until default/victim has left"
         run.objects.remove("Pod", victim)
         await run.until_bound(pods)
 

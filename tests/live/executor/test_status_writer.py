@@ -93,6 +93,19 @@ def test_only_changes_are_written() -> None:
     play(scene)
 
 
+def test_a_message_about_victims_stays_while_the_pod_is_tried_again() -> None:
+    async def scene(run: StatusRun) -> None:
+        run.add(pod("p"))
+        again = Waiting(KEY, "WaitingForPreemption", "not eligible due to a terminating pod", is_repeated=True)
+        assert run.tell("WaitingForPreemption", "room is held on node n1 until default/v has left")
+        assert not run.writer.tell(again)
+        assert run.tell("WaitingForPreemption", "room is held on node n2 until default/w has left")
+        assert run.tell("Unschedulable")
+        assert run.writer.tell(again)
+
+    play(scene)
+
+
 def test_what_a_process_before_has_written_is_not_written_again() -> None:
     async def scene(run: StatusRun) -> None:
         run.add(pod("p"))

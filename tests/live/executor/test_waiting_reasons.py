@@ -21,7 +21,7 @@ from tutti.live.executor.waiting_reasons import Waiting, waiting_pods
 )
 def test_only_lack_of_room_is_unschedulable(waits_for: WaitsFor, reason: str) -> None:
     plan = Plan.of((), (), [Unschedulable("default/a", "no", waits_for=waits_for)], ())
-    assert list(waiting_pods(plan)) == [Waiting("default/a", reason, "no")]
+    assert list(waiting_pods(plan)) == [Waiting("default/a", reason, "no", is_repeated=waits_for == "victims")]
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_nominated_pods_wait_for_their_victims(victims: list[str], names: str, g
     evictions = [Eviction(f"default/{name}", "n1", gang or "default/p") for name in victims]
     others = [Eviction("default/x", "n2", "default/q")]
     plan = replace(Plan.of((), [*evictions, *others], (), ()), nominated=(nominated,))
-    message = f"room is held on node n1 until {names} have left"
+    message = f"room is held on node n1 until {names} {'has' if len(victims) == 1 else 'have'} left"
     assert list(waiting_pods(plan)) == [Waiting("default/p", "WaitingForPreemption", message)]

@@ -91,7 +91,7 @@ class StatusWriter:
         if told is None:
             known = _scheduled_condition(pod)
             told = (known.reason or "", known.message or "") if known is not None and known.status == "False" else None
-        if told == (waiting.reason, waiting.message):
+        if told is not None and told[0] == waiting.reason and (waiting.is_repeated or told[1] == waiting.message):
             return False
         self._want(pod, {"told": (waiting.reason, waiting.message)})
         return True

@@ -32,12 +32,14 @@ class Waiting(NamedTuple):
     pod: str
     reason: str
     message: str
+    is_repeated: bool = False
+    """Whether an earlier message with this reason says more: a pod whose victims are leaving was tried again."""
 
 
 def waiting_pods(plan: Plan) -> Iterator[Waiting]:
     """Yield the pods that a plan leaves waiting, with the reason."""
     for pod in plan.unschedulable:
-        yield Waiting(pod.pod, _REASONS[pod.waits_for], pod.message)
+        yield Waiting(pod.pod, _REASONS[pod.waits_for], pod.message, is_repeated=pod.waits_for == "victims")
     if plan.nominated:
         victims: dict[str, list[str]] = {}
         for eviction in plan.evictions:
@@ -47,5 +49,6 @@ def waiting_pods(plan: Plan) -> Iterator[Waiting]:
 
 
 def _wait_for_victims(nominated: Nominated, victims: dict[str, list[str]]) -> str:
-    shown = visible_pods(victims.get(nominated.gang or nominated.pod, ()), reader=nominated.pod)
-    return f"room is held on node {nominated.node} until {shown or 'terminating pods'} have left"
+    leaving = victims.get(nominated.gang or nominated.pod, ())
+    shown = visible_pods(leaving, reader=nominated.pod) or "terminating pods"
+    return f"room is held on node {nominated.node} until {shown} {'has' if len(leaving) == 1 else 'have'} left"

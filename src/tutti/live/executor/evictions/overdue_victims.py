@@ -130,7 +130,7 @@ class OverdueVictims:
             message = waiting.message
             for victim in victims.get(gang_of.get(waiting.pod) or waiting.pod, ()):
                 message = f"{message.removesuffix('.')}. {_note(victim, waiting.pod)}"
-            yield waiting._replace(message=message)
+            yield waiting._replace(message=message, is_repeated=waiting.is_repeated and message == waiting.message)
 
 
 def _note(victim: _Victim, preemptor: str) -> str:
