@@ -60,7 +60,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     lease: LeaseOptions | None = LeaseOptions()
     """None: this process always leads."""
     policy: Policy = Policy(
-        budget=work_units(0.05),
+        budget=work_units(0.02),
         victims_allowed=VictimRules(mirror_pods=False, daemons=False),
         eviction_rounds=2,
         partial_first=True,

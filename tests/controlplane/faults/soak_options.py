@@ -1,7 +1,7 @@
 """The options of a soak run, and the command line that gives them.
 
 Contract: `--peer` runs kube-scheduler with its native gangs; any other scheduler is a command with `{kubeconfig}`, and
-`{replica}` if it needs the number of the replica.
+`{replica}` or `{lease}` if it needs the number of the replica or the duration of its lease.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.controlplane.faults.fault_plan import CLASSES, FaultRates
 from tests.controlplane.faults.gang_objects import DIALECTS
 from tests.controlplane.faults.workload import WorkloadSettings
 
-_OURS = "tutti scheduler --kubeconfig {kubeconfig} --port 0"
+_OURS = "tutti scheduler --kubeconfig {kubeconfig} --port 0 --lease-duration {lease}"
 _PEER_FLAGS = (
     "--kubeconfig={kubeconfig} --secure-port=0 --kube-api-qps=5000 --kube-api-burst=5000 "
     "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true "
@@ -51,7 +51,11 @@ def parse_options(arguments: list[str] | None = None) -> SoakOptions:
     """Return the options of a command line."""
     parser = argparse.ArgumentParser(prog="soak", description="Test a scheduler under faults on a real control plane.")
     who = parser.add_mutually_exclusive_group()
-    who.add_argument("--scheduler-command", default=_OURS, help=f"with {{kubeconfig}}; default: {_OURS}")
+    who.add_argument(
+        "--scheduler-command",
+        default=_OURS,
+        help=f"with {{kubeconfig}}, and {{lease}} for the seconds of --lease; default: {_OURS}",
+    )
     who.add_argument("--peer", action="store_true", help="run kube-scheduler with its native gangs")
     who.add_argument("--check", type=Path, metavar="DIR", help="check the records of an earlier run again")
     parser.add_argument("--scheduler-name", help="the pods' schedulerName")
@@ -75,6 +79,7 @@ def parse_options(arguments: list[str] | None = None) -> SoakOptions:
     parser.add_argument("--dir", type=Path, help="folder of records and logs; default: a temporary one")
     given = parser.parse_args(arguments)
     command = _peer_command(given.replicas, given.lease) if given.peer else given.scheduler_command
+    command = command.replace("{lease}", str(given.lease))
     return SoakOptions(
         command=command,
         folder=_folder(given),
@@ -112,5 +117,5 @@ def _folder(given: argparse.Namespace) -> Path:
 
 def _peer_command(replicas: int, lease: int) -> str:
     flags = _PEER_FLAGS.replace("{elects}", "true" if replicas > 1 else "false")
-    flags = flags.replace("{lease}", str(lease)).replace("{renew}", str(lease * 2 // 3))
+    flags = flags.replace("{renew}", str(lease * 2 // 3))
     return f"{binaries_folder() / 'kube-scheduler'} {flags}"
