@@ -5,12 +5,12 @@ The API server does not check who sends a Binding, so time does. With the defaul
 | seconds | what |
 |---|---|
 | 0 | the renewal begins: the lease counts from before it was written |
-| 10 | `renew_deadline`: every binding has been answered or given up, and no write is sent any more |
+| 10 | `renew_deadline`: every binding and eviction has been answered or given up, and no write is sent any more |
 | 15 | `duration`: the earliest time at which another process can take over |
 
-A binding may take `write_timeout`: `duration` less `renew_deadline`, and never longer than until the renew deadline,
-however long credentials and a connection take. What the API server has taken in, it has five more seconds to carry out.
-Other writes name a uid or a version and ask only `may_write`.
+A binding or an eviction may take `write_timeout`: `duration` less `renew_deadline`, and never longer than until the
+renew deadline, however long credentials and a connection take. What the API server has taken in, it has five more
+seconds to carry out. Other writes name a uid or a version and ask only `may_write`.
 
 The lease is renewed on a thread of its own, so that no session delays it. That thread stops renewing when the event
 loop has made no progress for some seconds: a process that hangs must not lead.
@@ -28,6 +28,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 from tutti.client.api_client import ApiClient
 from tutti.client.lease_lock import LeaseLock
@@ -39,6 +40,15 @@ _MAX_SILENCE = 10.0
 """Seconds without progress of the event loop after which the lease is no longer renewed."""
 _RELEASE_WITHIN = 4.0
 """Seconds in which the lease is given back."""
+
+
+class WritePermission(Protocol):
+    """Whether this process may write now, and how many seconds a write may take."""
+
+    @property
+    def may_write(self) -> bool: ...
+    @property
+    def write_timeout(self) -> float: ...
 
 
 class AlwaysLeads:

@@ -241,7 +241,7 @@ class LiveScheduler:
             self.newest,
             scheduler_name=self.options.scheduler_name,
             respects_budgets=self.options.policy.victims_allowed.hard_budgets,
-            may_write=lambda: self.leadership.may_write,
+            permission=self.leadership,
             on_evicted=self._note_evicted,
             on_refused=self._refused_evictions.note_refused,
             now=self.now,

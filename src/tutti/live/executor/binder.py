@@ -24,7 +24,7 @@ import asyncio
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from tutti.client.access.missing_rights import is_missing_right
 from tutti.client.api_client import ApiClient
@@ -39,6 +39,7 @@ from tutti.live.executor.pod_reader import read_pod
 from tutti.live.executor.request_window import RequestWindow
 from tutti.live.executor.volume_binder import VolumeBinder
 from tutti.live.inbox import Inbox, RefusedBinding
+from tutti.live.leadership import WritePermission
 from tutti.live.newest_objects import NewestObjects
 
 _TRANSIENT = frozenset((0, 408, 429, 500, 502, 503, 504))
@@ -51,15 +52,6 @@ _PAUSE_AT_STOP = 1.0
 """The longest wait in seconds before another attempt while the process stops."""
 _MAX_PAUSING = 64
 """How many bindings may wait for another attempt before no other is begun: the server is overloaded, or broken."""
-
-
-class WritePermission(Protocol):
-    """Whether this process may write now, and how long a write may take."""
-
-    @property
-    def may_write(self) -> bool: ...
-    @property
-    def write_timeout(self) -> float: ...
 
 
 class _Job(NamedTuple):

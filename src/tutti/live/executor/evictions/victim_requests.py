@@ -29,6 +29,7 @@ from tutti.live.background_tasks import BackgroundTasks
 from tutti.live.executor.evictions.disruption_target import disruption_target, not_disrupted
 from tutti.live.executor.evictions.preemptors import Preemptor
 from tutti.live.inbox import Inbox, RefusedEviction
+from tutti.live.leadership import WritePermission
 from tutti.live.newest_objects import NewestObjects
 
 _WIDTH = 8
@@ -54,7 +55,7 @@ class VictimRequests:
         newest: NewestObjects,
         *,
         scheduler_name: str,
-        may_write: Callable[[], bool],
+        permission: WritePermission,
         on_evicted: Callable[[Eviction], None],
         on_refused: Callable[[Eviction, ApiError], None],
         now: Callable[[], int],
@@ -64,7 +65,7 @@ class VictimRequests:
     ) -> None:
         self._respects_budgets = respects_budgets
         self._inbox, self._newest, self._writes = inbox, newest, PodWrites(client)
-        self._scheduler_name, self._may_write = scheduler_name, may_write
+        self._scheduler_name, self._permission = scheduler_name, permission
         self._on_evicted, self._on_refused = on_evicted, on_refused
         self._now, self._monotonic, self._draw = now, monotonic, draw
         self._preemptions: deque[list[_Victim]] = deque()
@@ -160,12 +161,12 @@ class VictimRequests:
             try:
                 if self._respects_budgets:
                     is_asked = True
-                    await self._writes.evict(eviction.pod, eviction.uid or "", timeout=5.0)
+                    await self._writes.evict(eviction.pod, eviction.uid or "", timeout=self._permission.write_timeout)
                 else:
                     if not is_marked:
                         await self._patch_condition(eviction, self._disruption_target(victim))
                         is_marked = True
-                    await self._writes.delete(eviction.pod, eviction.uid or "", timeout=5.0)
+                    await self._writes.delete(eviction.pod, eviction.uid or "", timeout=self._permission.write_timeout)
             except ApiError as error:
                 if error.status == 404:
                     return True
@@ -184,7 +185,7 @@ class VictimRequests:
 
     def _problem(self, victim: _Victim) -> str | None:
         """Return why a victim must not be evicted by now."""
-        if not self._may_write():
+        if not self._permission.may_write:
             return "this process does not lead any more"
         if victim.preemptor is not None and not victim.preemptor.still_waits(self._newest):
             return "the pods that need the room do not wait any more"
@@ -204,7 +205,7 @@ class VictimRequests:
     async def _write_condition(self, eviction: Eviction, condition: dict[str, str]) -> None:
         """Write a condition on which nothing depends, unless the pod has gone."""
         backoff, give_up = Backoff(self._draw, first=0.1, longest=2.0), self._monotonic() + _RETRY_FOR
-        while self._may_write():
+        while self._permission.may_write:
             try:
                 await self._patch_condition(eviction, condition)
             except ApiError as error:
@@ -214,7 +215,8 @@ class VictimRequests:
             return
 
     async def _patch_condition(self, eviction: Eviction, condition: dict[str, str]) -> None:
-        await self._writes.patch_status(eviction.pod, eviction.uid or "", {"conditions": [condition]}, timeout=5.0)
+        status, timeout = {"conditions": [condition]}, self._permission.write_timeout
+        await self._writes.patch_status(eviction.pod, eviction.uid or "", status, timeout=timeout)
 
     def _refuse(self, victim: _Victim, problem: str, *, spares_victim: bool = False) -> None:
         eviction = victim.eviction
