@@ -71,7 +71,7 @@ class RowLog:
     following them one by one. Other readers must ask `has_all_since`.
     """
 
-    def __init__(self, kept: int = 1 << 19) -> None:
+    def __init__(self, kept: int = 1 << 17) -> None:
         self._kept = kept
         self._rows = np.zeros(1024, dtype=np.intp)
         self._dropped = 0

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tutti.kube.objects import Object, ObjectMeta, Pod
 
-_MAX_REMOVED = 20_000
+_MAX_REMOVED = 10_000
 _TOPOLOGY = "topology.kubernetes.io/"
 
 

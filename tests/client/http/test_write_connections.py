@@ -87,6 +87,21 @@ def test_an_old_idle_connection_is_not_used_again() -> None:
     assert asyncio.run(run()) == 2
 
 
+def test_connections_of_a_burst_are_closed_while_others_are_used() -> None:
+    async def run() -> None:
+        async with connected(answer_all) as (connections, server):
+            await asyncio.gather(*(connections.send(REQUEST) for _ in range(5)))
+            await server.until_open(5)
+            server.clock += 50
+            await connections.send(REQUEST)
+            server.clock += 50
+            for _ in range(4):
+                await connections.send(REQUEST)
+            await server.until_open(1)
+
+    asyncio.run(run())
+
+
 def test_no_more_connections_than_the_limit_are_open() -> None:
     async def run() -> int:
         async with connected(answer_all, limit=3) as (connections, server):

@@ -6,7 +6,7 @@ left out here: redirects, cookies, compression, streaming. Lists and watches go 
 
 Contract: a request is sent once and never repeated. After an `OSError` the server may have carried it out. A request
 that is cancelled closes its connection. At most `limit` connections are busy; more requests wait. A connection that was
-idle for `_IDLE_FOR` is not used again.
+idle for `_IDLE_FOR` is not used again, and closed while others are used.
 """
 
 from __future__ import annotations
@@ -184,8 +184,10 @@ class WriteConnections:
 
     def _give_back(self, connection: _Connection) -> None:
         if connection.is_open and not self._is_retired:
-            connection.idle_since = self._monotonic()
+            connection.idle_since = now = self._monotonic()
             self._idle.append(connection)
+            if self._idle[0].idle_since < now - _IDLE_FOR:  # the oldest: a burst needed more connections than this
+                self._idle.pop(0).close()
         else:
             connection.close()
         self._wake_next()
