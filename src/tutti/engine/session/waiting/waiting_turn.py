@@ -35,10 +35,6 @@ class WaitingTurn(msgspec.Struct, frozen=True):
     no_reservation_before: int = 0
     """The turn gets no reservation before this time, because its last reservation was held for too long."""
 
-    def is_starving(self, now: int, patience: Patience) -> bool:
-        """Return whether the turn has waited for room for so long that room is reserved."""
-        return self.needs_room and now - self.since >= patience.starving_after and now >= self.no_reservation_before
-
     def backoff_ends(self, patience: Patience) -> int:
         """Return the earliest time of the next attempt."""
         if self.waits_for_victims and self.evictions <= 1:
